@@ -1,0 +1,119 @@
+"""`sooner`: the group of verbs, loaded one at a time, and what errors look like."""
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+import click
+
+from sooner import __version__
+
+_VERBS: Final = {
+    "run": "Run a plan of units on all devices at once.",
+    "script": "Run an unmodified shell script with its tests in parallel.",
+    "submit": "In a script: leave a command to `sooner wait`.",
+    "wait": "In a script: run everything submitted, in parallel.",
+    "plan": "Predict order, makespan and lower bound of a plan; run nothing.",
+    "rerun": "Run the units of an earlier run again.",
+    "replay": "Print the logs and the summary of a run.",
+    "tail": "Print or follow the log of one unit.",
+    "devices": "List the machine's devices, and who holds them.",
+}
+_EPILOG: Final = (
+    "Exit codes: 0 all passed, 1 some failed, 2 interrupted, 3 a bug in sooner, 4 wrong usage or plan,"
+    " 5 nothing to run, 10 coverage hole, 11 infrastructure, 130 interrupted before anything ran."
+)
+_MOST_LINES_OF_HELP: Final = 100
+
+
+class _Verbs(click.Group):
+    """Imports a verb's module when the verb is used: `sooner --help` imports none of them."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(_VERBS)
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _VERBS:
+            return None
+        command = getattr(importlib.import_module(f"sooner.cli.{name}"), name)
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(_VERBS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _VERBS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], _VERBS, n=1)
+            hint = f": did you mean {near[0]!r}?" if near else f": the verbs are {', '.join(_VERBS)}"
+            ctx.fail(f"there is no verb {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=_Verbs,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _MOST_LINES_OF_HELP},
+    no_args_is_help=False,
+    invoke_without_command=True,
+)
+@click.version_option(__version__, prog_name="sooner")
+@click.pass_context
+def sooner(ctx: click.Context) -> None:
+    """GPU test suites that give their signal sooner, on fewer machines, without losing a regression."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit with a documented code (`sooner.model.outcomes.ExitCode`)."""
+    sys.exit(_run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        result = sooner.main(args=arguments, prog_name="sooner", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        return _usage(error)
+    except click.Abort:
+        return 130
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has enough; Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except Exception as error:  # noqa: BLE001 - the border of the program
+        return _known_or_bug(error)
+    return result if isinstance(result, int) else 0
+
+
+def _usage(error: click.ClickException) -> int:
+    from sooner.model.outcomes import ExitCode
+
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context else "sooner"
+    click.echo(f"{path}: {error.format_message()}\nTry '{path} --help'.", err=True)
+    return ExitCode.USAGE
+
+
+def _known_or_bug(error: Exception) -> int:
+    from sooner.model.errors import SoonerError
+    from sooner.model.outcomes import ExitCode
+    from sooner.model.text import terminal_text
+
+    if isinstance(error, SoonerError):
+        click.echo(f"sooner: {terminal_text(str(error), colour=False)}", err=True)
+        return error.exit_code
+    traceback.print_exception(error)
+    click.echo("sooner: this is a bug in sooner; please report it with the lines above.", err=True)
+    return ExitCode.BUG

@@ -1,0 +1,47 @@
+"""`sooner run`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sooner.cli.options import run_options
+
+
+@click.command()
+@click.argument("plan_file", metavar="[PLAN.toml]", required=False, type=click.Path(dir_okay=False))
+@click.option("--resume", metavar="DIR", type=click.Path(file_okay=False), help="Continue an interrupted run.")
+@run_options
+def run(plan_file: str | None, resume: str | None, **cli: Any) -> int:
+    """Run the units of PLAN.toml on all devices at once.
+
+    Progress goes to stderr; the logs in plan order and the summary to stdout. DIR then holds results.jsonl,
+    events.jsonl, junit.xml, trace.json, run.json and logs/.
+    """
+    from sooner.cli.resuming import resume_run
+    from sooner.cli.wiring import execute
+    from sooner.model.errors import UsageError
+    from sooner.plan.toml_plan import read_plan
+
+    if resume:
+        return resume_run(Path(resume), plan_file, cli)
+    if not plan_file:
+        raise UsageError("which plan? Pass PLAN.toml, or --resume DIR (docs/how-to/run.md shows a plan)")
+    text = read_text(Path(plan_file))
+    return execute(read_plan(text, source=plan_file), cli, text=text)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that the user named.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
+    from sooner.model.errors import UsageError
+
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None

@@ -1,0 +1,105 @@
+"""Configuration: one frozen tree; every value knows where it came from.
+
+`defaults.toml` is the default. `[tool.sooner.run]` of the nearest pyproject.toml goes over it, `SOONER_RUN_<KEY>` over
+that, the command line over everything. An unknown key or a wrong type is an error with its path.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from sooner.model.errors import SettingsError
+from sooner.schedule.work import Policy
+
+_DEFAULTS: Final = Path(__file__).with_name("defaults.toml")
+_ENV_PREFIX: Final = "SOONER_RUN_"
+
+
+class RunSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of a run; the meaning of each stands in defaults.toml."""
+
+    devices: str
+    policy: Policy
+    retries: int
+    grace_s: float
+    timeout_s: float
+    on_missing: str
+    replay: str
+    settle_s: float
+    sources: dict[str, str] = {}
+    """Where each value came from."""
+
+
+def run_settings(cli: Mapping[str, Any], *, env: Mapping[str, str] = os.environ, cwd: Path | None = None) -> RunSettings:
+    """The settings of a run; `cli` holds what the command line gave, None for what it did not.
+
+    Raises:
+        SettingsError: A value that cannot be used; says which, where, and what is allowed.
+    """
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    known = tomllib.loads(_DEFAULTS.read_text(encoding="utf-8"))["run"]
+    for source, layer in (
+        ("default", known),
+        *_pyproject_layer(cwd or Path.cwd(), known),
+        ("environment", {key: env[name] for key in known if (name := _ENV_PREFIX + key.upper()) in env}),
+        ("command line", {key: value for key, value in cli.items() if key in known and value is not None}),
+    ):
+        for key, value in layer.items():
+            values[key] = _checked(key, value, known[key], source)
+            sources[key] = source
+    _check_choice("on_missing", values["on_missing"], ("fail", "hole"), sources)
+    _check_choice("replay", values["replay"], ("all", "failed", "none"), sources)
+    _check_choice("policy", values["policy"], tuple(Policy), sources)
+    return msgspec.convert({**values, "sources": sources}, RunSettings)
+
+
+def _pyproject_layer(cwd: Path, known: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    for folder in (cwd, *cwd.parents):
+        path = folder / "pyproject.toml"
+        if path.is_file():
+            break
+    else:
+        return []
+    try:
+        tool = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("sooner", {})
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from error
+    for table in tool:
+        if table != "run":
+            raise SettingsError(f"{path}: tool.sooner.{table} is unknown: the only table is [tool.sooner.run]")
+    layer = tool.get("run", {})
+    for key in layer:
+        if key not in known:
+            near = get_close_matches(key, known, n=1) or sorted(known)
+            raise SettingsError(f"{path}: tool.sooner.run.{key} is unknown: did you mean {near[0]!r}?")
+    return [(str(path), layer)]
+
+
+def _checked(key: str, value: Any, default: Any, source: str) -> Any:
+    """A value of the type that the default has; the environment's text is converted."""
+    try:
+        if isinstance(default, str):
+            if not isinstance(value, str):
+                raise TypeError
+            return str(value)
+        if isinstance(value, bool):
+            raise TypeError
+        number = type(default)(value)
+    except (TypeError, ValueError):
+        wanted = {str: "text", int: "a whole number", float: "a number"}[type(default)]
+        raise SettingsError(f"run.{key} from {source} must be {wanted}, not {value!r}") from None
+    if number < 0:
+        raise SettingsError(f"run.{key} from {source} must not be negative, not {value!r}")
+    return number
+
+
+def _check_choice(key: str, value: str, choices: tuple[str, ...], sources: Mapping[str, str]) -> None:
+    if value not in choices:
+        raise SettingsError(f"run.{key} from {sources[key]} must be one of {', '.join(choices)}, not {value!r}")

@@ -1,0 +1,118 @@
+"""JUnit XML of a run, as text: one testsuite a unit, every planned unit in it whatever happened.
+
+Follows the common subset that Jenkins, GitLab and GitHub read (testsuites / testsuite / testcase with failure, error or
+skipped). A coverage hole, and a unit that has no verdict yet, is an `error`: neither a pass nor a skip.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from xml.sax.saxutils import escape, quoteattr
+
+from msgspec import Struct
+
+from sooner.model.events import Verdict
+from sooner.model.outcomes import Outcome
+from sooner.model.text import xml_text
+from sooner.model.units import Plan, Unit, UnitKey
+
+
+class CaseFile(Struct, frozen=True, kw_only=True):
+    """The cases of a JUnit file that a unit wrote itself."""
+
+    cases: tuple[str, ...] = ()
+    """Each `<testcase>` as XML text, valid on its own."""
+    failures: int = 0
+    errors: int = 0
+    skipped: int = 0
+
+
+def junit_document(
+    plan: Plan, verdicts: Mapping[UnitKey, Verdict], files: Mapping[UnitKey, CaseFile], tails: Mapping[UnitKey, str]
+) -> Iterable[str]:
+    """The whole document, in pieces.
+
+    Args:
+        plan: Every unit in it gets a testsuite, in plan order.
+        verdicts: What is known by now; a unit without a verdict is spelled as an error of type `not_run`.
+        files: Cases that units wrote themselves.
+        tails: The end of the log of units that did not pass.
+    """
+    suites = [_Suite(unit, verdicts.get(unit.key), files.get(unit.key), tails.get(unit.key, "")) for unit in plan.units]
+    yield '<?xml version="1.0" encoding="utf-8"?>\n'
+    yield f'<testsuites name="sooner" {_totals(suites)}>\n'
+    for suite in suites:
+        yield suite.text()
+    yield "</testsuites>\n"
+
+
+class _Suite:
+    def __init__(self, unit: Unit, verdict: Verdict | None, file: CaseFile | None, tail: str) -> None:
+        self._unit = unit
+        self._verdict = verdict
+        self._file = file or CaseFile()
+        self._tail = tail
+        self.seconds = verdict.duration_s if verdict else 0.0
+        outcome = verdict.outcome if verdict else Outcome.NOT_RUN
+        own = self._own_case_needed(outcome)
+        self.tests = len(self._file.cases) + own
+        self.failures = self._file.failures + (own and outcome is Outcome.FAILED)
+        self.skipped = self._file.skipped + (own and outcome is Outcome.SKIPPED)
+        plain = (Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED)
+        self.errors = self._file.errors + (own and outcome not in plain)
+        self._own = self._case(outcome) if own else ""
+
+    def _own_case_needed(self, outcome: Outcome) -> bool:
+        """A unit whose own cases tell its verdict needs no case of its own."""
+        if not self._file.cases:
+            return True
+        told = self._file.failures + self._file.errors > 0
+        return not (outcome is Outcome.PASSED or (outcome is Outcome.FAILED and told))
+
+    def _case(self, outcome: Outcome) -> str:
+        cause = self._verdict.cause if self._verdict else "not run yet"
+        head = f'<testcase classname={_attribute(self._unit.variant or "sooner")} name={_attribute(self._unit.name)}'
+        head += f' time="{self.seconds:.3f}"'
+        if outcome is Outcome.PASSED:
+            return f"{head}/>\n"
+        message = _attribute(cause or outcome)
+        if outcome is Outcome.SKIPPED:
+            return f"{head}><skipped message={message}/></testcase>\n"
+        tag = "failure" if outcome is Outcome.FAILED else "error"
+        text = escape(xml_text(self._tail))
+        return f'{head}><{tag} type="{outcome}" message={message}>{text}</{tag}></testcase>\n'
+
+    def text(self) -> str:
+        attempts = self._verdict.attempts if self._verdict else ()
+        started = datetime.fromtimestamp(attempts[0].started_at if attempts else 0.0, UTC)
+        stamp = started.isoformat(timespec="seconds").replace("+00:00", "Z")
+        head = f'<testsuite name={_attribute(self._unit.key)} {_totals([self])} timestamp="{stamp}">\n'
+        return "".join([head, self._properties(), *self._file.cases, self._own, "</testsuite>\n"])
+
+    def _properties(self) -> str:
+        verdict = self._verdict
+        facts = {"sooner.outcome": verdict.outcome if verdict else Outcome.NOT_RUN, "sooner.variant": self._unit.variant}
+        if verdict:
+            last = verdict.attempts[-1].devices if verdict.attempts else ()
+            facts |= {
+                "sooner.cause": verdict.cause,
+                "sooner.devices": ",".join(last),
+                "sooner.attempts": str(len(verdict.attempts)),
+                "sooner.flaky": "true" if verdict.flaky else "",
+                "sooner.log": verdict.log,
+            }
+        lines = "".join(
+            f"<property name={_attribute(name)} value={_attribute(value)}/>" for name, value in facts.items() if value
+        )
+        return f"<properties>{lines}</properties>\n"
+
+
+def _totals(suites: Sequence[_Suite]) -> str:
+    counts = (
+        f'{name}="{sum(getattr(suite, name) for suite in suites)}"'
+        for name in ("tests", "failures", "errors", "skipped")
+    )
+    return " ".join([*counts, f'time="{sum(suite.seconds for suite in suites):.3f}"'])
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(xml_text(text), {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})

@@ -1,0 +1,67 @@
+r"""Text that comes from tests, as data: made safe for XML, for terminals and for file names.
+
+Sources: XML 1.0 section 2.2 (the characters a document may hold); ECMA-48 (escape sequences).
+"""
+
+import hashlib
+import re
+from typing import Final
+
+_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ESCAPES: Final = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor moves
+    r"|\x1b[\]PX^_].*?(?:\x1b\\|\x07|$)"  # OSC, DCS, SOS, PM, APC strings
+    r"|\x1b[@-Z\\-_]?",
+    re.DOTALL,
+)
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;:]*m")
+_CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f]")
+_UNSAFE_IN_NAME: Final = re.compile(r"[^A-Za-z0-9._+=-]+")
+_LONGEST_NAME: Final = 120
+"""File systems allow 255 bytes; the rest is for suffixes and temporary names."""
+
+
+def decoded(data: bytes) -> str:
+    r"""Bytes of a log as text: UTF-8, with `\xff` for what is not."""
+    return data.decode("utf-8", "backslashreplace")
+
+
+def printable(text: str) -> str:
+    r"""Text without lone surrogates (bytes of a command line that are not UTF-8): they become `\xff`."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def xml_text(text: str) -> str:
+    """Text that an XML document may hold: escape sequences removed, other forbidden characters as U+FFFD."""
+    return _NOT_XML.sub("\ufffd", _ESCAPES.sub("", printable_or_replaced(text)))
+
+
+def printable_or_replaced(text: str) -> str:
+    """Text that can be encoded as UTF-8, whatever surrogates it holds."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def terminal_text(text: str, *, colour: bool) -> str:
+    """Text that cannot move a terminal's cursor or retitle its window; colours stay where `colour` is true."""
+
+    def keep(match: re.Match[str]) -> str:
+        return match.group() if colour and _COLOUR.fullmatch(match.group()) else ""
+
+    cleaned = _ESCAPES.sub(keep, printable_or_replaced(text))
+    return "".join(
+        part if _COLOUR.fullmatch(part) else _CONTROL.sub("", part) for part in re.split(f"({_COLOUR.pattern})", cleaned)
+    )
+
+
+def one_line(text: str) -> str:
+    """Text for a progress line: no escape sequence, no line break."""
+    return " ".join(terminal_text(text, colour=False).split()) or "(empty)"
+
+
+def file_name(text: str) -> str:
+    """A name that every file system takes; different texts that look alike stay different through a digest."""
+    cleaned = _UNSAFE_IN_NAME.sub("_", text).strip("._") or "unit"
+    if cleaned == text and len(text) <= _LONGEST_NAME:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{cleaned[: _LONGEST_NAME - 9]}-{digest}"

@@ -1,0 +1,1 @@
+"""Shows events and results: terminal, CI annotations. Decides nothing and changes nothing."""

@@ -1,0 +1,71 @@
+"""How units, devices, times and outcomes are called in front of people; the same everywhere."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sooner.model.devices import Device
+from sooner.model.outcomes import Outcome
+from sooner.model.text import one_line
+
+WORDS: Final[Mapping[Outcome, str]] = {
+    Outcome.PASSED: "passed",
+    Outcome.FAILED: "FAILED",
+    Outcome.TIMED_OUT: "TIMED OUT",
+    Outcome.CRASHED: "CRASHED",
+    Outcome.OUT_OF_MEMORY: "OUT OF MEMORY",
+    Outcome.WORKER_LOST: "LOST",
+    Outcome.HOLE: "COVERAGE HOLE",
+    Outcome.SKIPPED: "skipped",
+    Outcome.NOT_RUN: "not run",
+}
+STYLES: Final[Mapping[Outcome, str]] = {
+    Outcome.PASSED: "32",
+    Outcome.SKIPPED: "33",
+    Outcome.NOT_RUN: "33",
+    Outcome.HOLE: "35",
+    Outcome.WORKER_LOST: "35",
+}
+_RED: Final = "31"
+_MINUTE: Final = 60
+_HOUR: Final = 3600
+_LONGEST_VARIANT: Final = 60
+
+
+def unit_label(name: str, variant: str) -> str:
+    """`name`, or `name [A=1 B=2]`; safe on one line of a terminal."""
+    if not variant:
+        return one_line(name)
+    short = one_line(variant)
+    cut = short if len(short) <= _LONGEST_VARIANT else short[: _LONGEST_VARIANT - 3] + "..."
+    return f"{one_line(name)} [{cut}]"
+
+
+def device_label(ids: Sequence[str], devices: Mapping[str, Device]) -> str:
+    """`GPU 3`, `GPU 0,1,2,3`, `the host`."""
+    if not ids:
+        return "the host"
+    labels = [devices[device].label if device in devices else device for device in ids]
+    kind = labels[0].split()[0]
+    return f"{kind} {','.join(label.split()[-1] for label in labels)}"
+
+
+def seconds(value: float) -> str:
+    """`0.42 s`, `12.3 s`, `4 min 05 s`, `2 h 03 min`."""
+    if value < 10:  # noqa: PLR2004 - two digits matter only here
+        return f"{value:.2f} s"
+    if value < _MINUTE:
+        return f"{value:.1f} s"
+    if value < _HOUR:
+        return f"{int(value) // _MINUTE} min {int(value) % _MINUTE:02d} s"
+    return f"{int(value) // _HOUR} h {int(value) % _HOUR // _MINUTE:02d} min"
+
+
+def outcome_text(outcome: Outcome, cause: str, *, colour: bool) -> str:
+    """`passed`, `FAILED (exit code 1)`."""
+    text = WORDS[outcome] + (f" ({one_line(cause)})" if cause else "")
+    return f"\x1b[{STYLES.get(outcome, _RED)}m{text}\x1b[0m" if colour else text
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 unit`, `3 units`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,433 @@
+"""The dispatcher: carries out what the scheduler commands, and tells it what happened.
+
+One event loop, one process for each unit. It decides nothing: which unit starts where is the scheduler's, how an attempt
+ended is `attempts`', whether a device is at fault is `devices`'. What it does is keep these in step, and make sure that
+every planned unit has exactly one verdict when it returns.
+"""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from sooner.devices.leases import LeaseBook
+from sooner.devices.proof import Monitor
+from sooner.model.devices import Device, DeviceKind
+from sooner.model.errors import DevicesError
+from sooner.model.events import (
+    Attempt,
+    DeviceChanged,
+    Event,
+    Finished,
+    Interrupted,
+    RunFinished,
+    RunStarted,
+    Started,
+    Verdict,
+)
+from sooner.model.outcomes import RETRIED, Outcome, exit_code
+from sooner.model.units import Plan, Unit, UnitKey
+from sooner.run.attempts import attempt_of, oom_kill_count
+from sooner.run.folder import RunFolder, log_names
+from sooner.run.holding import Holding
+from sooner.run.journal import Journal
+from sooner.run.launch import spawn_of
+from sooner.run.ports import Ports
+from sooner.run.supervision.client import Report, Supervisor
+from sooner.schedule.scheduler import Scheduler
+from sooner.schedule.strikes import Strikes
+from sooner.schedule.work import Away, Begin, Command, Conclude, Ended, PutAside, Returned, Start, Stop
+
+_LEASE_POLL_S: Final = 0.1
+_SETTLE_POLL_S: Final = 0.2
+
+
+class RunOptions(Struct, frozen=True, kw_only=True):
+    """How a run treats its units."""
+
+    run_id: str
+    timeout_s: float = 0.0
+    """For units that have none of their own; 0 is no limit."""
+    grace_s: float = 5.0
+    """From SIGTERM to SIGKILL."""
+    settle_s: float = 15.0
+    """How long a device may take to be proven free after a unit, before it is put aside."""
+
+
+class _Running(Struct):
+    unit: Unit
+    attempt: int
+    positions: tuple[int, ...]
+    port_fds: list[int]
+    oom_kills: int
+    timeout_s: float
+    started_at: float = 0.0
+    asked_to_stop: bool = False
+
+
+class Engine:
+    """Runs units to their verdicts.
+
+    Args:
+        plan: Everything that is planned, what has its verdict already included.
+        devices: The devices of the run, in the scheduler's order.
+        scheduler: Knows the units that are still to run.
+        folder: The run's folder, held.
+        book: The machine's leases.
+        monitor: Proves devices free.
+        ports: Hands out TCP ports.
+        supervisor: Builds the supervisor, given who hears its reports.
+        options: How to treat the units.
+        listeners: Hear every event once it is on the disk.
+        verdicts: Verdicts from before a resume.
+    """
+
+    def __init__(
+        self,
+        *,
+        plan: Plan,
+        devices: Sequence[Device],
+        scheduler: Scheduler,
+        folder: RunFolder,
+        book: LeaseBook,
+        monitor: Monitor,
+        ports: Ports,
+        supervisor: Callable[[Callable[[Report], None]], Supervisor],
+        options: RunOptions,
+        listeners: Sequence[Callable[[Event], None]],
+        verdicts: Mapping[UnitKey, Verdict],
+    ) -> None:
+        self._plan = plan
+        self._devices = devices
+        self._scheduler = scheduler
+        self._folder = folder
+        self._monitor = monitor
+        self._ports = ports
+        self._options = options
+        self._units = {unit.key: unit for unit in plan.units}
+        self._logs = log_names(plan)
+        self._book = book
+        self._holding = Holding(book, devices, holder=options.run_id)
+        self._supervisor = supervisor(self._on_report)
+        self._journal = Journal(folder, units=len(plan.units), listeners=listeners)
+        self._strikes = Strikes(len(devices))
+        self._verdicts = dict(verdicts)
+        self._attempts: dict[UnitKey, list[Attempt]] = {}
+        self._running: dict[str, _Running] = {}
+        self._settling: dict[int, float] = {}
+        """Devices that are not proven free yet, and until when they may take."""
+        self._gather_later: asyncio.TimerHandle | None = None
+        self._began_at = 0.0
+        self._interrupted = ""
+        self._failure: BaseException | None = None
+        self._done = asyncio.Event()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run was asked to stop before its end."""
+        return bool(self._interrupted)
+
+    @property
+    def lost_events(self) -> int:
+        """Events that a full disk kept from the journal."""
+        return self._journal.lost_events
+
+    async def run(self) -> dict[UnitKey, Verdict]:
+        """Run everything; returns the verdict of every planned unit.
+
+        Raises:
+            SupervisionError: Units can no longer be started.
+        """
+        self._began_at = time.time()
+        self._supervisor.listen()
+        loop = asyncio.get_running_loop()
+        stops = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        for signum in stops:
+            loop.add_signal_handler(signum, self._interrupt, signum)
+        try:
+            self._guarded(self._begin)
+            await self._done.wait()
+            if self._failure is not None:
+                raise self._failure
+            self._conclude_rest()
+            code = exit_code((v.outcome for v in self._verdicts.values()), interrupted=self.interrupted)
+            self._journal.append(RunFinished(at=time.time(), run=self._options.run_id, exit_code=code))
+        finally:
+            self._supervisor.close()
+            self._holding.close()
+            await self._journal.close()
+            for signum in stops:
+                loop.remove_signal_handler(signum)
+        return self._verdicts
+
+    def _guarded(self, action: Callable[..., Any], *arguments: object) -> None:
+        """Do something in a callback of the loop; what it raises ends the run instead of being lost."""
+        try:
+            action(*arguments)
+        except BaseException as error:  # noqa: BLE001 - raised again by `run`
+            self._failure = self._failure or error
+            self._done.set()
+
+    def _begin(self) -> None:
+        self._journal.append(
+            RunStarted(
+                at=self._began_at,
+                run=self._options.run_id,
+                units=len(self._plan.units),
+                pending=len(self._plan.units) - len(self._verdicts),
+                devices=tuple(device.id for device in self._devices),
+            )
+        )
+        gained = self._holding.acquire()
+        for position in gained:
+            self._monitor.baseline(self._devices[position])
+        for position in self._holding.missing:
+            self._scheduler.handle(Away(self._began_at, position))
+            holder = self._holding.holder_of(position)
+            self._change(position, "held_elsewhere", f"held by {holder}" if holder else "")
+        self._apply(self._scheduler.handle(Begin(self._began_at)))
+
+    def _change(self, position: int, state: str, reason: str = "") -> None:
+        self._journal.append(
+            DeviceChanged(at=time.time(), device=self._devices[position].id, state=state, reason=reason)
+        )
+
+    # What the scheduler commands
+
+    def _apply(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            match command:
+                case Start():
+                    self._start(command)
+                case Conclude():
+                    self._conclude(command)
+        self._tend_leases()
+        if self._scheduler.is_done and not self._running:
+            self._done.set()
+
+    def _start(self, command: Start) -> None:
+        unit = self._units[command.key]
+        spawn_id = f"{command.key}\0{command.attempt}"
+        try:
+            leased = self._ports.lease(unit.need.ports)
+        except DevicesError as error:
+            self._running[spawn_id] = self._entry(unit, command, [])
+            lost = Report(id=spawn_id, kind="lost", at=time.time(), error=str(error))
+            asyncio.get_running_loop().call_soon(self._on_report, lost)
+            return
+        self._running[spawn_id] = self._entry(unit, command, [fd for _, fd in leased])
+        self._supervisor.spawn(
+            spawn_of(
+                unit,
+                spawn_id=spawn_id,
+                attempt=command.attempt,
+                devices=[self._devices[i] for i in command.devices],
+                ports=[port for port, _ in leased],
+                folder=self._folder,
+                log=self._logs[unit.key],
+                run_id=self._options.run_id,
+                timeout_s=self._running[spawn_id].timeout_s,
+                grace_s=self._options.grace_s,
+                leases=self._holding.descriptors(command.devices),
+            )
+        )
+
+    def _entry(self, unit: Unit, command: Start, port_fds: list[int]) -> _Running:
+        return _Running(
+            unit=unit,
+            attempt=command.attempt,
+            positions=command.devices,
+            port_fds=port_fds,
+            oom_kills=oom_kill_count(),
+            timeout_s=unit.timeout_s or self._options.timeout_s,
+        )
+
+    def _conclude(self, command: Conclude) -> None:
+        unit = self._units[command.key]
+        attempts = tuple(self._attempts.get(command.key, ()))
+        earlier = {attempt.outcome for attempt in attempts[:-1]}
+        verdict = Verdict(
+            at=time.time(),
+            unit=unit.name,
+            variant=unit.variant,
+            outcome=command.outcome,
+            cause=command.cause or (attempts[-1].cause if attempts else ""),
+            flaky=command.outcome is Outcome.PASSED and bool(earlier & RETRIED),
+            attempts=attempts,
+            queued_s=max(0.0, attempts[0].started_at - self._began_at) if attempts else 0.0,
+            duration_s=attempts[-1].ended_at - attempts[-1].started_at if attempts else 0.0,
+            log=self._logs[command.key] if attempts else "",
+        )
+        self._verdicts[command.key] = verdict
+        self._journal.append(verdict)
+
+    def _conclude_rest(self) -> None:
+        """Units that were never started because the run was interrupted."""
+        for unit in self._plan.units:
+            if unit.key not in self._verdicts:
+                self._conclude(Conclude(unit.key, Outcome.NOT_RUN, self._interrupted or "nothing could start it"))
+
+    # What wardens report
+
+    def _on_report(self, report: Report) -> None:
+        self._guarded(self._started if report.kind == "started" else self._ended, report)
+
+    def _started(self, report: Report) -> None:
+        running = self._running[report.id]
+        running.started_at = report.at
+        self._journal.append(
+            Started(
+                at=report.at,
+                unit=running.unit.name,
+                variant=running.unit.variant,
+                attempt=running.attempt,
+                devices=self._ids(running.positions),
+                pid=report.pid,
+                log=self._logs[running.unit.key],
+            )
+        )
+
+    def _ids(self, positions: Sequence[int]) -> tuple[str, ...]:
+        return tuple(self._devices[i].id for i in positions)
+
+    def _ended(self, report: Report) -> None:
+        running = self._running.pop(report.id)
+        for fd in running.port_fds:
+            os.close(fd)
+        key = running.unit.key
+        fault = next((fault for i in running.positions if (fault := self._monitor.fault(self._devices[i]))), "")
+        attempt = attempt_of(
+            report,
+            running.unit,
+            folder=self._folder,
+            log=self._logs[key],
+            devices=self._ids(running.positions),
+            started_at=report.started_at or running.started_at or report.at,
+            timeout_s=running.timeout_s,
+            asked_to_stop=running.asked_to_stop,
+            oom_kills=oom_kill_count() - running.oom_kills,
+            device_fault=fault,
+        )
+        self._attempts.setdefault(key, []).append(attempt)
+        now = time.time()
+        held_back = self._not_proven_free(running.positions, now)
+        commands = self._scheduler.handle(Ended(now, key, attempt.outcome, held_back))
+        self._journal.append(
+            Finished(
+                at=attempt.ended_at,
+                unit=running.unit.name,
+                variant=running.unit.variant,
+                attempt=running.attempt,
+                devices=attempt.devices,
+                result=attempt,
+                retried=not any(isinstance(c, Conclude) and c.key == key for c in commands),
+            )
+        )
+        self._apply(commands)
+        self._judge_devices(running, attempt, fault)
+
+    # Devices
+
+    def _not_proven_free(self, positions: Sequence[int], now: float) -> tuple[int, ...]:
+        """Devices that something still uses: they are watched until they are free or the time is over.
+
+        A device that other shared units still run on cannot be proven free, and need not be.
+        """
+        shared = {i for running in self._running.values() for i in running.positions}
+        alone = [i for i in positions if self._is_real(i) and i not in shared]
+        busy = tuple(i for i in alone if self._monitor.not_free(self._devices[i]))
+        for position in busy:
+            if position not in self._settling:
+                self._settling[position] = now + self._options.settle_s
+                asyncio.get_running_loop().call_later(_SETTLE_POLL_S, self._guarded, self._settle, position)
+        return busy
+
+    def _is_real(self, position: int) -> bool:
+        return self._devices[position].kind not in (DeviceKind.VIRTUAL, DeviceKind.CPU)
+
+    def _settle(self, position: int) -> None:
+        reason = self._monitor.not_free(self._devices[position])
+        now = time.time()
+        if reason and now < self._settling[position]:
+            asyncio.get_running_loop().call_later(_SETTLE_POLL_S, self._guarded, self._settle, position)
+            return
+        del self._settling[position]
+        if reason:
+            self._put_aside(position, f"not free {self._options.settle_s:g} s after its last unit: {reason}")
+        else:
+            self._apply(self._scheduler.handle(Returned(now, position)))
+
+    def _judge_devices(self, running: _Running, attempt: Attempt, fault: str) -> None:
+        """Put aside a device that reported a fault, or that one unit after the other crashes on.
+
+        A fault that only the output of a gang speaks of cannot be laid on one of its members.
+        """
+        if fault:
+            faulty = [i for i in running.positions if self._monitor.fault(self._devices[i])]
+        elif attempt.cause.startswith("device fault"):
+            faulty = [i for i in running.positions if len(running.positions) == 1]
+        else:
+            for position in self._strikes.note(running.unit.key, running.positions, attempt.outcome):
+                self._put_aside(position, "three different units in a row crashed on it, others passed elsewhere")
+            return
+        for position in faulty:
+            self._put_aside(position, attempt.cause)
+            if self._is_real(position):
+                self._book.put_aside(self._devices[position], attempt.cause, time.time())
+
+    def _put_aside(self, position: int, reason: str) -> None:
+        if position in self._holding.gone:
+            return
+        self._holding.gone.add(position)
+        self._change(position, "put_aside", reason)
+        self._apply(self._scheduler.handle(PutAside(time.time(), position)))
+
+    def _tend_leases(self) -> None:
+        """Give idle devices back when nothing waits, gather missing ones when something does."""
+        if not self._scheduler.has_waiting:
+            self._let_go(self._scheduler.idle)
+            return
+        if self._running:
+            self._holding.end_gathering()
+        if self._holding.missing and self._gather_later is None:
+            loop = asyncio.get_running_loop()
+            self._gather_later = loop.call_later(_LEASE_POLL_S, self._guarded, self._gather)
+
+    def _let_go(self, positions: Sequence[int]) -> None:
+        for position in self._holding.release(positions):
+            self._scheduler.handle(Away(time.time(), position))
+
+    def _gather(self) -> None:
+        """Take what others gave back; with nothing running and no right to gather, give everything back instead."""
+        self._gather_later = None
+        if not self._scheduler.has_waiting:
+            return
+        if not self._running and not self._settling and not self._holding.may_gather():
+            self._let_go(self._scheduler.idle)
+        else:
+            for position in self._holding.acquire():
+                self._monitor.baseline(self._devices[position])
+                self._change(position, "available")
+                self._apply(self._scheduler.handle(Returned(time.time(), position)))
+        self._tend_leases()
+
+    # Being asked to stop
+
+    def _interrupt(self, signum: int) -> None:
+        """First: let units clean up. Again: no more grace."""
+        name = signal.Signals(signum).name
+        if self._interrupted:
+            for spawn_id in self._running:
+                self._supervisor.kill(spawn_id)
+            return
+        self._interrupted = f"the run was interrupted by {name}"
+        self._journal.append(Interrupted(at=time.time(), reason=name))
+        self._scheduler.handle(Stop(time.time()))
+        for spawn_id, running in self._running.items():
+            running.asked_to_stop = True
+            self._supervisor.stop(spawn_id)
+        self._apply(())

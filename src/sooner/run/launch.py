@@ -1,0 +1,87 @@
+"""What a unit's process is started with: its arguments, environment, log and ports."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sooner.devices.masks import visible_env
+from sooner.model.devices import Device
+from sooner.model.placeholders import fill
+from sooner.model.text import printable
+from sooner.model.units import Unit
+from sooner.run.folder import RunFolder, free_bytes
+from sooner.run.records import own_junit_path
+from sooner.run.supervision.client import Spawn
+
+RUN_MARKER: Final = "SOONER_RUN_ID"
+"""Every process of a run carries it, so that the last sweep finds what escaped everything else."""
+_LOW_DISK_BYTES: Final = 1024 * 1024
+
+
+def spawn_of(
+    unit: Unit,
+    *,
+    spawn_id: str,
+    attempt: int,
+    devices: Sequence[Device],
+    ports: Sequence[int],
+    folder: RunFolder,
+    log: str,
+    run_id: str,
+    timeout_s: float,
+    grace_s: float,
+    leases: Sequence[int],
+) -> Spawn:
+    """Everything a warden needs to start this attempt of a unit.
+
+    On a file system that is full the output goes nowhere instead of making the unit fail.
+    """
+    junit = own_junit_path(unit, folder)
+    visible = visible_env(devices)
+    values = {
+        "junit": str(junit.absolute()) if junit else "",
+        "log_dir": str(folder.logs),
+        "devices": visible["CUDA_VISIBLE_DEVICES"],
+        "port": str(ports[0]) if ports else "",
+    }
+    return Spawn(
+        id=spawn_id,
+        argv=[fill(text, values) for text in unit.command],
+        env=_environment(unit, visible, values, attempt=attempt, ports=ports, run_id=run_id),
+        unset=unit.unset,
+        cwd=unit.cwd,
+        log=str(folder.path / log) if free_bytes(folder.path) > _LOW_DISK_BYTES else "",
+        timeout_s=timeout_s,
+        grace_s=grace_s,
+        leases=leases,
+    )
+
+
+def _environment(
+    unit: Unit,
+    visible: Mapping[str, str],
+    values: Mapping[str, str],
+    *,
+    attempt: int,
+    ports: Sequence[int],
+    run_id: str,
+) -> dict[str, str]:
+    """What is added to the runner's environment; what the unit declares wins over defaults, never over devices."""
+    defaults = {
+        "PYTHONUNBUFFERED": "1",  # output reaches the log before a crash does
+        "PYTHONFAULTHANDLER": "1",  # stacks at a crash, and before the kill of a hung unit
+    }
+    environment = {name: value for name, value in defaults.items() if name not in os.environ}
+    if ports:
+        # Where torchrun and init_process_group look: two units on the default 29500 would meet there.
+        environment |= {"MASTER_PORT": values["port"], "PET_MASTER_PORT": values["port"]}
+    environment |= {name: fill(value, values) for name, value in unit.env.items()}
+    return environment | {
+        **visible,
+        "SOONER_UNIT": printable(unit.name).replace("\0", ""),
+        "SOONER_VARIANT": printable(unit.variant).replace("\0", ""),
+        "SOONER_ATTEMPT": str(attempt),
+        "SOONER_PORT": values["port"],
+        "SOONER_PORTS": ",".join(map(str, ports)),
+        RUN_MARKER: run_id,
+    }

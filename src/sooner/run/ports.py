@@ -1,0 +1,77 @@
+"""TCP ports for units, so that two torchruns at once never meet on 29500.
+
+A port is leased machine-wide by a lock file, like a device, and proven unused by binding it. The range lies below the
+kernel's ephemeral ports (32768 and up), from which it might be taken between the lease and the unit's own bind.
+"""
+
+import fcntl
+import os
+import socket
+from pathlib import Path
+from typing import Final
+
+from sooner.model.errors import DevicesError
+
+_FIRST: Final = 20_000
+_LAST: Final = 29_000
+_STRIDE: Final = 7
+"""A step that has no common divisor with the range: neighbours in time are not neighbours in number."""
+
+
+class Ports:
+    """Hands out ports; close the descriptors to give them back.
+
+    Args:
+        root: The folder of lock files, shared by everybody on the machine.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._next = os.getpid() * 31 % (_LAST - _FIRST)
+
+    def lease(self, count: int) -> list[tuple[int, int]]:
+        """Lease `count` ports: (port, descriptor of its lease).
+
+        Raises:
+            DevicesError: No port is free.
+        """
+        leased: list[tuple[int, int]] = []
+        for _ in range(_LAST - _FIRST):
+            if len(leased) == count:
+                return leased
+            self._next = (self._next + _STRIDE) % (_LAST - _FIRST)
+            port = _FIRST + self._next
+            fd = self._lock(port)
+            if fd is not None and _is_unused(port):
+                leased.append((port, fd))
+            elif fd is not None:
+                os.close(fd)
+        raise DevicesError(f"no TCP port between {_FIRST} and {_LAST} is free")
+
+    def _lock(self, port: int) -> int | None:
+        path = self._root / f"port-{port}.lock"
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+            except OSError:
+                return None
+        except OSError:
+            return None
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(fd)
+            return None
+        return fd
+
+
+def _is_unused(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True

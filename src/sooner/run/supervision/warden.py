@@ -1,0 +1,244 @@
+"""The warden: the parent of one unit, that outlives whatever the unit does and ends when the runner does.
+
+A warden is a subreaper, so all of its unit's descendants stay below it, also daemons that forked twice, left their
+session and emptied their environment. When the unit's main process has ended, times out, must stop, or the runner is
+gone, the warden ends what is left and reports only then. It holds duplicates of the unit's leases: no device is free
+while a process that used it lives.
+"""
+
+import os
+import resource
+import select
+import signal
+import time
+from typing import Any, Final
+
+from sooner.run.supervision import kernel
+from sooner.run.supervision.messages import report
+
+_LEAK_GRACE_S: Final = 0.1
+"""Helpers such as multiprocessing's resource tracker end just after their parent; nextest waits as long."""
+_LEAK_TERM_S: Final = 0.5
+_ABORT_S: Final = 0.5
+"""Time for faulthandler to write the stacks of all threads."""
+_STACKS_S: Final = 5.0
+_ORPHAN_GRACE_S: Final = 1.0
+"""The runner is gone: nobody waits for a long grace any more."""
+_UNKILLABLE_S: Final = 10.0
+"""How long to wait for processes that SIGKILL does not end (uninterruptible in a driver)."""
+
+
+class Warden:
+    """Runs one unit to its end. Called in a process forked for it; never returns to the guardian's code.
+
+    Args:
+        request: What to run: `id`, `argv`, `cwd`, `env` (added), `unset`, `log`, `timeout_s`, `grace_s`, `py_spy`.
+        pipe: Where reports go.
+        life: The read end of a pipe whose other end only the runner holds: readable means that it is gone.
+    """
+
+    def __init__(self, request: dict[str, Any], *, pipe: int, life: int) -> None:
+        self._request = request
+        self._pipe = pipe
+        self._life = life
+        self._main = 0
+        self._status: int | None = None
+        self._peak_rss_mib = 0.0
+        self._ended_at = 0.0
+        self._stop_asked = False
+        self._hurry = False
+        self._orphaned = False
+        self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def run(self) -> None:
+        """Start the unit, wait for its end, leave nothing behind, report."""
+        self._listen_to_signals()
+        started_at = time.time()
+        error = self._start()
+        if error:
+            report(self._pipe, {"id": self._request["id"], "kind": "unstartable", "at": started_at, "error": error})
+            return
+        report(self._pipe, {"id": self._request["id"], "kind": "started", "at": started_at, "pid": self._main})
+        ended_by = self._wait(self._request["timeout_s"])
+        leaked: list[str] = []
+        if ended_by:
+            self._stop(ended_by)
+        else:
+            leaked = self._end_leftovers()
+        survivors = self._kill_all()
+        report(
+            self._pipe,
+            {
+                "id": self._request["id"],
+                "kind": "ended",
+                "at": self._ended_at or time.time(),
+                "started_at": started_at,
+                "status": self._status,
+                "ended_by": ended_by,
+                "peak_rss_mib": round(self._peak_rss_mib, 1),
+                "leaked": leaked[:5],
+                "survivors": survivors[:5],
+            },
+        )
+
+    def _listen_to_signals(self) -> None:
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, self._ask_to_stop)
+        signal.signal(signal.SIGUSR1, self._ask_to_hurry)
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+
+    def _ask_to_stop(self, *_: object) -> None:
+        self._stop_asked = True
+
+    def _ask_to_hurry(self, *_: object) -> None:
+        self._stop_asked = self._hurry = True
+
+    def _start(self) -> str:
+        """Fork and exec the unit; returns what went wrong, empty if nothing did."""
+        error_read, error_write = os.pipe2(os.O_CLOEXEC)
+        warden = os.getpid()
+        self._main = os.fork()
+        if self._main == 0:
+            try:
+                self._become_unit(warden)
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the parent must learn it
+                os.write(error_write, f"{type(error).__name__}: {error}"[:500].encode("utf-8", "backslashreplace"))
+            os._exit(127)
+        os.close(error_write)
+        with os.fdopen(error_read, "rb") as file:
+            error = file.read().decode("utf-8", "replace")
+        if error:
+            os.waitpid(self._main, 0)
+        return error
+
+    def _become_unit(self, warden: int) -> None:
+        request = self._request
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        kernel.default_signals()
+        kernel.die_with_parent(signal.SIGKILL, warden)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        log = os.open(request["log"] or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.closerange(3, log + 1)
+        environment = dict(os.environ)
+        for name in request["unset"]:
+            environment.pop(name, None)
+        environment.update(request["env"])
+        if request["cwd"]:
+            os.chdir(request["cwd"])
+        os.execvpe(request["argv"][0], request["argv"], environment)  # noqa: S606 - the plan's own command
+
+    def _wait(self, timeout_s: float) -> str:
+        """Wait for the main process; says what ended the wait: nothing, `timeout`, `stop` or `orphaned`."""
+        deadline = time.monotonic() + timeout_s if timeout_s else None
+        while True:
+            self._collect()
+            if self._status is not None:
+                return ""
+            if self._orphaned:
+                return "orphaned"
+            if self._stop_asked:
+                return "stop"
+            if deadline is not None and time.monotonic() >= deadline:
+                return "timeout"
+            self._sleep(None if deadline is None else deadline - time.monotonic())
+
+    def _sleep(self, seconds: float | None) -> None:
+        """Sleep until a signal comes, the runner is gone, or the time is over."""
+        watched = [self._wake_read] if self._orphaned else [self._wake_read, self._life]
+        ready, _, _ = select.select(watched, [], [], None if seconds is None else max(0.0, seconds))
+        if self._wake_read in ready:
+            os.read(self._wake_read, 4096)
+        if self._life in ready:
+            self._orphaned = True
+
+    def _collect(self) -> None:
+        for pid, status, peak_rss_mib in kernel.reap():
+            self._peak_rss_mib = max(self._peak_rss_mib, peak_rss_mib)
+            if pid == self._main:
+                self._status = status
+                self._ended_at = time.time()
+
+    def _wait_for_all(self, seconds: float) -> bool:
+        """Wait for every descendant to end, at most so long; says whether they did."""
+        deadline = time.monotonic() + seconds
+        while True:
+            self._collect()
+            if not kernel.has_children():
+                return True
+            left = deadline - time.monotonic()
+            if left <= 0 or self._hurry:
+                return False
+            self._sleep(left)
+
+    def _end_leftovers(self) -> list[str]:
+        """End what the unit left behind; returns its commands."""
+        if self._wait_for_all(_LEAK_GRACE_S):
+            return []
+        left = kernel.descendants(os.getpid())
+        commands = [kernel.command_of(pid) for pid in left]
+        kernel.send(left, signal.SIGTERM)
+        self._wait_for_all(_LEAK_TERM_S)
+        return commands
+
+    def _stop(self, ended_by: str) -> None:
+        """End the unit with a chance to clean up; for a timeout the stacks are saved first."""
+        grace_s = self._request["grace_s"]
+        if ended_by == "timeout":
+            self._save_stacks()
+        else:
+            kernel.send(kernel.descendants(os.getpid()), signal.SIGTERM)
+        if ended_by == "orphaned":
+            grace_s = min(grace_s, _ORPHAN_GRACE_S)
+        if self._wait_for_all(grace_s) or ended_by != "timeout":
+            return
+        stubborn = [pid for pid in kernel.descendants(os.getpid()) if kernel.catches(pid, signal.SIGABRT)]
+        if stubborn:
+            kernel.send(stubborn, signal.SIGABRT)
+            self._wait_for_all(_ABORT_S)
+
+    def _save_stacks(self) -> None:
+        """Save the stacks of a hung unit in its log, then ask it to end.
+
+        With py-spy the stacks of every Python process are dumped from outside. Without, Python's faulthandler writes
+        them at SIGABRT. A process that has a handler for SIGTERM gets that first, to clean up, and SIGABRT after the
+        grace; for one that would just die of SIGTERM nothing is lost by sending SIGABRT at once.
+        """
+        pids = kernel.descendants(os.getpid())
+        if self._request["py_spy"]:
+            for pid in pids:
+                self._dump(pid)
+            kernel.send(pids, signal.SIGTERM)
+            return
+        for pid in pids:
+            speaks = kernel.catches(pid, signal.SIGABRT) and kernel.ends_on(pid, signal.SIGTERM)
+            kernel.send([pid], signal.SIGABRT if speaks else signal.SIGTERM)
+
+    def _dump(self, pid: int) -> None:
+        import subprocess
+
+        try:
+            with open(self._request["log"], "ab") as log:  # noqa: PTH123 - pathlib is not worth its import here
+                subprocess.run(
+                    [self._request["py_spy"], "dump", "--pid", str(pid)],
+                    stdout=log,
+                    stderr=subprocess.DEVNULL,
+                    timeout=_STACKS_S,
+                    check=False,
+                )
+        except (OSError, subprocess.TimeoutExpired):
+            return
+
+    def _kill_all(self) -> list[str]:
+        """SIGKILL until no descendant is left; returns the commands of those that cannot be killed."""
+        deadline = time.monotonic() + _UNKILLABLE_S
+        while not self._wait_for_all(0.0):
+            left = kernel.descendants(os.getpid())
+            if time.monotonic() > deadline:
+                return [kernel.command_of(pid) for pid in left]
+            kernel.send(left, signal.SIGKILL)
+            self._sleep(0.02)
+        return []
