@@ -87,9 +87,7 @@ def test_errexit_is_noted_where_it_is_in_effect() -> None:
 
 def test_a_call_by_path_that_was_not_recorded_is_noted() -> None:
     (note,) = notes("pytest a\n.venv/bin/python -m pytest b\n.venv/bin/python setup.py\n")
-    assert (
-        note == 't.sh:2: ".venv/bin/python" is called by its path: it ran at once, in place, and is no unit'
-    )
+    assert note == 't.sh:2: ".venv/bin/python" is called by its path: it ran at once and is no unit'
 
 
 def test_logical_lines_join_what_belongs_together() -> None:

@@ -108,8 +108,10 @@ def test_a_call_that_takes_what_it_finds_gets_one_device_and_a_note() -> None:
     plan = units_of([call("torchrun --nproc_per_node=gpu train.py")], base_env=BASE, source="t.sh")
     assert plan.units[0].need.devices == 1
     assert plan.notes == (
-        "t.sh: train starts one rank for each device it is given (--nproc_per_node=gpu): "
-        "it gets 1, set SOONER_NEED_DEVICES=K for K",
+        (
+            "t.sh: train starts one rank for each device it is given (--nproc_per_node=gpu): "
+            "it gets 1, set SOONER_NEED_DEVICES=K for K"
+        ),
     )
 
 
@@ -133,11 +135,17 @@ def test_names_are_printable_and_hold_no_separator() -> None:
     assert unit.name == "t::test[a_\\xff]"
 
 
+OTHER_VERSION = json.dumps({"version": 9, "argv": [], "cwd": "", "env": {}}).encode()
+
+
 @pytest.mark.parametrize(
     ("record", "message"),
-    [(b"{", "t.sh: the record of its calls is damaged: "), (b'{"version": 1}', "t.sh: the record of its calls is damaged: "),
-     (json.dumps({"version": 9, "argv": [], "cwd": "", "env": {}}).encode(), "t.sh: the record of its calls has version 9")],
-)  # fmt: skip
+    [
+        (b"{", "t.sh: the record of its calls is damaged: "),
+        (b'{"version": 1}', "t.sh: the record of its calls is damaged: "),
+        (OTHER_VERSION, "t.sh: the record of its calls has version 9"),
+    ],
+)
 def test_a_damaged_record_is_refused(record: bytes, message: str) -> None:
     with pytest.raises(PlanError) as caught:
         read_invocations(record, script="t.sh", script_text="")
@@ -145,8 +153,15 @@ def test_a_damaged_record_is_refused(record: bytes, message: str) -> None:
 
 
 def test_a_record_of_version_1_is_read() -> None:
-    record = {"version": 1, "argv": ["/bin/pytest", "a.py"], "cwd": "/src", "env": {"A": "1"}, "parent": ["bash", "t.sh"],
-              "frames": [["t.sh", 2, "run"], ["t.sh", 4, ""]], "command": 'pytest "$1"'}  # fmt: skip
+    record = {
+        "version": 1,
+        "argv": ["/bin/pytest", "a.py"],
+        "cwd": "/src",
+        "env": {"A": "1"},
+        "parent": ["bash", "t.sh"],
+        "frames": [["t.sh", 2, "run"], ["t.sh", 4, ""]],
+        "command": 'pytest "$1"',
+    }
     script = 'run() {\n  pytest "$1"\n}\nA=1 run a.py\n'
     (found,) = read_invocations(json.dumps(record).encode(), script="t.sh", script_text=script)
     assert found == Invocation(

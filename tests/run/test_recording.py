@@ -282,8 +282,10 @@ def test_a_script_for_sh_is_recorded_without_lines(sandbox: Sandbox) -> None:
     assert [call.line for call in calls] == [0, 0]
     assert keys_of(calls, base_env=sandbox.env) == ["test_a|A=1", "test_a"]
     assert dependence_notes(script, calls, source="t.sh") == (
-        't.sh:2: "|| true" depends on the result of a recorded call: it was recorded, not run, and counts as passed '
-        "there; sooner itself reports the failure and sets the exit code",
+        (
+            't.sh:2: "|| true" depends on the result of a recorded call: it was recorded, not run, and counts as '
+            "passed there; sooner itself reports the failure and sets the exit code"
+        ),
     )
 
 

@@ -39,7 +39,9 @@ _MEMORY_WORDS: Final = (
     *("out of memory", "out_of_memory", "outofmemory", "memoryallocation"),
     *("alloc_failed", "resource_exhausted", "oom when"),
 )
-"""One of these is in whatever the patterns match, in lower case: most logs are dismissed without a pattern."""
+"""In lower case, one is in whatever the patterns match: most logs are dismissed without a pattern."""
+_LONGEST: Final = 300
+"""Characters of a line that are quoted."""
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;:]*m")
 _EXPECTED: Final = re.compile(
     r"\braises\(|\bassertRaises|\bDID NOT RAISE\b|\bmatch=|\bmark\.xfail"
@@ -54,8 +56,8 @@ def fault_in_log(text: str) -> str:
         return ""
     for line, match in _reports(_XID, text):
         if int(match[1]) in DEVICE_XIDS:
-            return one_line(line)
-    return next((one_line(line) for line, _ in _reports(_FAULT, text)), "")
+            return one_line(line)[:_LONGEST]
+    return next((one_line(line)[:_LONGEST] for line, _ in _reports(_FAULT, text)), "")
 
 
 def device_out_of_memory(text: str) -> bool:

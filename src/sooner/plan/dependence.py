@@ -1,7 +1,8 @@
 """Where the logic of a script depends on the result of a call that was recorded instead of run.
 
-A recorded call ends at once with 0. Most scripts only collect failures (`|| test_fail x`), which sooner does itself;
-some branch on the result or read the output. Each such place gets one sentence that says what happened there.
+A recorded call ends at once with 0. Most scripts only collect failures (`|| test_fail x`), which sooner
+does itself; some branch on the result or read the output. Each such place gets one sentence that says what
+happened there.
 """
 
 import re
@@ -35,18 +36,19 @@ _ERREXIT_OFF: Final = re.compile(r"(?:^|[;&|]\s*)set\s+(?:\+[a-zA-Z]*e|\+o\s+err
 _SHEBANG_ERREXIT: Final = re.compile(r"#!\S*sh\s+-[a-z]*e")
 
 _PASSED: Final = "it was recorded, not run, and counts as passed there"
+_SILENT: Final = "it was recorded, not run, so there was none"
 _OURS: Final = "sooner itself reports the failure and sets the exit code"
 
 
 def dependence_notes(
     script_text: str, invocations: Sequence[Invocation], *, keys: Sequence[UnitKey] = (), source: str = ""
 ) -> tuple[str, ...]:
-    """One sentence for each place where the script's own logic depends on a recorded result, in order of lines.
+    """One sentence for each place where the script's own logic depends on a recorded result.
 
     Args:
         script_text: The script.
         invocations: What was recorded from it.
-        keys: Identities of the invocations (`keys_of`), to name them; without them a line is said to run "a test".
+        keys: Identities of the invocations (`keys_of`); without them a line is said to run "a test".
         source: The script's path, for the places.
     """
     path = source or next((call.script for call in invocations if call.script), "script")
@@ -67,7 +69,7 @@ def dependence_notes(
 def _recorded(
     lines: Sequence[LogicalLine], invocations: Sequence[Invocation], keys: Sequence[UnitKey], path: str
 ) -> dict[int, str]:
-    """Who was recorded on which logical line, by its index; read off the text where no call knows its line."""
+    """Who was recorded on which logical line, by its index; off the text where no call knows its line."""
     if not any(call.line for call in invocations):
         return {
             i: "a recorded call" for i, line in enumerate(lines) if invocations and _RUNNER.search(line.bare)
@@ -115,14 +117,14 @@ def _notes_of(lines: Sequence[LogicalLine], index: int, start: int, *, who: str,
         (
             line,
             _PIPE.search(line.bare, start),
-            f"reads the output of {who}: it was recorded, not run, so there was none",
+            f"reads the output of {who}: {_SILENT}",
         ),
         (line, _before(_CONDITION, line, start), f"branches on the result of {who}: {_PASSED}"),
         (line, _before(_NOT, line, start), f"negates the result of {who}: {_PASSED}"),
         (
             line,
             _open_substitution(line, start),
-            f"takes the output of {who}: it was recorded, not run, so there was none",
+            f"takes the output of {who}: {_SILENT}",
         ),
         _status_after(lines, index, start, f"reads the exit code of {who}: {_PASSED}; {_OURS}"),
     ]
@@ -209,7 +211,7 @@ def _errexit(
 def _by_path(lines: Sequence[LogicalLine], recorded: Mapping[int, str], path: str) -> list[str]:
     """Calls that no shim can see, because they name their program by its path."""
     return [
-        f'{path}:{line.first}: "{match.group(1)}" is called by its path: it ran at once, in place, and is no unit'
+        f'{path}:{line.first}: "{match.group(1)}" is called by its path: it ran at once and is no unit'
         for index, line in enumerate(lines)
         if index not in recorded and (match := _BY_PATH.search(line.bare))
     ]

@@ -1,7 +1,7 @@
 """How long units are expected to take: read from JSON, merged from samples, looked up for a plan.
 
-The schedule only needs the right order of magnitude and no outlier: medians everywhere, because one hang or one
-cold cache in the past must not reserve devices tomorrow.
+The schedule only needs the right order of magnitude and no outlier: medians everywhere, because one hang or
+one cold cache in the past must not reserve devices tomorrow.
 """
 
 import math

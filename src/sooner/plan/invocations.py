@@ -1,7 +1,8 @@
 """Recorded calls of a script become units.
 
-`read_invocations` reads what `sooner.run.recording` wrote (JSON lines); `units_of` names the calls, finds what
-identifies them and what they need. What the script's own logic made of their results: `sooner.plan.dependence`.
+`read_invocations` reads what `sooner.run.recording` wrote (JSON lines); `units_of` names the calls, finds
+what identifies them and what they need. What the script's own logic made of their results:
+`sooner.plan.dependence`.
 """
 
 import json
@@ -33,9 +34,11 @@ class Invocation(Struct, frozen=True, kw_only=True):
     line: int = 0
     """1-based line in it, of the outermost call where functions are involved; 0 where not known."""
     text: str = ""
-    """That command line as written, joined, and the lines of the functions in between; empty where not known."""
+    """That command line as written, joined, and the lines of the functions in between; empty where not
+    known."""
     places: tuple[tuple[int, str], ...] = ()
-    """Every line of the script that led to the call, outermost first, each with the function that it called."""
+    """Every line of the script that led to the call, outermost first, each with the function that it
+    called."""
     parent: tuple[str, ...] = ()
     """Command of the parent process where known, for instance `timeout 300 pytest ...`."""
 
@@ -116,7 +119,8 @@ def devices_note(argv: Sequence[str], env: Mapping[str, str]) -> str:
     ranks = ranks_of(argv)
     if not ranks or ranks.isdigit() or devices_hint(env) is not None:
         return ""
-    return f"starts one rank for each device it is given (--nproc_per_node={ranks}): it gets 1, set {HINT_DEVICES}=K for K"
+    what = f"starts one rank for each device it is given (--nproc_per_node={ranks})"
+    return f"{what}: it gets 1, set {HINT_DEVICES}=K for K"
 
 
 def absolute(path: str, cwd: str) -> str:
@@ -125,7 +129,7 @@ def absolute(path: str, cwd: str) -> str:
 
 
 def _record(data: bytes, script: str) -> _Record:
-    """One line of a record. The standard library reads it: it alone keeps bytes that are not UTF-8 (surrogates)."""
+    """One line of a record, read by the standard library: it alone keeps bytes that are not UTF-8."""
     try:
         record = msgspec.convert(json.loads(data), _Record)
     except ValueError as error:
@@ -136,7 +140,7 @@ def _record(data: bytes, script: str) -> _Record:
 
 
 def _invocation(record: _Record, script: str, lines: Mapping[int, LogicalLine]) -> Invocation:
-    """The place of a call is the outermost line of the script; a call from another script has a place in that."""
+    """The place of a call is the outermost line of the script; of another script's call, a line of that."""
     called = ("", *(function for _, _, function in record.frames))
     frames = [(file, line, name) for (file, line, _), name in zip(record.frames, called, strict=False)]
     texts = dict.fromkeys(

@@ -1,8 +1,8 @@
 """Where things are in a TOML text: the lines of `[[unit]]` headers and of the keys below them.
 
-tomllib reports no positions. This finds them well enough for an error message: a place that it cannot find is the
-line of the header, then 0. Strings, multi-line strings and comments are blanked first, so that none can look like a
-header or a key.
+tomllib reports no positions. This finds them well enough for an error message: a place that it cannot find
+is the line of the header, then 0. Strings, multi-line strings and comments are blanked first, so that none
+can look like a header or a key.
 """
 
 import re
@@ -41,7 +41,7 @@ class Locator:
         return self._key_between(self._units[index], end, key) or self.unit(index)
 
     def table_key(self, table: str, key: str) -> int:
-        """Line of a key of `[table]`; the line of the table where the key is not found; 0 without such a table."""
+        """Line of a key of `[table]`; of the table where the key is not found; 0 without such a table."""
         header = re.search(rf"^[ \t]*\[[ \t]*{re.escape(table)}[ \t]*[].]", self._text, re.MULTILINE)
         if header is None:
             return 0
@@ -73,7 +73,7 @@ class Locator:
 
 
 def unit_lines(text: str, count: int) -> list[int]:
-    """Lines of the `[[unit]]` headers of a text with `count` units; all 0 where units are spelled otherwise."""
+    """Lines of the `[[unit]]` headers of `count` units; all 0 where units are spelled otherwise."""
     if '"""' in text or "'''" in text:
         text = _blanked(text)
     lines = [

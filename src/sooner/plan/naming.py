@@ -1,7 +1,7 @@
 """Names, widths and limits of commands, read off their arguments.
 
-Shared by plans without names, recorded scripts and submitted commands, so that the same command is called the same
-by every way in.
+Shared by plans without names, recorded scripts and submitted commands, so that the same command is called
+the same by every way in.
 """
 
 import re
@@ -26,20 +26,27 @@ _GENERIC: Final = frozenset(
     {"junit", "output", "pytest", "report", "result", "results", "test-results", "tests", "xunit"}
 )
 """Stems of JUnit files that say nothing about the tests: the path names the unit instead."""
+# fmt: off
 _TAKES_VALUE: Final = frozenset(
-    "-W -X -c -k -m -n -o -p -r --basetemp --capture --color --confcutdir --cov --cov-config --cov-report --deselect "
-    "--dist --durations --ignore --ignore-glob --import-mode --junit-prefix --junit-xml --junitxml --log-file "
-    "--log-level --maxfail --numprocesses --override-ini --rootdir --tb --timeout --tx --verbosity "
-    "--local-addr --local_addr --log-dir --log_dir --master-addr --master_addr --master-port --master_port "
-    "--max-restarts --max_restarts --monitor-interval --monitor_interval --nnodes --node-rank --node_rank "
-    "--nproc-per-node --nproc_per_node --rdzv-backend --rdzv-conf --rdzv-endpoint --rdzv-id --rdzv_backend "
-    "--rdzv_conf --rdzv_endpoint --rdzv_id --redirects --role --tee --start-method --start_method".split()
+    {
+        "--basetemp", "--capture", "--color", "--confcutdir", "--cov", "--cov-config", "--cov-report",
+        "--deselect", "--dist", "--durations", "--ignore", "--ignore-glob", "--import-mode",
+        "--junit-prefix", "--junit-xml", "--junitxml", "--local-addr", "--local_addr", "--log-dir",
+        "--log-file", "--log-level", "--log_dir", "--master-addr", "--master-port", "--master_addr",
+        "--master_port", "--max-restarts", "--max_restarts", "--maxfail", "--monitor-interval",
+        "--monitor_interval", "--nnodes", "--node-rank", "--node_rank", "--nproc-per-node",
+        "--nproc_per_node", "--numprocesses", "--override-ini", "--rdzv-backend", "--rdzv-conf",
+        "--rdzv-endpoint", "--rdzv-id", "--rdzv_backend", "--rdzv_conf", "--rdzv_endpoint", "--rdzv_id",
+        "--redirects", "--role", "--rootdir", "--start-method", "--start_method", "--tb", "--tee",
+        "--timeout", "--tx", "--verbosity", "-W", "-X", "-c", "-k", "-m", "-n", "-o", "-p", "-r",
+    }
 )
+# fmt: on
 """Options of pytest and torchrun whose next argument is their value, and never a path to test."""
 
 
 def name_of(argv: Sequence[str]) -> str:
-    """A readable name: the stem of its JUnit file, else of what it tests, else its program; always printable."""
+    """A printable name: the stem of its JUnit file, else of what it tests, else its program."""
     program, args = launched(argv)
     if program == "-c" and args:
         return _name_of_line(args[0])
@@ -50,7 +57,7 @@ def name_of(argv: Sequence[str]) -> str:
 
 
 def launched(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """The program that a command ends up in and its arguments, without the interpreter or `env`, `timeout` before it.
+    """The program that a command ends up in, behind interpreters, `env` and `timeout`, and its arguments.
 
     `python -m torch.distributed.run` and its older spelling are `torchrun`; a shell line is the program `-c`.
     """
@@ -84,7 +91,7 @@ def option(args: Sequence[str], name: str) -> str:
 
 
 def ranks_of(argv: Sequence[str]) -> str:
-    """`--nproc_per_node` of a torchrun command as spelled; empty where it is no such command or does not say."""
+    """`--nproc_per_node` of a torchrun command as spelled; empty for another command or without it."""
     program, args = launched(argv)
     if program != "torchrun":
         return ""
@@ -92,7 +99,7 @@ def ranks_of(argv: Sequence[str]) -> str:
 
 
 def timeout_of(parent: Sequence[str]) -> float:
-    """Seconds after which coreutils `timeout` as the parent would end the command; 0 is no limit.
+    """Seconds after which coreutils `timeout`, as the parent, ends the command; 0 is no limit.
 
     The parent is recognised with and without its arguments (`timeout 300 pytest ...`).
     """
@@ -158,5 +165,5 @@ def _path_name(args: Sequence[str]) -> str:
 
 
 def _stem(path: str) -> str:
-    """Last part of a path without its suffix: `test_foo` of `tests/test_foo.py`, `nvfp4` of `tests/nvfp4/`."""
+    """Last part of a path without its suffix: `test_foo` of `tests/test_foo.py`."""
     return PurePosixPath(path).stem if path else ""

@@ -1,6 +1,7 @@
 """The text of a shell script, read just far enough: logical lines, with quotes and comments told apart.
 
-This is a scanner, no parser of the shell: it knows quotes, `$( )`, comments, here-documents and line continuations.
+This is a scanner, no parser of the shell: it knows quotes, `$( )`, comments, here-documents and line
+continuations.
 """
 
 import re
@@ -22,7 +23,8 @@ class LogicalLine(Struct, frozen=True):
     text: str
     """As written, joined, without comments."""
     bare: str
-    """The same with the inside of quotes blanked by `_`, `$( )` inside double quotes excepted; same length."""
+    """The same with the inside of quotes blanked by `_`, `$( )` inside double quotes excepted; same
+    length."""
 
     def assigned(self) -> frozenset[str]:
         """Variables that the line sets: `A=1 pytest x`, `env A=1 pytest x`, `export A=1`."""

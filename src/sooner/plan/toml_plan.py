@@ -10,8 +10,8 @@
     devices = 2
     after = ["build"]
 
-A unit is identified by its name and its variant: what its own `env` sets otherwise than `[defaults]`. Every error is
-one `PlanError` with file, line and key; `unit[3]` is the fourth unit, as in TOML and JSON paths.
+A unit is identified by its name and its variant: what its own `env` sets otherwise than `[defaults]`. Every
+error is one `PlanError` with file, line and key; `unit[3]` is the fourth unit, as in TOML and JSON paths.
 """
 
 import re
@@ -137,7 +137,9 @@ class _Reader:
             known[unit.name].append(unit.key)
             if unit.variant:
                 known[unit.key].append(unit.key)
-        after = {unit.key: self._keys(index, unit, known) for index, unit in enumerate(plan.units)}
+        after: dict[str, tuple[str, ...]] = {
+            unit.key: self._keys(index, unit, known) for index, unit in enumerate(plan.units)
+        }
         if cycle := find_cycle(after):
             index = next(i for i, unit in enumerate(plan.units) if unit.key == cycle[0])
             raise self._unit_fault(index, "after", f"units wait for each other: {' -> '.join(cycle)}")

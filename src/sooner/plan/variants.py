@@ -1,14 +1,16 @@
 """Which part of a call's environment identifies it: the variant.
 
-A recorded call carries its whole environment. What it *declares* is smaller: the variables that its own line sets
-(`A=1 pytest x`, `env A=1 pytest x`), and those that were in force only for a while (`export A=1; pytest x; unset A`).
-A variable that is exported once and stays for the rest of the script is a setting of the script and identifies
-nothing, so that adding such a line does not give every test a new history. Where the line is not known (a script
-for sh, a submitted command) everything in which the calls differ is declared.
+A recorded call carries its whole environment. What it *declares* is smaller: the variables that its own
+line sets (`A=1 pytest x`, `env A=1 pytest x`), and those that were in force only for a while (`export A=1;
+pytest x; unset A`). A variable that is exported once and stays for the rest of the script is a setting of
+the script and identifies nothing, so that adding such a line does not give every test a new history. Where
+the line is not known (a script for sh, a submitted command) everything in which the calls differ is
+declared.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 from msgspec import Struct
@@ -113,7 +115,7 @@ def _passing(calls: Sequence[Call]) -> set[str]:
     passing: set[str] = set()
     for name in {name for call in calls for name in call.changed}:
         values = [call.changed.get(name) for call in calls if name not in (call.assigned or ())]
-        if any(before not in (None, after) for before, after in zip(values, values[1:], strict=False)):
+        if any(before not in (None, after) for before, after in pairwise(values)):
             passing.add(name)
     return passing
 

@@ -12,9 +12,14 @@ from msgspec import Struct
 
 _PROC: Final = Path("/proc")
 _SHELLS: Final = frozenset({"ash", "bash", "busybox", "dash", "ksh", "mksh", "rbash", "sh", "zsh"})
+# fmt: off
 _WRAPPERS: Final = frozenset(
-    "make gmake ninja xargs parallel timeout env nice ionice nohup time stdbuf setsid taskset numactl sudo uv".split()
+    {
+        "env", "gmake", "ionice", "make", "nice", "ninja", "nohup", "numactl", "parallel", "setsid",
+        "stdbuf", "sudo", "taskset", "time", "timeout", "uv", "xargs",
+    }
 )
+# fmt: on
 """Programs that run a command as a part of the script that called them."""
 _STARTED_FIELD: Final = 19
 """Of /proc/PID/stat, counted from behind the name: starttime (proc(5), field 22)."""
@@ -89,7 +94,7 @@ def script_part(chain: Sequence[Ancestor]) -> list[Ancestor]:
 
 
 def owners(chain: Sequence[Ancestor]) -> tuple[Process, ...]:
-    """The scripts that a command was started from, innermost first; one of them at least where there is a parent.
+    """The scripts that a command was started from, innermost first.
 
     A subshell is a copy of its script and no script of its own. A shell that somebody types into owns what no
     script does.

@@ -7,7 +7,7 @@ from typing import Final
 from sooner.devices.masks import visible_env
 from sooner.model.devices import Device
 from sooner.model.placeholders import fill
-from sooner.model.text import printable
+from sooner.model.text import file_name, printable
 from sooner.model.units import Unit
 from sooner.run.folder import RunFolder, free_bytes
 from sooner.run.records import own_junit_path
@@ -47,7 +47,7 @@ def spawn_of(
     return Spawn(
         id=spawn_id,
         argv=[fill(text, values) for text in unit.command],
-        env=_environment(unit, visible, values, attempt=attempt, ports=ports, run_id=run_id),
+        env=_environment(unit, visible, values, attempt=attempt, ports=ports, run_id=run_id, folder=folder),
         unset=unit.unset,
         cwd=unit.cwd,
         log=str(folder.path / log) if free_bytes(folder.path) > _LOW_DISK_BYTES else "",
@@ -65,6 +65,7 @@ def _environment(
     attempt: int,
     ports: Sequence[int],
     run_id: str,
+    folder: RunFolder,
 ) -> dict[str, str]:
     """What is added to the runner's environment; what the unit declares wins over defaults, never over devices."""
     defaults = {
@@ -84,4 +85,6 @@ def _environment(
         "SOONER_PORT": values["port"],
         "SOONER_PORTS": ",".join(map(str, ports)),
         RUN_MARKER: run_id,
+        # A `sooner run` inside a unit shares out what the unit holds: its leases are a matter of its own.
+        "SOONER_LEASE_DIR": str(folder.path / "inner" / file_name(f"{unit.key}.{attempt}")),
     }

@@ -1,12 +1,13 @@
-"""Stands in for python, pytest and torchrun while a script is recorded: notes test runs down, passes the rest on.
+"""Stands in for python, pytest and torchrun while a script is recorded.
 
-A program of its own: the standard library only, started with `-I -S`, so that it takes a few milliseconds. It is
-called as `recorder_shim.py SHIM ARGUMENTS...` by the shims that `sooner.run.recording` puts on PATH, or is such a shim
-itself. A test run is appended to the record, one JSON line in one write, and ends at once with 0. Any other call
-becomes the real program, with the shims still on PATH for its children.
+A program of its own: the standard library only, started with `-I -S`, so that it takes a few milliseconds.
+It is called as `recorder_shim.py SHIM ARGUMENTS...` by the shims that `sooner.run.recording` puts on PATH,
+or is such a shim itself. A test run is appended to the record, one JSON line in one write, and ends at once
+with 0. Any other call becomes the real program, with the shims still on PATH for its children.
 """
 
-# ruff: noqa: PTH - pathlib alone would double the time that this program takes
+# pathlib alone would double the time that this program takes:
+# ruff: noqa: PTH100, PTH109, PTH113, PTH117, PTH118, PTH119, PTH120, PTH121, PTH123
 
 import os
 import sys
@@ -37,7 +38,7 @@ def main(argv: list[str]) -> int:
     if is_test_run(name, args):
         record(shims, [real, *args])
         return 0
-    os.execv(real, [real, *args])
+    return os.execv(real, [real, *args])  # noqa: S606 - becoming the real program is the point
 
 
 def find(name: str, path: str, shims: str) -> str:
@@ -65,7 +66,7 @@ def is_test_run(name: str, args: list[str]) -> bool:
 
 
 def launched(args: list[str]) -> tuple[str, list[str]]:
-    """The module, or the file name of the script, that python is to run, and its arguments; empty for others."""
+    """The module, or the name of the script, that python is to run, and its arguments; empty for others."""
     index = 0
     while index < len(args) and args[index].startswith("-"):
         arg = args[index]
@@ -127,7 +128,7 @@ def parent() -> list[str]:
 
 
 def frames() -> list[tuple[str, int, str]]:
-    """(file, line, function) of the commands that led here, innermost first, as the shell's trap noted them."""
+    """(file, line, function) of the commands that led here, innermost first, as the trap noted them."""
     lines = os.environ.get(PRIVATE + "LINES", "").split()
     files = os.environ.get(PRIVATE + "FILES", "").split("\n")
     functions = os.environ.get(PRIVATE + "FUNCTIONS", "").split()

@@ -1,13 +1,13 @@
 """Runs an unmodified shell script and records its test runs instead of running them.
 
-Two techniques meet. A folder of shims stands first on PATH: `python`, `pytest` and `torchrun` calls that run tests
-append themselves to a record and end with 0 (`recorder_shim.py`); every other call becomes the real program. And a
-DEBUG trap, which bash loads through BASH_ENV, tells the shims which line of the script is speaking and keeps them
-first on PATH when the script changes it (a virtual environment is activated). A script for sh has no such trap: its
-calls are recorded without their lines.
+Two techniques meet. A folder of shims stands first on PATH: `python`, `pytest` and `torchrun` calls that
+run tests append themselves to a record and end with 0 (`recorder_shim.py`); every other call becomes the
+real program. And a DEBUG trap, which bash loads through BASH_ENV, tells the shims which line of the script
+is speaking and keeps them first on PATH when the script changes it (a virtual environment is activated). A
+script for sh has no such trap: its calls are recorded without their lines.
 
-What it does not see: programs that are called by their path (`.venv/bin/pytest`), and what starts without PATH
-(`env -i`). A script that sets a DEBUG trap of its own loses the lines.
+What it does not see: programs that are called by their path (`.venv/bin/pytest`), and what starts without
+PATH (`env -i`). A script that sets a DEBUG trap of its own loses the lines.
 """
 
 import os
@@ -163,7 +163,7 @@ def _shim(env: Mapping[str, str]) -> str:
 
 
 def _present(path: str) -> set[str]:
-    """The programs to stand in for, of those that PATH has: `command -v pytest` must not find what is not there."""
+    """The programs to stand in for: `command -v pytest` must not find what is not there."""
     versioned = (
         found.name
         for folder in path.split(":")

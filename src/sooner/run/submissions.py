@@ -1,10 +1,10 @@
-"""The spool behind `sooner submit` and `sooner wait`: one file a submission, in a folder that only its user reads.
+"""The spool behind `sooner submit` and `sooner wait`: one file a submission, for its user alone.
 
-`submit` stores a command with everything it needs and with the processes it was started from. `take` gives a waiting
-process what its own script submitted, and nothing else: it looks for its parent among those processes, then, where
-nothing was submitted from there, for the ancestors above it, as far as they belong to scripts. A live script's
-submissions are never taken by another one; a dead script's are dropped, and said to be. A queue with a name is
-shared by whoever names it.
+`submit` stores a command with everything it needs and with the processes it was started from. `take` gives
+a waiting process what its own script submitted, and nothing else: it looks for its parent among those
+processes, then, where nothing was submitted from there, for the ancestors above it, as far as they belong
+to scripts. A live script's submissions are never taken by another one; a dead script's are dropped, and
+said to be. A queue with a name is shared by whoever names it.
 """
 
 import json
@@ -62,7 +62,7 @@ class Taken(Struct, frozen=True, kw_only=True):
 def spool_folder(env: Mapping[str, str]) -> Path:
     """Where the spool is: `$XDG_STATE_HOME/sooner/queue`, or the same below ~/.local/state."""
     state = env.get("XDG_STATE_HOME", "")
-    home = Path(state) if os.path.isabs(state) else Path(env.get("HOME") or Path.home()) / ".local" / "state"
+    home = Path(state) if state.startswith("/") else Path(env.get("HOME") or Path.home()) / ".local" / "state"
     return home / "sooner" / "queue"
 
 
@@ -157,7 +157,7 @@ def _reachable(entries: Iterable[Submission], pid: int) -> list[Submission]:
 
 
 def _places(pid: int) -> list[Process]:
-    """Processes from which the submissions for `pid` may have come: its parent, then its scripts, nearest first."""
+    """Where the submissions for `pid` may have come from: its parent, then its scripts, nearest first."""
     chain = ancestors(pid)
     return [ancestor.process for ancestor in script_part(chain) or chain[:1]]
 
@@ -231,7 +231,7 @@ def _store(folder: Path, submission: Submission) -> None:
 
 
 def _entries(folder: Path) -> dict[Path, Submission]:
-    """All entries in order; those that another process takes meanwhile, or of another version, are left out."""
+    """All entries in order, without those of another version and those that are taken meanwhile."""
     entries = {}
     for path in folder.glob(f"*{_SUFFIX}"):
         with suppress(OSError, ValueError):

@@ -112,6 +112,14 @@ def command_of(pid: int) -> str:
     return data.replace(b"\0", b" ").decode("utf-8", "backslashreplace").strip()[:200] or f"pid {pid}"
 
 
+def state_of(pid: int) -> str:
+    """What a process is doing: its state and where in the kernel it waits, as far as /proc says."""
+    _, _, rest = _read(f"/proc/{pid}/status").partition(b"State:")
+    state = rest.split(b"\n", 1)[0].strip().decode("ascii", "replace") or "gone"
+    place = _read(f"/proc/{pid}/wchan").decode("ascii", "replace")
+    return f"{state}, in {place}" if place not in ("", "0") else state
+
+
 def carriers_of(marker: bytes) -> list[int]:
     """Processes whose environment at their start held this `NAME=value`, this process excepted."""
     if sys.platform != "linux":

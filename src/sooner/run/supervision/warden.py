@@ -208,6 +208,7 @@ class Warden:
         grace; for one that would just die of SIGTERM nothing is lost by sending SIGABRT at once.
         """
         pids = kernel.descendants(os.getpid())
+        self._note_processes(pids)
         if self._request["py_spy"]:
             for pid in pids:
                 self._dump(pid)
@@ -216,6 +217,16 @@ class Warden:
         for pid in pids:
             speaks = kernel.catches(pid, signal.SIGABRT) and kernel.ends_on(pid, signal.SIGTERM)
             kernel.send([pid], signal.SIGABRT if speaks else signal.SIGTERM)
+
+    def _note_processes(self, pids: list[int]) -> None:
+        """Say in the log what still ran: for programs that are not Python, all that can be known."""
+        lines = [f"--- sooner: no end after {self._request['timeout_s']:g} s; still running:"]
+        lines += [f"---   pid {pid} ({kernel.state_of(pid)}): {kernel.command_of(pid)}" for pid in pids]
+        try:
+            with open(self._request["log"], "ab") as log:  # noqa: PTH123 - as below
+                log.write("\n".join(["", *lines, ""]).encode())
+        except OSError:
+            return
 
     def _dump(self, pid: int) -> None:
         import subprocess

@@ -1,0 +1,60 @@
+"""Runs what a script recorded or submitted."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sooner.cli.wiring import execute
+from sooner.model.outcomes import ExitCode
+from sooner.plan.dependence import dependence_notes
+from sooner.plan.invocations import keys_of, read_invocations, units_of
+from sooner.plan.submitted import units_of_submissions
+from sooner.report.wording import counted
+from sooner.run.recording import record
+from sooner.run.submissions import Submission, take
+
+
+def run_script(script: Path, arguments: Sequence[str], cli: Mapping[str, Any]) -> ExitCode:
+    """Record a script, then run what it recorded; a script that fails by itself makes the run fail.
+
+    Raises:
+        SoonerError: The script cannot be recorded, or what it recorded cannot be run.
+    """
+    env = dict(os.environ)
+    recording = record(script, args=arguments, env=env, cwd=Path.cwd())
+    invocations = read_invocations(recording.calls, script=recording.script, script_text=recording.text)
+    plan = units_of(invocations, base_env=env, source=str(script))
+    notes = dependence_notes(
+        recording.text, invocations, keys=keys_of(invocations, base_env=env), source=recording.script
+    )
+    for note in (*notes, *plan.notes):
+        sys.stderr.write(f"sooner: {note}\n")
+    sys.stderr.write(f">>> {script} recorded {counted(len(plan.units), 'test run')}, exit code {recording.exit_code}\n")
+    code = execute(plan, cli)
+    if recording.exit_code and code in (ExitCode.ALL_PASSED, ExitCode.NOTHING_TO_RUN):
+        sys.stderr.write(f"sooner: {script} itself ended with exit code {recording.exit_code}: see its output above\n")
+        return ExitCode.SOME_FAILED
+    return code
+
+
+def run_submitted(queue: str, cli: Mapping[str, Any]) -> ExitCode:
+    """Run what the calling script submitted.
+
+    Raises:
+        SoonerError: The spool cannot be used, or what was submitted cannot be run.
+    """
+    taken = take(env=os.environ, queue=queue)
+    report_dropped(taken.dropped)
+    plan = units_of_submissions(taken.submissions, base_env=dict(os.environ), source="sooner submit")
+    for note in plan.notes:
+        sys.stderr.write(f"sooner: {note}\n")
+    return execute(plan, cli)
+
+
+def report_dropped(dropped: Sequence[Submission]) -> None:
+    """Say which submissions nobody can wait for any more."""
+    if dropped:
+        what = counted(len(dropped), "command")
+        sys.stderr.write(f"sooner: dropped {what} submitted by scripts that ended without `sooner wait`\n")

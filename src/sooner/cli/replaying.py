@@ -1,0 +1,46 @@
+"""Shows a run that has ended, the way a live one ends."""
+
+import time
+from pathlib import Path
+
+import msgspec
+
+from sooner.cli.settings import run_settings
+from sooner.cli.wiring import Prepared, figures_of, show
+from sooner.model.devices import Device
+from sooner.model.errors import RunFolderError
+from sooner.model.events import Interrupted
+from sooner.model.outcomes import ExitCode, exit_code
+from sooner.run.finish import complete
+from sooner.run.folder import RunFolder
+from sooner.run.records import read_events
+from sooner.schedule.work import works_of
+
+
+def replay_run(path: Path, *, which: str | None, as_json: bool) -> ExitCode:
+    """Print a run again; returns the exit code that it had.
+
+    Raises:
+        RunFolderError: The folder holds no run, or a live one.
+    """
+    folder = RunFolder(path.resolve())
+    if not folder.holds_run:
+        raise RunFolderError(f"{path} holds no run (no run.json): pass the folder of a run")
+    folder.lock()
+    try:
+        plan, verdicts = complete(folder, now=time.time())
+    finally:
+        folder.unlock()
+    devices = msgspec.convert(folder.read_description()["devices"], tuple[Device, ...])
+    ordered = [verdicts[unit.key] for unit in plan.units]
+    interrupted = any(isinstance(event, Interrupted) for event in read_events(folder))
+    code = exit_code((verdict.outcome for verdict in ordered), interrupted=interrupted)
+    prepared = Prepared(
+        plan=plan,
+        devices=devices,
+        works=tuple(works_of(plan, seconds={})),
+        notes=plan.notes,
+        settings=run_settings({"replay": which}),
+    )
+    show(ordered, figures_of(prepared, ordered), folder, prepared, code=code, notes=plan.notes, as_json=as_json)
+    return code

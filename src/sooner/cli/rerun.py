@@ -1,0 +1,33 @@
+"""`sooner rerun`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sooner.cli.options import run_options
+
+
+@click.command()
+@click.argument("earlier", metavar="RUN", type=click.Path(file_okay=False))
+@click.option("--failed", is_flag=True, help="Only what did not pass; without it, everything.")
+@run_options
+def rerun(earlier: str, *, failed: bool, **cli: Any) -> int:
+    """Run the units of an earlier run again, in a new run folder.
+
+    RUN is a run folder, or `.sooner/runs/latest`. Units that were to run after one that passed before do not wait for it.
+    """
+    import msgspec
+
+    from sooner.cli.wiring import execute
+    from sooner.model.outcomes import Outcome
+    from sooner.run.folder import RunFolder
+    from sooner.run.records import read_events, verdicts_in
+
+    folder = RunFolder(Path(earlier).resolve())
+    plan = folder.read_plan()
+    if failed:
+        verdicts = verdicts_in(read_events(folder))
+        passed = {key for key, verdict in verdicts.items() if verdict.outcome is Outcome.PASSED}
+        plan = msgspec.structs.replace(plan, units=tuple(unit for unit in plan.units if unit.key not in passed))
+    return execute(plan, cli)
