@@ -53,6 +53,7 @@ def test_a_use_of_a_result_is_noted(script: str, said: str) -> None:
         "for i in 1 2; do pytest $i; done",
         "x=$(date); pytest a",
         "pytest a\necho done\nRET=$?",
+        "pytest a\necho done; RET=$?",
         "pytest a\necho '$?'",
         "cat <<END | grep x\n|| fail\nEND\npytest a",
     ],
@@ -100,6 +101,11 @@ def test_logical_lines_join_what_belongs_together() -> None:
         (9, 9, "j <<< k"),
         (10, 10, "l"),
     ]
+
+
+def test_a_quote_that_never_closes_ends_with_its_line() -> None:
+    script = "echo $'it\\'s'\necho don't\npytest a || fail\n"
+    assert [line.first for line in logical_lines(script)] == [1, 2, 3, 4]
 
 
 def test_assignments_of_a_line_are_told_from_options_and_text() -> None:

@@ -8,7 +8,7 @@ import pytest
 from sooner.model.errors import PlanError
 from sooner.plan.invocations import Invocation, keys_of, read_invocations, units_of
 
-BASE = {"HOME": "/root", "PATH": "/bin", "KEPT": "1"}
+BASE = {"HOME": "/home/me", "PATH": "/bin", "KEPT": "1"}
 
 
 def call(

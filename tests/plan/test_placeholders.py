@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sooner.plan.placeholders import PLACEHOLDERS, fill, uses
+from sooner.model.placeholders import PLACEHOLDERS, fill, uses
 
 VALUES = {name: f"<{name}>" for name in PLACEHOLDERS}
 

@@ -5,7 +5,7 @@ from msgspec import Struct, field
 from sooner.model.units import Need, Unit
 from sooner.plan.submitted import units_of_submissions
 
-BASE = {"HOME": "/root", "LATE": "1"}
+BASE = {"HOME": "/home/me", "LATE": "1"}
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -19,7 +19,9 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 def test_a_submission_becomes_a_unit() -> None:
     entries = [
-        Entry(command=("pytest", "--junitxml=a.xml", "t.py"), env={"HOME": "/root", "A": "1"}, timeout_s=5.0),
+        Entry(
+            command=("pytest", "--junitxml=a.xml", "t.py"), env={"HOME": "/home/me", "A": "1"}, timeout_s=5.0
+        ),
         Entry(command=("torchrun", "--nproc_per_node=4", "train.py")),
         Entry(command=("torchrun", "--nproc_per_node=4", "train.py"), name="own\udcff", devices=2),
     ]

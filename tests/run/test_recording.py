@@ -161,8 +161,8 @@ def test_every_handler_of_the_transformer_engine_script_is_noted(sandbox: Sandbo
     line = recording.text[: recording.text.index("python3 -m pytest")].count("\n") + 1
     assert len(notes) == 49
     assert notes[0] == (
-        f'qa/test.sh:{line}: "|| test_fail "test_sanity.py"" depends on the result of pytest_test_sanity|GROUPED=1: '
-        "it was recorded, not run, and counts as passed there; "
+        f'qa/test.sh:{line}: "|| test_fail "test_sanity.py"" depends on the result of '
+        "pytest_test_sanity|GROUPED=1: it was recorded, not run, and counts as passed there; "
         "sooner itself reports the failure and sets the exit code"
     )
 
@@ -240,14 +240,26 @@ def test_test_runs_are_recorded_however_they_are_spelled(sandbox: Sandbox, comma
 
 @pytest.mark.parametrize(
     "command",
-    ["python3 -c 'open(\"ran\", \"w\").write(\"yes\")' pytest", "python3 script.py -m pytest", "pytest --version",
-     "echo 'open(\"ran\", \"w\").write(\"yes\")' | python3 - torch", "torchrun --help", ".venv/bin/pytest x"],
-)  # fmt: skip
+    [
+        'python3 -c \'open("ran", "w").write("yes")\' pytest',
+        'echo \'open("ran", "w").write("yes")\' | python3 - torch',
+        "python3 script.py -m pytest",
+        "pytest --version",
+        "torchrun --help",
+        "x=$(pytest --collect-only -q tests)",
+        ".venv/bin/pytest x",
+    ],
+)
 def test_everything_else_runs_at_once_in_place(sandbox: Sandbox, command: str) -> None:
     sandbox.script("open('ran', 'w').write('yes')", "script.py")
     sandbox.program(sandbox.folder / ".venv" / "bin" / "pytest")
     assert sandbox.calls(f"{command}\n") == ()
     assert sandbox.ran()
+
+
+def test_a_timeout_around_a_call_is_its_limit(sandbox: Sandbox) -> None:
+    plan = units_of(sandbox.calls("timeout -k 5 2m pytest x\n"), base_env=sandbox.env, source="test.sh")
+    assert plan.units[0].timeout_s == 120.0
 
 
 def test_children_of_other_programs_are_recorded_too(sandbox: Sandbox) -> None:
@@ -283,8 +295,8 @@ def test_a_script_for_sh_is_recorded_without_lines(sandbox: Sandbox) -> None:
     assert keys_of(calls, base_env=sandbox.env) == ["test_a|A=1", "test_a"]
     assert dependence_notes(script, calls, source="t.sh") == (
         (
-            't.sh:2: "|| true" depends on the result of a recorded call: it was recorded, not run, and counts as '
-            "passed there; sooner itself reports the failure and sets the exit code"
+            't.sh:2: "|| true" depends on the result of a recorded call: it was recorded, not run, and '
+            "counts as passed there; sooner itself reports the failure and sets the exit code"
         ),
     )
 
@@ -311,6 +323,11 @@ exit 7
     recorded = capfd.readouterr()
     assert (recorded.out, recorded.err) == (plain.stdout, plain.stderr)
     assert recording.exit_code == plain.returncode == 7
+
+
+def test_a_strict_script_may_do_without_path(sandbox: Sandbox) -> None:
+    recording = sandbox.record("set -eu\npytest a\nunset PATH\n: still here\nexit 3\n")
+    assert (arguments(sandbox.read(recording)), recording.exit_code) == (["a"], 3)
 
 
 def test_a_script_gets_its_arguments_and_may_die_by_a_signal(sandbox: Sandbox) -> None:

@@ -18,7 +18,8 @@ from sooner.run.submissions import submit, take
 verb, queue, *command = sys.argv[1:]
 env = dict(os.environ)
 if verb == "submit":
-    said = {"dropped": [" ".join(entry.command) for entry in submit(command, cwd=os.getcwd(), env=env, queue=queue)]}
+    dropped = submit(command, cwd=os.getcwd(), env=env, queue=queue)
+    said = {"dropped": [" ".join(entry.command) for entry in dropped]}
 else:
     taken = take(env=env, queue=queue)
     said = {"taken": [" ".join(entry.command) for entry in taken.submissions],
@@ -134,7 +135,8 @@ def test_two_scripts_at_the_same_time_never_mix(spool: Spool) -> None:
 
 def test_a_script_that_another_one_started_in_the_background_keeps_its_own(spool: Spool) -> None:
     spool.script("submit inner\nread line < go\ncollect > inner.out\n", "inner.sh")
-    script = "mkfifo go\nbash inner.sh > first &\nuntil [ -s first ]; do :; done\nsubmit outer\ncollect\necho > go\nwait"
+    start = "mkfifo go first\nbash inner.sh > first &\nread -r said < first\n"
+    script = f"{start}submit outer\ncollect\necho > go\nwait"
     assert spool.run(script)[-1]["taken"] == ["outer"]
     assert json.loads((spool.folder / "inner.out").read_text(encoding="utf-8"))["taken"] == ["inner"]
 

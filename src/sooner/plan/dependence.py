@@ -114,11 +114,7 @@ def _notes_of(lines: Sequence[LogicalLine], index: int, start: int, *, who: str,
             _AND.search(line.bare, start),
             f"runs after {who}: {_PASSED}, so this ran, before the test did",
         ),
-        (
-            line,
-            _PIPE.search(line.bare, start),
-            f"reads the output of {who}: {_SILENT}",
-        ),
+        (line, _PIPE.search(line.bare, start), f"reads the output of {who}: {_SILENT}"),
         (line, _before(_CONDITION, line, start), f"branches on the result of {who}: {_PASSED}"),
         (line, _before(_NOT, line, start), f"negates the result of {who}: {_PASSED}"),
         (
@@ -170,7 +166,9 @@ def _status_after(
     following = next((line for line in lines[index + 1 :] if line.bare), None)
     if following is None:
         return line, None, what
-    return following, None if _single_quoted(following) else _STATUS_QUOTED.search(following.text), what
+    read = None if _single_quoted(following) else _STATUS_QUOTED.search(following.text)
+    own = read is None or re.search(r";|&&|\|\|", following.bare[: read.start()])
+    return following, None if own else read, what
 
 
 def _single_quoted(line: LogicalLine) -> bool:

@@ -54,8 +54,9 @@ def expected(plan: Plan, known: Mapping[str, float]) -> dict[UnitKey, float]:
         variants[key.partition("|")[0]].append(seconds)
     found = {}
     for unit in plan.units:
-        if (seconds := known.get(unit.key, known.get(unit.name))) is not None:
-            found[unit.key] = seconds
+        exact = next((key for key in (unit.key, unit.name) if key in known), None)
+        if exact is not None:
+            found[unit.key] = known[exact]
         elif unit.name in variants:
             found[unit.key] = median(variants[unit.name])
     return found

@@ -23,8 +23,7 @@ class LogicalLine(Struct, frozen=True):
     text: str
     """As written, joined, without comments."""
     bare: str
-    """The same with the inside of quotes blanked by `_`, `$( )` inside double quotes excepted; same
-    length."""
+    """The same, as long, with the inside of quotes blanked by `_`; not so `$( )` inside double quotes."""
 
     def assigned(self) -> frozenset[str]:
         """Variables that the line sets: `A=1 pytest x`, `env A=1 pytest x`, `export A=1`."""
@@ -46,13 +45,22 @@ def one_line(text: str) -> LogicalLine:
 def _logical_lines(lines: list[str]) -> Iterator[LogicalLine]:
     index = 0
     while index < len(lines):
-        first, scan = index, _Scan()
-        while scan.feed(lines[index]) and index + 1 < len(lines):
-            index += 1
-        index += 1
+        first = index
+        scan, index = _scanned(lines, index)
         yield LogicalLine(first + 1, index, "".join(scan.text).strip(), "".join(scan.bare).strip())
         for strip_tabs, end in _heredocs("".join(scan.bare), "".join(scan.text)):
             index = _after_heredoc(lines, index, end, strip_tabs=strip_tabs)
+
+
+def _scanned(lines: list[str], first: int) -> tuple["_Scan", int]:
+    """One logical line and the index behind it; a quote that never closes is not believed."""
+    scan = _Scan()
+    for index in range(first, len(lines)):
+        if not scan.feed(lines[index]):
+            return scan, index + 1
+    alone = _Scan()
+    alone.feed(lines[first])
+    return alone, first + 1
 
 
 def _heredocs(bare: str, text: str) -> list[tuple[bool, str]]:
@@ -84,7 +92,7 @@ class _Scan:
         self.text: list[str] = []
         self.bare: list[str] = []
         self._open: list[str] = []
-        """Innermost last: `'`, `"`, or `(` for a `$(` inside double quotes."""
+        """Innermost last: `'`, `"`, `$'`, or `(` for a `$(` inside double quotes."""
 
     def feed(self, line: str) -> bool:
         """Take one line of the file; true where the next one belongs to the same command."""
@@ -113,7 +121,7 @@ class _Scan:
     def _take(self, char: str, line: str, position: int) -> None:
         quote = self._quote()
         if quote:
-            closes = char == quote
+            closes = char == quote[-1]
             opens = quote == '"' and char == "(" and position > 0 and line[position - 1] == "$"
             if opens:
                 self.bare[-1] = "$"
@@ -125,7 +133,7 @@ class _Scan:
             return
         self._put(char, hidden=False)
         if char in "'\"":
-            self._open.append(char)
+            self._open.append("$'" if char == "'" and line[:position].endswith("$") else char)
         elif self._open and char == "(":
             self._open.append("(")
         elif self._open and char == ")":

@@ -23,13 +23,13 @@ from typing import Any, Final
 import msgspec
 
 from sooner.model.errors import PlanError
+from sooner.model.placeholders import uses
 from sooner.model.text import file_name
 from sooner.model.units import Need, Plan, Unit, UnitKey, unit_key, variant_of
 from sooner.plan import checking
 from sooner.plan.lines import Locator, unit_lines
 from sooner.plan.naming import name_of
 from sooner.plan.order import find_cycle
-from sooner.plan.placeholders import uses
 
 _Check = Callable[[Any], str]
 

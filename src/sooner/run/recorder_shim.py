@@ -15,8 +15,8 @@ import sys
 VERSION = 1
 TOOLS = ("pytest", "py.test", "torchrun")
 MODULES = ("pytest", "py.test", "torch.distributed.run", "torch.distributed.launch")
-INFORMATION = ("--version", "-V", "--help", "-h")
-"""Calls with one of these ask the tool something: they run."""
+INFORMATION = ("--version", "-V", "--help", "-h", "--collect-only", "--co", "--fixtures", "--markers")
+"""Calls with one of these ask the tool something: they run, and the script gets its answer."""
 PRIVATE = "SOONER_RECORD_"
 OURS = (PRIVATE, "_sooner_")
 """Variables that recording needs; the second ones are the trap's, exported where a script says `set -a`."""

@@ -56,7 +56,7 @@ _TRAP: Final = (
     ' printf -v SOONER_RECORD_FILES "%s\\n" ${{BASH_SOURCE[@]+"${{BASH_SOURCE[@]}}"}};'
     ' printf -v SOONER_RECORD_FUNCTIONS "%s " ${{FUNCNAME[@]+"${{FUNCNAME[@]}}"}};'
     " SOONER_RECORD_COMMAND=${{BASH_COMMAND:0:4000}};"
-    ' case $PATH in "$_sooner_shims":*) ;;'
+    ' case ${{PATH-}} in "" | "$_sooner_shims":*) ;;'
     ' *) PATH=$_sooner_shims:${{PATH//"$_sooner_shims:"/}}; _sooner_new=1 ;; esac;'
     " case ${{_sooner_new-}}$BASH_COMMAND in 1* | *pytest* | *py.test* | *torchrun*) _sooner_new=;"
     " for _sooner_name in {tools}; do"

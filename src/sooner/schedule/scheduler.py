@@ -251,8 +251,8 @@ class Scheduler:
                 stuck.add(shape)
                 self._reserve(index, now)
                 continue
-            if self._reservation and self._reservation.index == index:
-                self._reservation = None
+            if self._reservation and self._ranks[index] <= self._ranks[self._reservation.index]:
+                self._reservation = None  # fulfilled, or overtaken by a unit that comes first (a retry)
             self._start_next(shape, gang, now, commands)
 
     def _next_shape(self, stuck: Container[_Shape]) -> _Shape | None:
@@ -273,7 +273,7 @@ class Scheduler:
 
     def _allowed(self, index: int, now: float) -> int:
         kept = self._reservation
-        if kept is None or kept.index == index:
+        if kept is None or self._ranks[index] <= self._ranks[kept.index]:
             return self._fleet.all
         seconds = self._works[index].seconds
         if seconds is not None and now + seconds <= kept.until < _FOREVER:

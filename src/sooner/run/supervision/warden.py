@@ -122,7 +122,6 @@ class Warden:
         log = os.open(request["log"] or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        os.closerange(3, log + 1)
         environment = dict(os.environ)
         for name in request["unset"]:
             environment.pop(name, None)

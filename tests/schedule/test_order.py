@@ -1,0 +1,135 @@
+from itertools import permutations
+from math import exp
+from statistics import NormalDist
+
+import pytest
+from fleets import fleet, work
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sooner.schedule.bounds import lower_bound
+from sooner.schedule.order import assumed_seconds, ranks
+from sooner.schedule.shard import shard
+from sooner.schedule.simulate import makespan, simulate
+from sooner.schedule.strikes import Strikes
+from sooner.schedule.work import Policy
+
+from sooner.model.outcomes import Outcome
+
+
+def mixed(count, seed=1):
+    """A suite of mixed widths and log-normal seconds, the same for the same seed, without a random generator."""
+    works = []
+    for i in range(count):
+        spread = (0.5 + (i + seed) * 0.6180339887) % 1.0
+        width = (1, 1, 1, 1, 1, 1, 1, 2, 4, 8)[(i * 7 + seed) % 10]
+        works.append(work(str(i), width, exp(NormalDist().inv_cdf(min(max(spread, 0.01), 0.99)))))
+    return works
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_mixed_suite_with_known_durations_ends_close_to_the_bound(seed):
+    works, devices = mixed(60, seed), fleet(8)
+    seconds = assumed_seconds(works)
+    placements = simulate(works, seconds, devices, ranks=ranks(works, devices))
+    assert makespan(placements) <= 1.06 * lower_bound(works, seconds, devices)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_packing_beats_waves(seed):
+    works, devices = mixed(60, seed), fleet(8)
+    seconds = assumed_seconds(works)
+    packed = makespan(simulate(works, seconds, devices, ranks=ranks(works, devices)))
+    assert packed < 0.8 * makespan(simulate(works, seconds, devices, policy=Policy.WAVES))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from([1, 2, 4]), st.floats(0.1, 9.0)), min_size=1, max_size=5), st.booleans()
+)
+def test_no_order_of_any_small_suite_ends_before_the_lower_bound(units, chained):
+    works = [
+        work(str(i), width, seconds, after=(str(i - 1),) if chained and i % 2 else ())
+        for i, (width, seconds) in enumerate(units)
+    ]
+    seconds, devices = assumed_seconds(works), fleet(4)
+    bound = lower_bound(works, seconds, devices)
+    best = min(
+        makespan(simulate(works, seconds, devices, ranks=order)) for order in permutations(range(len(works)))
+    )
+    assert best >= bound - 1e-9
+
+
+def test_the_bound_of_eight_devices_is_the_tight_one():
+    works = [work("full", 8, 5.0), work("a", 4, 3.0), work("b", 4, 4.0), work("c", 4, 5.0)]
+    assert lower_bound(works, assumed_seconds(works), fleet(8)) == pytest.approx(5.0 + 12.0 / 2)
+
+
+def test_the_bound_sees_the_longest_chain():
+    works = [work("a", 1, 5.0), work("b", 1, 6.0, after=("a",)), work("c", 1, 1.0)]
+    assert lower_bound(works, assumed_seconds(works), fleet(8)) == pytest.approx(11.0)
+
+
+def test_a_shared_unit_counts_with_its_share_of_memory():
+    works = [work(str(i), 1, 4.0, memory_mib=25, shared=True) for i in range(8)]
+    assert lower_bound(works, assumed_seconds(works), fleet(1, memory_mib=100)) == pytest.approx(8.0)
+
+
+def test_priority_comes_before_length_and_a_failure_before_both_but_priority():
+    works = [work("long", 1, 9.0), work("failed", 1, 1.0, failed_before=True), work("first", 1, 1.0, priority=5)]
+    order = ranks(works, fleet(2))
+    assert sorted(range(3), key=order.__getitem__) == [2, 1, 0]
+
+
+def test_unknown_durations_are_assumed_to_be_the_median_of_the_known():
+    assert assumed_seconds([work("a", 1, 2.0), work("b", 1, 8.0), work("c", 1, 4.0), work("d")])["d"] == 4.0
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.floats(0.1, 50.0)), min_size=1, max_size=40), st.integers(1, 5)
+)
+def test_shards_are_a_partition(units, count):
+    works = [work(str(i), *unit) for i, unit in enumerate(units)]
+    seconds = assumed_seconds(works)
+    parts = [shard(works, seconds, index=i, count=count) for i in range(1, count + 1)]
+    assert sorted(key for part in parts for key in part) == sorted(work.key for work in works)
+
+
+def test_shards_are_balanced_by_device_seconds():
+    works = [work(str(i), 1, float(i)) for i in range(1, 101)]
+    seconds = assumed_seconds(works)
+    loads = [sum(seconds[key] for key in shard(works, seconds, index=i, count=4)) for i in (1, 2, 3, 4)]
+    assert max(loads) <= 1.02 * min(loads)
+
+
+def test_units_that_follow_each_other_stay_in_one_shard():
+    works = [work("a", 1, 1.0), work("b", 1, 1.0, after=("a",)), work("c", 1, 5.0)]
+    parts = [set(shard(works, assumed_seconds(works), index=i, count=2)) for i in (1, 2)]
+    assert {"a", "b"} in parts
+
+
+def test_three_units_in_a_row_that_crash_on_one_device_put_it_aside():
+    strikes = Strikes(2)
+    strikes.note("x", (0,), Outcome.CRASHED)
+    strikes.note("ok", (1,), Outcome.PASSED)
+    assert strikes.note("y", (0,), Outcome.CRASHED) == ()
+    assert strikes.note("z", (0,), Outcome.CRASHED) == (0,)
+
+
+def test_one_unit_that_crashes_again_and_again_says_nothing_about_the_device():
+    strikes = Strikes(2)
+    strikes.note("ok", (1,), Outcome.PASSED)
+    assert [strikes.note("x", (0,), Outcome.CRASHED) for _ in range(9)] == [()] * 9
+
+
+def test_a_suite_that_crashes_everywhere_puts_no_device_aside():
+    strikes = Strikes(2)
+    assert not any(strikes.note(str(i), (i % 2,), Outcome.CRASHED) for i in range(20))
+
+
+def test_a_pass_on_the_device_clears_its_strikes():
+    strikes = Strikes(2)
+    for name in "ab":
+        strikes.note(name, (0,), Outcome.CRASHED)
+    strikes.note("ok", (0,), Outcome.PASSED)
+    assert strikes.note("c", (0,), Outcome.CRASHED) == ()
