@@ -67,7 +67,9 @@ def test_a_room_imports_only_the_rooms_it_may(path: Path) -> None:
 
 def _names_from(tree: ast.AST, module: str) -> set[str]:
     """What is imported from a module; `*` where the module itself is."""
-    names = {alias.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module == module for alias in n.names}
+    names = {
+        alias.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module == module for alias in n.names
+    }
     whole = any(alias.name == module for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names)
     return names | ({"*"} if whole else set())
 

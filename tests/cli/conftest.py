@@ -84,7 +84,9 @@ class Run:
         """(suite, case) -> tag of what is wrong with it, or None."""
         root = ET.parse(self.path / "junit.xml").getroot()
         return {
-            (suite.get("name"), case.get("name")): next((child.tag for child in case if child.tag != "properties"), None)
+            (suite.get("name"), case.get("name")): next(
+                (child.tag for child in case if child.tag != "properties"), None
+            )
             for suite in root
             for case in suite.findall("testcase")
         }

@@ -4,7 +4,9 @@ import json
 import os
 import re
 import signal
+import sys
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 
@@ -81,7 +83,11 @@ def test_parallel_units_get_different_ports(sooner, run):
         ("kill -KILL $$", "crashed", "SIGKILL"),
         ("bash -c 'kill -ABRT $$'; exit $?", "crashed", "exit code 134 (SIGABRT in a child)"),
         ("echo 'MemoryError'; exit 1", "out_of_memory", "host memory: an allocation failed"),
-        ("echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate'; exit 1", "out_of_memory", "device memory"),
+        (
+            "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate'; exit 1",
+            "out_of_memory",
+            "device memory",
+        ),
         ("sleep 30", "timed_out", "no end after 0.3 s"),
     ],
 )
@@ -176,7 +182,8 @@ def test_json_alone_goes_to_stdout(sooner):
 
 
 def test_own_junit_files_are_merged_and_left_alone(sooner, run):
-    own = '<testsuite><testcase classname="c" name="one"/><testcase name="two"><failure>x</failure></testcase></testsuite>'
+    cases = '<testcase classname="c" name="one"/><testcase name="two"><failure>x</failure></testcase>'
+    own = f"<testsuite>{cases}</testsuite>"
     plan = sooner.plan(("a", f"echo '{own}' > {{junit}}; exit 1"), ("b", "true"))
     sooner("run", plan, *VIRTUAL)
     assert run.cases == {("a", "one"): None, ("a", "two"): "failure", ("b", "b"): None}
@@ -274,11 +281,9 @@ def test_rerun_of_the_failed_runs_nothing_else(sooner, run):
 
 
 def test_two_runs_at_once_never_hold_the_same_device(sooner, project):
-    lines = [
-        (str(i), "for d in ${CUDA_VISIBLE_DEVICES//,/ }; do mkdir dev$d || exit 9; done; sleep 0.1;"
-         " for d in ${CUDA_VISIBLE_DEVICES//,/ }; do rmdir dev$d; done", f"devices = {1 + i % 4}")
-        for i in range(8)
-    ]  # fmt: skip
+    each = "for d in ${CUDA_VISIBLE_DEVICES//,/ }; do"
+    line = f"{each} mkdir dev$d || exit 9; done; sleep 0.1; {each} rmdir dev$d; done"
+    lines = [(str(i), line, f"devices = {1 + i % 4}") for i in range(8)]
     plan = sooner.plan(*lines)
     both = [sooner.start("run", plan, "--devices", "virtual:4", "--out", name) for name in ("one", "two")]
     assert [process.wait(60) for process in both] == [0, 0]
@@ -288,14 +293,18 @@ def test_a_run_inside_a_unit_shares_out_what_the_unit_holds(sooner, project):
     inner = sooner.plan(("x", "echo inner $CUDA_VISIBLE_DEVICES"), name="inner.toml")
     line = f"python -m sooner run {inner} --devices virtual:4 --out inner-out"
     plan = sooner.plan(("outer", line))
-    done = sooner("run", plan, "--devices", "virtual:4", PATH=f"{os.path.dirname(os.sys.executable)}:{os.environ['PATH']}")
+    done = sooner("run", plan, "--devices", "virtual:4", PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     assert done.returncode == 0, done.stdout
     assert "inner 0" in done.stdout
 
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 2), (signal.SIGTERM, 2)])
 def test_an_interrupted_run_ends_what_runs_and_says_what_did_not(sooner, run, signum, code):
-    plan = sooner.plan(("done", "true"), ("running", "sleep 2002", "devices = 4", "priority = -1"), ("never", "true", 'after = ["running"]'))
+    plan = sooner.plan(
+        ("done", "true"),
+        ("running", "sleep 2002", "devices = 4", "priority = -1"),
+        ("never", "true", 'after = ["running"]'),
+    )
     process = sooner.start("run", plan, *VIRTUAL)
     run.wait_for("started", "running")
     process.send_signal(signum)
@@ -306,7 +315,9 @@ def test_an_interrupted_run_ends_what_runs_and_says_what_did_not(sooner, run, si
 
 def test_an_interrupted_run_is_resumed_without_repeating_anything(sooner, run, project):
     plan = sooner.plan(
-        ("done", "echo x >> done.count"), ("running", "test -e go || sleep 2003", "devices = 4", "priority = -1"), ("never", "true", 'after = ["running"]')
+        ("done", "echo x >> done.count"),
+        ("running", "test -e go || sleep 2003", "devices = 4", "priority = -1"),
+        ("never", "true", 'after = ["running"]'),
     )
     process = sooner.start("run", plan, *VIRTUAL)
     run.wait_for("started", "running")
@@ -329,7 +340,7 @@ def test_the_death_of_the_runner_loses_no_verdict_and_leaves_nothing(sooner, run
     run.wait_for("started", "running")
     process.kill()
     process.wait()
-    wait_until(lambda: (run.path / "results.jsonl").exists())
+    wait_until((run.path / "results.jsonl").exists)
     assert run.outcomes == {"done": "passed", "running": "worker_lost", "never": "not_run"}
     wait_until(lambda: set(run.cases.values()) == {None, "error"})
     assert len(run.cases) == 3
@@ -343,7 +354,7 @@ def test_a_run_whose_runner_died_is_resumed(sooner, run, project):
     run.wait_for("verdict", "b")
     process.kill()
     process.wait()
-    wait_until(lambda: (run.path / "results.jsonl").exists())
+    wait_until((run.path / "results.jsonl").exists)
     (project / "go").touch()
     assert sooner("run", "--resume", "out").returncode == 0
     assert run.outcomes == {"a": "passed", "b": "passed"}
@@ -359,7 +370,8 @@ def test_junit_is_complete_before_the_first_verdict(sooner, run):
 
 
 def test_a_device_that_reports_a_fault_is_put_aside_and_the_test_is_not_blamed(sooner, run):
-    fault = "test $CUDA_VISIBLE_DEVICES != 0 || { echo 'NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus'; exit 1; }"
+    xid = "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus"
+    fault = f"test $CUDA_VISIBLE_DEVICES != 0 || {{ echo '{xid}'; exit 1; }}"
     units = [(str(i), f"{fault}; sleep 0.1") for i in range(4)]
     done = sooner("run", sooner.plan(*units), "--devices", "virtual:2", "--out", "out", "--retries", 1)
     assert set(run.outcomes.values()) == {"passed"}
@@ -375,7 +387,7 @@ def test_github_commands_in_logs_have_no_effect_and_failures_are_annotated(soone
         GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary),
     )  # fmt: skip
     stop = re.search(r"::stop-commands::(\w+)\n", done.stdout)
-    assert stop.end() < done.stdout.index("::set-output") < done.stdout.index(f"::{stop[1]}::")
+    assert stop.end() <= done.stdout.index("::set-output") < done.stdout.index(f"::{stop[1]}::")
     assert "::error title=a::FAILED: exit code 1" in done.stdout
     assert "| a | FAILED | exit code 1 |" in summary.read_text()
 

@@ -56,9 +56,7 @@ def test_a_machine_without_accelerators_is_no_error():
 def test_every_device_is_reported_with_the_fields_of_the_interface():
     row = reported("--devices", "virtual:2")["virtual:1"]
     assert (
-        row
-        | {"kind": "virtual", "index": 1, "uuid": "", "memory_mib": 81920, "state": "free", "holder": None}
-        == row
+        row | {"kind": "virtual", "index": 1, "uuid": "", "memory_mib": 81920, "state": "free", "holder": None} == row
     )
     assert (row["numa"], row["links"], row["processes"]) == (1, [0, 0], [])
 

@@ -39,9 +39,7 @@ DIVIDED = Inventory(devices=MIG, ordinals=MIG[:1])
 
 
 def nvidia(mask, of=None):
-    return [
-        device.index for device in nvidia_visible(of or inventory(), {"CUDA_VISIBLE_DEVICES": mask}).devices
-    ]
+    return [device.index for device in nvidia_visible(of or inventory(), {"CUDA_VISIBLE_DEVICES": mask}).devices]
 
 
 def amd(**env):
@@ -49,9 +47,7 @@ def amd(**env):
 
 
 def virtual(count=4, accelerators=False, **env):
-    devices = virtual_visible(
-        made(DeviceKind.VIRTUAL, count), env, has_accelerators=lambda: accelerators
-    ).devices
+    devices = virtual_visible(made(DeviceKind.VIRTUAL, count), env, has_accelerators=lambda: accelerators).devices
     return [device.index for device in devices]
 
 
@@ -191,9 +187,7 @@ ENTRIES = st.one_of(
 )
 MASKS = st.lists(ENTRIES, max_size=5).map(",".join)
 ENVS = st.dictionaries(
-    st.sampled_from(
-        ["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "SLURM_JOB_GPUS"]
-    ),
+    st.sampled_from(["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "SLURM_JOB_GPUS"]),
     MASKS,
 )
 

@@ -94,7 +94,5 @@ def test_other_shortages_are_not_the_devices_memory(line):
 
 
 def test_a_report_counts_beside_lines_that_expect_it():
-    text = (
-        "    with pytest.raises(torch.OutOfMemoryError):\nE   torch.OutOfMemoryError: CUDA out of memory.\n"
-    )
+    text = "    with pytest.raises(torch.OutOfMemoryError):\nE   torch.OutOfMemoryError: CUDA out of memory.\n"
     assert device_out_of_memory(text)

@@ -27,9 +27,7 @@ memory_mib = 900000
 
 def devices(*memories: int) -> list[Device]:
     return [
-        Device(
-            id=DeviceId(f"virtual:{i}"), kind=DeviceKind.VIRTUAL, index=i, visible=str(i), memory_mib=memory
-        )
+        Device(id=DeviceId(f"virtual:{i}"), kind=DeviceKind.VIRTUAL, index=i, visible=str(i), memory_mib=memory)
         for i, memory in enumerate(memories)
     ]
 
@@ -47,9 +45,7 @@ def test_units_that_need_too_much_are_named_in_plan_order() -> None:
 
 
 def test_without_the_text_an_error_names_the_line_of_the_unit() -> None:
-    assert errors(80000, 80000, text="") == [
-        "PLAN.toml:4: unit[1].devices: 'wide' needs 4 devices, this run has 2"
-    ]
+    assert errors(80000, 80000, text="") == ["PLAN.toml:4: unit[1].devices: 'wide' needs 4 devices, this run has 2"]
 
 
 def test_unknown_memory_is_enough() -> None:

@@ -38,24 +38,24 @@ def test_a_prefix_is_the_variant_and_a_lasting_export_is_not() -> None:
 
 
 def test_a_prefix_that_all_calls_have_is_still_the_variant() -> None:
-    assert keys(
-        *(call(f"pytest {name}.py", env={"A": "1"}, text=f"A=1 pytest {name}.py") for name in "ab")
-    ) == [
+    assert keys(*(call(f"pytest {name}.py", env={"A": "1"}, text=f"A=1 pytest {name}.py") for name in "ab")) == [
         "a|A=1",
         "b|A=1",
     ]
 
 
 def test_an_export_for_a_while_is_the_variant() -> None:
-    assert keys(
-        call("pytest a.py", env={"M": "1"}, text="pytest a.py"), call("pytest b.py", text="pytest b.py")
-    ) == ["a|M=1", "b"]
+    assert keys(call("pytest a.py", env={"M": "1"}, text="pytest a.py"), call("pytest b.py", text="pytest b.py")) == [
+        "a|M=1",
+        "b",
+    ]
 
 
 def test_one_file_under_two_exports_is_told_apart_by_them() -> None:
-    assert keys(
-        call("pytest a.py", text="pytest a.py"), call("pytest a.py", env={"M": "1"}, text="pytest a.py")
-    ) == ["a", "a|M=1"]
+    assert keys(call("pytest a.py", text="pytest a.py"), call("pytest a.py", env={"M": "1"}, text="pytest a.py")) == [
+        "a",
+        "a|M=1",
+    ]
 
 
 def test_without_lines_everything_that_differs_is_the_variant() -> None:
@@ -73,9 +73,7 @@ def test_an_exact_repetition_is_numbered() -> None:
 
 def test_a_unit_runs_as_the_call_would_have() -> None:
     calls = [
-        call(
-            "/usr/bin/python3 -m pytest --junitxml out/x.xml a.py", env={"S": "1", "_": "/shim"}, unset="KEPT"
-        ),
+        call("/usr/bin/python3 -m pytest --junitxml out/x.xml a.py", env={"S": "1", "_": "/shim"}, unset="KEPT"),
         call("pytest b.py", env={"S": "1"}),
     ]
     unit = units_of(calls, base_env=BASE, source="t.sh").units[0]

@@ -19,18 +19,16 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 def test_a_submission_becomes_a_unit() -> None:
     entries = [
-        Entry(
-            command=("pytest", "--junitxml=a.xml", "t.py"), env={"HOME": "/home/me", "A": "1"}, timeout_s=5.0
-        ),
+        Entry(command=("pytest", "--junitxml=a.xml", "t.py"), env={"HOME": "/home/me", "A": "1"}, timeout_s=5.0),
         Entry(command=("torchrun", "--nproc_per_node=4", "train.py")),
         Entry(command=("torchrun", "--nproc_per_node=4", "train.py"), name="own\udcff", devices=2),
     ]
     plan = units_of_submissions(entries, base_env=BASE, source="submitted")
     assert plan.units == (
-        Unit(name="a", variant="A=1", command=entries[0].command, env={"A": "1"}, unset=("LATE",), cwd="/src",
-             junit="/src/a.xml", timeout_s=5.0),
-        Unit(name="train", command=entries[1].command, cwd="/src", need=Need(devices=4)),
-        Unit(name="own\\xff", command=entries[2].command, cwd="/src", need=Need(devices=2)),
+        Unit(literal=True, name="a", variant="A=1", command=entries[0].command, env={"A": "1"}, unset=("LATE",),
+             cwd="/src", junit="/src/a.xml", timeout_s=5.0),
+        Unit(literal=True, name="train", command=entries[1].command, cwd="/src", need=Need(devices=4)),
+        Unit(literal=True, name="own\\xff", command=entries[2].command, cwd="/src", need=Need(devices=2)),
     )  # fmt: skip
 
 
@@ -40,7 +38,5 @@ def test_the_same_submission_twice_is_two_units() -> None:
 
 
 def test_a_shell_line_is_named_after_what_it_runs() -> None:
-    plan = units_of_submissions(
-        [Entry(command=("bash", "-c", "cd x && pytest t.py"))], base_env=BASE, source="s"
-    )
+    plan = units_of_submissions([Entry(command=("bash", "-c", "cd x && pytest t.py"))], base_env=BASE, source="s")
     assert plan.units[0].name == "t"

@@ -215,9 +215,7 @@ def test_an_unset_variable_in_a_path_is_an_error() -> None:
 
 
 def test_a_cycle_is_shown_as_a_path() -> None:
-    text = "".join(
-        f'[[unit]]\nname = "{a}"\nrun = "x"\nafter = ["{b}"]\n' for a, b in ("sa", "ab", "bc", "ca")
-    )
+    text = "".join(f'[[unit]]\nname = "{a}"\nrun = "x"\nafter = ["{b}"]\n' for a, b in ("sa", "ab", "bc", "ca"))
     assert error_of(text) == "PLAN.toml:8: unit[1].after: units wait for each other: a -> b -> c -> a"
 
 
@@ -226,9 +224,7 @@ def test_a_unit_cannot_wait_for_itself() -> None:
 
 
 def test_a_long_chain_is_no_cycle() -> None:
-    units = [
-        f'[[unit]]\nname = "u{i}"\nrun = "x"\n' + f'after = ["u{i + 1}"]\n' * (i < 4999) for i in range(5000)
-    ]
+    units = [f'[[unit]]\nname = "u{i}"\nrun = "x"\n' + f'after = ["u{i + 1}"]\n' * (i < 4999) for i in range(5000)]
     assert len(plan_of("".join(units)).units) == 5000
 
 
@@ -267,9 +263,7 @@ _KEYS = st.sampled_from(["name", "command", "run", "devices", "after", "timeout_
 
 @given(st.lists(st.dictionaries(_KEYS, _VALUES, max_size=4), max_size=4))
 def test_any_unit_is_read_or_refused_with_its_line(entries: list[dict[str, Any]]) -> None:
-    text = "".join(
-        "[[unit]]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in e.items()) for e in entries
-    )
+    text = "".join("[[unit]]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in e.items()) for e in entries)
     line = line_of_error(text)
     assert line >= 0
     if not line:
@@ -283,11 +277,7 @@ def _toml(value: object) -> str:
         case bool():
             return str(value).lower()
         case str():
-            return (
-                '"'
-                + "".join(f"\\U{ord(char):08x}" for char in value if not 0xD800 <= ord(char) < 0xE000)
-                + '"'
-            )
+            return '"' + "".join(f"\\U{ord(char):08x}" for char in value if not 0xD800 <= ord(char) < 0xE000) + '"'
         case list():
             return "[" + ", ".join(map(_toml, value)) + "]"
     return str(value)

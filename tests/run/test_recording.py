@@ -71,9 +71,7 @@ def transformer_engine_script() -> str:
         file = FILES.get(name, "attention/test_attention.py" if name == "attention" else f"test_{name}.py")
         prefix = f"{PREFIXES[name]} " if name in PREFIXES else ""
         junit = f"--junitxml=$XML_LOG_DIR/pytest_test_{name}.xml"
-        calls.append(
-            f'{prefix}python3 -m pytest --tb=auto {junit} $TE_PATH/tests/{file} || test_fail "test_{name}.py"'
-        )
+        calls.append(f'{prefix}python3 -m pytest --tb=auto {junit} $TE_PATH/tests/{file} || test_fail "test_{name}.py"')
     calls.insert(30, "export ARTIFACTS=$TE_PATH/artifacts")
     return TRANSFORMER_ENGINE_HEAD + "\n".join(calls) + "\n" + TRANSFORMER_ENGINE_TAIL
 
@@ -92,9 +90,7 @@ class Sandbox:
 
     def program(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(
-            f'#!/bin/sh\necho "REALLY RAN {path.name} $*" >> {self.folder}/ran\n', encoding="utf-8"
-        )
+        path.write_text(f'#!/bin/sh\necho "REALLY RAN {path.name} $*" >> {self.folder}/ran\n', encoding="utf-8")
         path.chmod(0o755)
 
     def script(self, text: str, name: str = "test.sh") -> Path:
@@ -193,9 +189,7 @@ pytest \\
 
 
 def test_a_prefix_of_a_function_call_is_the_variant_of_what_the_function_runs(sandbox: Sandbox) -> None:
-    calls = sandbox.calls(
-        'run() { pytest "$@"; }\nMODE=a run test_x.py\nMODE=b run test_x.py\nrun test_y.py\n'
-    )
+    calls = sandbox.calls('run() { pytest "$@"; }\nMODE=a run test_x.py\nMODE=b run test_x.py\nrun test_y.py\n')
     keys = keys_of(calls, base_env=sandbox.env)
     assert keys == ["test_x|MODE=a", "test_x|MODE=b", "test_y"]
 
@@ -301,9 +295,7 @@ def test_a_script_for_sh_is_recorded_without_lines(sandbox: Sandbox) -> None:
     )
 
 
-def test_the_script_sees_its_own_status_variables_unharmed(
-    sandbox: Sandbox, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_script_sees_its_own_status_variables_unharmed(sandbox: Sandbox, capfd: pytest.CaptureFixture[str]) -> None:
     script = """\
 #!/bin/bash -u
 IFS=,

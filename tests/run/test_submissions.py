@@ -172,9 +172,7 @@ def test_the_spool_is_private(tmp_path: Path) -> None:
 
 def test_the_spool_is_below_home_without_a_state_folder() -> None:
     assert spool_folder({"HOME": "/home/me"}) == Path("/home/me/.local/state/sooner/queue")
-    assert spool_folder({"HOME": "/home/me", "XDG_STATE_HOME": "relative"}) == spool_folder(
-        {"HOME": "/home/me"}
-    )
+    assert spool_folder({"HOME": "/home/me", "XDG_STATE_HOME": "relative"}) == spool_folder({"HOME": "/home/me"})
 
 
 def test_entries_of_another_machine_that_shares_the_folder_are_left_alone(tmp_path: Path) -> None:

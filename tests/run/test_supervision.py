@@ -94,7 +94,9 @@ async def test_output_goes_to_the_log_as_it_comes(session, path):
 
 @supervised
 async def test_environment_and_directory_are_those_asked_for(session, path):
-    session.spawn("sh", "-c", "pwd; echo $A-$HOME", env={"A": "1"}, unset=["HOME"], cwd=str(path), log=str(path / "log"))
+    session.spawn(
+        "sh", "-c", "pwd; echo $A-$HOME", env={"A": "1"}, unset=["HOME"], cwd=str(path), log=str(path / "log")
+    )
     await session.end()
     assert (path / "log").read_text() == f"{path}\n1-\n"
 
@@ -167,7 +169,9 @@ async def test_a_hung_python_writes_its_stacks_before_it_is_killed(session, path
 
 @supervised
 async def test_a_unit_that_handles_sigterm_may_clean_up_at_a_timeout(session, path):
-    session.spawn("bash", "-c", 'trap "echo cleaned; exit 1" TERM; sleep 1000 & wait', timeout_s=0.3, log=str(path / "log"))
+    session.spawn(
+        "bash", "-c", 'trap "echo cleaned; exit 1" TERM; sleep 1000 & wait', timeout_s=0.3, log=str(path / "log")
+    )
     report = await session.end()
     assert report.ended_by == "timeout"
     assert "cleaned" in (path / "log").read_text()

@@ -7,14 +7,13 @@ from fleets import fleet, work
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sooner.model.outcomes import Outcome
 from sooner.schedule.bounds import lower_bound
 from sooner.schedule.order import assumed_seconds, ranks
 from sooner.schedule.shard import shard
 from sooner.schedule.simulate import makespan, simulate
 from sooner.schedule.strikes import Strikes
 from sooner.schedule.work import Policy
-
-from sooner.model.outcomes import Outcome
 
 
 def mixed(count, seed=1):
@@ -44,9 +43,7 @@ def test_packing_beats_waves(seed):
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.tuples(st.sampled_from([1, 2, 4]), st.floats(0.1, 9.0)), min_size=1, max_size=5), st.booleans()
-)
+@given(st.lists(st.tuples(st.sampled_from([1, 2, 4]), st.floats(0.1, 9.0)), min_size=1, max_size=5), st.booleans())
 def test_no_order_of_any_small_suite_ends_before_the_lower_bound(units, chained):
     works = [
         work(str(i), width, seconds, after=(str(i - 1),) if chained and i % 2 else ())
@@ -54,9 +51,7 @@ def test_no_order_of_any_small_suite_ends_before_the_lower_bound(units, chained)
     ]
     seconds, devices = assumed_seconds(works), fleet(4)
     bound = lower_bound(works, seconds, devices)
-    best = min(
-        makespan(simulate(works, seconds, devices, ranks=order)) for order in permutations(range(len(works)))
-    )
+    best = min(makespan(simulate(works, seconds, devices, ranks=order)) for order in permutations(range(len(works))))
     assert best >= bound - 1e-9
 
 
@@ -85,9 +80,7 @@ def test_unknown_durations_are_assumed_to_be_the_median_of_the_known():
     assert assumed_seconds([work("a", 1, 2.0), work("b", 1, 8.0), work("c", 1, 4.0), work("d")])["d"] == 4.0
 
 
-@given(
-    st.lists(st.tuples(st.integers(1, 4), st.floats(0.1, 50.0)), min_size=1, max_size=40), st.integers(1, 5)
-)
+@given(st.lists(st.tuples(st.integers(1, 4), st.floats(0.1, 50.0)), min_size=1, max_size=40), st.integers(1, 5))
 def test_shards_are_a_partition(units, count):
     works = [work(str(i), *unit) for i, unit in enumerate(units)]
     seconds = assumed_seconds(works)

@@ -25,9 +25,7 @@ _COLUMNS: Final = ("ID", "STATE", "MEMORY", "NUMA", "LINKS", "NAME", "UUID", "WH
     help="auto, a number, indices (0,1), UUIDs, virtual:N or cpu:N.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects instead of a table.")
-@click.option(
-    "--clear", metavar="ID", help="First take away the quarantine mark of this device (its id or UUID)."
-)
+@click.option("--clear", metavar="ID", help="First take away the quarantine mark of this device (its id or UUID).")
 def devices(spec: str, clear: str | None, *, as_json: bool) -> None:
     """Show the devices that a run could use here, who leases them, and which are busy or put aside."""
     from sooner.devices.leases import LeaseBook, lease_root
@@ -82,10 +80,7 @@ def _as_table(reports: "Sequence[DeviceReport]") -> str:
     rows = [_COLUMNS, *map(_cells, reports)]
     columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
     widths = [max(map(len, column)) for column in columns]
-    lines = (
-        [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        for row in zip(*columns, strict=True)
-    )
+    lines = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in zip(*columns, strict=True))
     return "\n".join("  ".join(line).rstrip() for line in lines)
 
 

@@ -7,12 +7,16 @@ import click
 
 _RUN_OPTIONS: Final[Sequence[Callable[[Any], Any]]] = (
     click.option("--devices", metavar="SPEC", help="auto, N, virtual:N, cpu:N, 0,1 or UUIDs."),
-    click.option("--out", metavar="DIR", type=click.Path(file_okay=False), help="Run folder (else below .sooner/runs)."),
+    click.option(
+        "--out", metavar="DIR", type=click.Path(file_okay=False), help="Run folder (else below .sooner/runs)."
+    ),
     click.option("--policy", type=click.Choice(["packed", "waves", "sequential"]), help="How units are placed."),
     click.option("--retries", metavar="N", type=int, help="Further attempts for what did not pass."),
     click.option("--grace", "grace_s", metavar="S", type=float, help="Seconds from SIGTERM to SIGKILL."),
     click.option("--timeout", "timeout_s", metavar="S", type=float, help="Limit for units that have none."),
-    click.option("--on-missing", type=click.Choice(["fail", "hole"]), help="When a unit needs more devices than there are."),
+    click.option(
+        "--on-missing", type=click.Choice(["fail", "hole"]), help="When a unit needs more devices than there are."
+    ),
     click.option("--shard", metavar="I/N", help="Run the I-th of N parts, balanced by duration."),
     click.option("--durations", metavar="PATH", type=click.Path(exists=True), help="JSON file or run folder."),
     click.option("--backend", type=click.Choice(["local"]), default="local", help="Where units run."),

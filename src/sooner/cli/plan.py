@@ -10,7 +10,9 @@ import click
 @click.argument("plan_file", metavar="PLAN.toml", type=click.Path(dir_okay=False))
 @click.option("--devices", metavar="SPEC", help="auto, N, virtual:N, cpu:N, 0,1 or UUIDs.")
 @click.option("--policy", type=click.Choice(["packed", "waves", "sequential"]), help="How units are placed.")
-@click.option("--on-missing", type=click.Choice(["fail", "hole"]), help="When a unit needs more devices than there are.")
+@click.option(
+    "--on-missing", type=click.Choice(["fail", "hole"]), help="When a unit needs more devices than there are."
+)
 @click.option("--shard", metavar="I/N", help="Only the I-th of N parts, balanced by duration.")
 @click.option("--durations", metavar="PATH", type=click.Path(exists=True), help="JSON file or run folder.")
 @click.option("--json", "as_json", is_flag=True, help='{"order": [...], "makespan_s", "bound_s"} on stdout.')

@@ -15,7 +15,7 @@ from sooner.cli.options import run_options
 def rerun(earlier: str, *, failed: bool, **cli: Any) -> int:
     """Run the units of an earlier run again, in a new run folder.
 
-    RUN is a run folder, or `.sooner/runs/latest`. Units that were to run after one that passed before do not wait for it.
+    RUN is a run folder, or `.sooner/runs/latest`. What was to run after a unit that passed does not wait for it again.
     """
     import msgspec
 

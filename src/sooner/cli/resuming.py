@@ -32,7 +32,9 @@ def resume_run(path: Path, plan_file: str | None, cli: Mapping[str, Any]) -> Exi
         raise UsageError("--resume continues the shard that was interrupted: leave --shard out")
     folder.lock()
     try:
-        return execute(plan, {**_settings_of(folder), **_given(cli)}, folder=folder, verdicts=verdicts_in(read_events(folder)))
+        return execute(
+            plan, {**_settings_of(folder), **_given(cli)}, folder=folder, verdicts=verdicts_in(read_events(folder))
+        )
     finally:
         folder.unlock()
 

@@ -4,6 +4,7 @@
 that, the command line over everything. An unknown key or a wrong type is an error with its path.
 """
 
+import contextlib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -36,7 +37,9 @@ class RunSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Where each value came from."""
 
 
-def run_settings(cli: Mapping[str, Any], *, env: Mapping[str, str] = os.environ, cwd: Path | None = None) -> RunSettings:
+def run_settings(
+    cli: Mapping[str, Any], *, env: Mapping[str, str] = os.environ, cwd: Path | None = None
+) -> RunSettings:
     """The settings of a run; `cli` holds what the command line gave, None for what it did not.
 
     Raises:
@@ -84,19 +87,17 @@ def _pyproject_layer(cwd: Path, known: Mapping[str, Any]) -> list[tuple[str, dic
 
 def _checked(key: str, value: Any, default: Any, source: str) -> Any:
     """A value of the type that the default has; the environment's text is converted."""
-    try:
-        if isinstance(default, str):
-            if not isinstance(value, str):
-                raise TypeError
-            return str(value)
-        if isinstance(value, bool):
-            raise TypeError
-        number = type(default)(value)
-    except (TypeError, ValueError):
-        wanted = {str: "text", int: "a whole number", float: "a number"}[type(default)]
-        raise SettingsError(f"run.{key} from {source} must be {wanted}, not {value!r}") from None
-    if number < 0:
-        raise SettingsError(f"run.{key} from {source} must not be negative, not {value!r}")
+    kind = type(default)
+    if isinstance(value, str) if kind is str else not isinstance(value, bool):
+        with contextlib.suppress(TypeError, ValueError):
+            return _not_negative(key, kind(value), source)
+    wanted = {str: "text", int: "a whole number", float: "a number"}[kind]
+    raise SettingsError(f"run.{key} from {source} must be {wanted}, not {value!r}")
+
+
+def _not_negative(key: str, number: Any, source: str) -> Any:
+    if not isinstance(number, str) and number < 0:
+        raise SettingsError(f"run.{key} from {source} must not be negative, not {number!r}")
     return number
 
 

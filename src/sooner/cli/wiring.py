@@ -83,7 +83,7 @@ def prepare(
     settings = run_settings(cli)
     devices, notes = _devices(settings)
     past = _past(plan, cli.get("durations"), folder)
-    plan = _sharded(plan, past, cli.get("shard"))
+    plan = _sharded(plan, cli.get("shard"), cli.get("durations"))
     lacking = check_needs(plan, devices, text=text)
     if lacking and settings.on_missing == "fail":
         raise lacking[0]
@@ -155,13 +155,17 @@ def read_results(folder: RunFolder) -> list[Verdict]:
     return verdicts
 
 
-def _sharded(plan: Plan, past: Past, spec: str | None) -> Plan:
+def _sharded(plan: Plan, spec: str | None, durations: str | None) -> Plan:
+    """The part of the plan that this machine runs.
+
+    Balanced by `--durations` alone: what a machine remembers of its own runs would cut the plan differently on each.
+    """
     if not spec:
         return plan
     index, slash, count = spec.partition("/")
     if not (slash and index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
         raise UsageError(f"--shard {spec!r} is not I/N with 1 <= I <= N, for instance 2/4")
-    works = works_of(plan, seconds=past.seconds)
+    works = works_of(plan, seconds=_past(plan, durations, None).seconds if durations else {})
     keys = set(shard(works, assumed_seconds(works), index=int(index), count=int(count)))
     return msgspec.structs.replace(plan, units=tuple(unit for unit in plan.units if unit.key in keys))
 
@@ -274,9 +278,7 @@ def _run(prepared: Prepared, folder: RunFolder, verdicts: dict[UnitKey, Verdict]
     return code
 
 
-def _finish(
-    folder: RunFolder, prepared: Prepared, final: Mapping[UnitKey, Verdict], engine: Engine
-) -> tuple[str, ...]:
+def _finish(folder: RunFolder, prepared: Prepared, final: Mapping[UnitKey, Verdict], engine: Engine) -> tuple[str, ...]:
     folder.reserve.unlink(missing_ok=True)
     try:
         write_records(folder, prepared.plan, final, prepared.devices)

@@ -125,9 +125,7 @@ def _device(index: int, node: _Node, places: Mapping[int, int]) -> Device:
 
 def _memory_mib(node: _Node) -> int:
     banks = (_properties(path) for path in node.path.glob("mem_banks/*/properties"))
-    return (
-        sum(bank.get("size_in_bytes", 0) for bank in banks if bank.get("heap_type") in _FRAME_BUFFER) // _MIB
-    )
+    return sum(bank.get("size_in_bytes", 0) for bank in banks if bank.get("heap_type") in _FRAME_BUFFER) // _MIB
 
 
 def _links(node: _Node, places: Mapping[int, int]) -> tuple[int, ...]:

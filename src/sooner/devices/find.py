@@ -27,9 +27,7 @@ _ALLOWED: Final = (
     "allowed are auto, a number (8), a list of indices (0,1 or 3,), a list of UUIDs (GPU-...,MIG-...), "
     "virtual:N and cpu:N"
 )
-_WITHOUT: Final = (
-    "pass --devices virtual:N to schedule on N pretended GPUs, or --devices cpu:N for N slots without GPU"
-)
+_WITHOUT: Final = "pass --devices virtual:N to schedule on N pretended GPUs, or --devices cpu:N for N slots without GPU"
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -101,14 +99,10 @@ def _look(env: Mapping[str, str], kfd: Path | None) -> tuple[Inventory, Found]:
 
 def _made_up(kind: str, count: int, env: Mapping[str, str], kfd: Path | None) -> Found:
     if kind == "cpu":
-        slots = (
-            Device(id=DeviceId(f"cpu:{i}"), kind=DeviceKind.CPU, index=i, visible="") for i in range(count)
-        )
+        slots = (Device(id=DeviceId(f"cpu:{i}"), kind=DeviceKind.CPU, index=i, visible="") for i in range(count))
         return Found(devices=tuple(slots))
     devices = [_virtual(index, count) for index in range(count)]
-    seen = virtual_visible(
-        devices, env, has_accelerators=lambda: bool(_look({}, kfd or kfd_root(env))[1].devices)
-    )
+    seen = virtual_visible(devices, env, has_accelerators=lambda: bool(_look({}, kfd or kfd_root(env))[1].devices))
     if not seen.devices:
         raise DevicesError(f"the inherited mask leaves none of virtual:{count} ({'; '.join(seen.notes)})")
     return Found(devices=seen.devices, notes=seen.notes)
@@ -156,9 +150,7 @@ def _one_kind(found: Found) -> Found:
 def _at_most(count: int, found: Found, is_taken: Callable[[Device], bool]) -> Found:
     if count > len(found.devices):
         masks = f" ({'; '.join(found.notes)})" if found.notes else ""
-        raise DevicesError(
-            f"--devices {count}: only {len(found.devices)} can be used here{masks}; {_WITHOUT}"
-        )
+        raise DevicesError(f"--devices {count}: only {len(found.devices)} can be used here{masks}; {_WITHOUT}")
     chosen = sorted(found.devices, key=is_taken)[:count]
     return Found(devices=tuple(device for device in found.devices if device in chosen), notes=found.notes)
 

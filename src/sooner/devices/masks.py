@@ -71,9 +71,7 @@ def virtual_visible(
     Raises:
         DevicesError: Such a mask, on a machine with accelerators.
     """
-    by_index = {
-        name: value for name, value in env.items() if name in {CUDA, HIP, ROCR} and _is_index_mask(value)
-    }
+    by_index = {name: value for name, value in env.items() if name in {CUDA, HIP, ROCR} and _is_index_mask(value)}
     others = sorted(name for name in (CUDA, HIP, ROCR) if name in env and name not in by_index)
     if others and has_accelerators():
         raise DevicesError(
@@ -93,9 +91,7 @@ def visible_env(devices: Sequence[Device]) -> dict[str, str]:
         DevicesError: A gang that CUDA cannot open in one process (see `widest_gang`).
     """
     if len(devices) > widest_gang(devices):
-        raise DevicesError(
-            "CUDA opens one MIG instance a process: a unit cannot hold several, or one beside a GPU"
-        )
+        raise DevicesError("CUDA opens one MIG instance a process: a unit cannot hold several, or one beside a GPU")
     spelled = ",".join(device.visible for device in devices if device.visible)
     env = {CUDA: spelled, HIP: spelled, "SOONER_DEVICES": ",".join(device.id for device in devices)}
     if any(device.kind is DeviceKind.NVIDIA for device in devices):

@@ -31,9 +31,7 @@ class DeviceReport(Struct, frozen=True, kw_only=True):
     """Processes that compute on it, in the driver's namespace."""
 
 
-def survey(
-    devices: Sequence[Device], book: LeaseBook, monitor: Monitor, *, now: float
-) -> tuple[DeviceReport, ...]:
+def survey(devices: Sequence[Device], book: LeaseBook, monitor: Monitor, *, now: float) -> tuple[DeviceReport, ...]:
     """Report on devices at `now` (epoch seconds); the monitor has no baseline, so that all that runs counts.
 
     Raises:

@@ -1,13 +1,13 @@
 """The tree of errors that sooner raises on purpose; anything else that escapes is a bug (exit code 3).
 
-    SoonerError                 what, where, what next; carries its exit code
-    ├── UsageError              options that make no sense together, unknown names            (4)
-    ├── PlanError               a plan that cannot be run: where (file, line, key) and why    (4)
-    │   └── NotEnoughDevices    a unit needs more devices than there are                      (4)
-    ├── SettingsError           a configuration value that cannot be used                     (4)
-    ├── DevicesError            the devices that were asked for cannot be used                (4)
-    ├── RunFolderError          a run folder that is missing, in use or unreadable            (4)
-    └── SupervisionError        the guardian process cannot be started                        (11)
+SoonerError                 what, where, what next; carries its exit code
+├── UsageError              options that make no sense together, unknown names            (4)
+├── PlanError               a plan that cannot be run: where (file, line, key) and why    (4)
+│   └── NotEnoughDevices    a unit needs more devices than there are                      (4)
+├── SettingsError           a configuration value that cannot be used                     (4)
+├── DevicesError            the devices that were asked for cannot be used                (4)
+├── RunFolderError          a run folder that is missing, in use or unreadable            (4)
+└── SupervisionError        the guardian process cannot be started                        (11)
 """
 
 from sooner.model.outcomes import ExitCode

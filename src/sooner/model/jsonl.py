@@ -26,7 +26,8 @@ def decode_event(line: bytes) -> Event:
     Raises:
         msgspec.DecodeError: It is not an event.
     """
-    return _events.decode(line)
+    event: Event = _events.decode(line)
+    return event
 
 
 def encode_result(verdict: Verdict) -> bytes:

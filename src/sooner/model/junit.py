@@ -70,7 +70,7 @@ class _Suite:
 
     def _case(self, outcome: Outcome) -> str:
         cause = self._verdict.cause if self._verdict else "not run yet"
-        head = f'<testcase classname={_attribute(self._unit.variant or "sooner")} name={_attribute(self._unit.name)}'
+        head = f"<testcase classname={_attribute(self._unit.variant or 'sooner')} name={_attribute(self._unit.name)}"
         head += f' time="{self.seconds:.3f}"'
         if outcome is Outcome.PASSED:
             return f"{head}/>\n"
@@ -90,7 +90,10 @@ class _Suite:
 
     def _properties(self) -> str:
         verdict = self._verdict
-        facts = {"sooner.outcome": verdict.outcome if verdict else Outcome.NOT_RUN, "sooner.variant": self._unit.variant}
+        facts = {
+            "sooner.outcome": verdict.outcome if verdict else Outcome.NOT_RUN,
+            "sooner.variant": self._unit.variant,
+        }
         if verdict:
             last = verdict.attempts[-1].devices if verdict.attempts else ()
             facts |= {

@@ -49,7 +49,8 @@ def terminal_text(text: str, *, colour: bool) -> str:
 
     cleaned = _ESCAPES.sub(keep, printable_or_replaced(text))
     return "".join(
-        part if _COLOUR.fullmatch(part) else _CONTROL.sub("", part) for part in re.split(f"({_COLOUR.pattern})", cleaned)
+        part if _COLOUR.fullmatch(part) else _CONTROL.sub("", part)
+        for part in re.split(f"({_COLOUR.pattern})", cleaned)
     )
 
 

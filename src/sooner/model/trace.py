@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sooner.model.events import Verdict
+from sooner.model.events import Attempt, Verdict
 
 _MICROSECONDS = 1_000_000
 _HOST_ROW = "host"
@@ -24,23 +24,25 @@ def trace_document(verdicts: Iterable[Verdict], rows: Sequence[tuple[str, str]])
     events.append({"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "sooner"}})
     for verdict in verdicts:
         for count, attempt in enumerate(verdict.attempts, start=1):
-            for row in [number.get(device, len(rows)) for device in attempt.devices] or [len(rows)]:
-                events.append(
-                    {
-                        "ph": "X",
-                        "name": verdict.unit,
-                        "cat": attempt.outcome.value,
-                        "ts": round(attempt.started_at * _MICROSECONDS),
-                        "dur": max(1, round((attempt.ended_at - attempt.started_at) * _MICROSECONDS)),
-                        "pid": 1,
-                        "tid": row,
-                        "args": {
-                            "variant": verdict.variant,
-                            "outcome": attempt.outcome.value,
-                            "cause": attempt.cause,
-                            "attempt": count,
-                            "devices": list(attempt.devices),
-                        },
-                    }
-                )
+            on = [number.get(device, len(rows)) for device in attempt.devices] or [len(rows)]
+            events.extend(_complete_event(verdict, attempt, count, row) for row in on)
     return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+
+def _complete_event(verdict: Verdict, attempt: Attempt, count: int, row: int) -> dict[str, Any]:
+    return {
+        "ph": "X",
+        "name": verdict.unit,
+        "cat": attempt.outcome.value,
+        "ts": round(attempt.started_at * _MICROSECONDS),
+        "dur": max(1, round((attempt.ended_at - attempt.started_at) * _MICROSECONDS)),
+        "pid": 1,
+        "tid": row,
+        "args": {
+            "variant": verdict.variant,
+            "outcome": attempt.outcome.value,
+            "cause": attempt.cause,
+            "attempt": count,
+            "devices": list(attempt.devices),
+        },
+    }

@@ -36,8 +36,11 @@ class Unit(Struct, frozen=True, kw_only=True):
     need: Need = Need()
     timeout_s: float = 0.0
     """Seconds from start to the kill; 0 is no limit."""
-    after: tuple[str, ...] = ()
+    after: tuple[UnitKey, ...] = ()
+    """Units that must have passed before this one starts."""
     priority: int = 0
+    literal: bool = False
+    """Run exactly as given: what looks like a placeholder is none (recorded and submitted commands)."""
     junit: str = ""
     """Path of a JUnit file that the command writes itself; empty where it writes none."""
     line: int = 0

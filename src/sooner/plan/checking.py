@@ -61,18 +61,14 @@ def command(value: Any) -> str:
         return f"must be a list of strings, not {_kind(value)}"
     if not value or value[0] == "":
         return "must not be empty"
-    return next(
-        (f"item {index} {problem}" for index, item in enumerate(value) if (problem := text(item))), ""
-    )
+    return next((f"item {index} {problem}" for index, item in enumerate(value) if (problem := text(item))), "")
 
 
 def names(value: Any) -> str:
     """A list of names."""
     if not isinstance(value, list):
         return f"must be a list of names, not {_kind(value)}"
-    return next(
-        (f"item {index} {problem}" for index, item in enumerate(value) if (problem := text(item))), ""
-    )
+    return next((f"item {index} {problem}" for index, item in enumerate(value) if (problem := text(item))), "")
 
 
 def environment(value: Any) -> str:

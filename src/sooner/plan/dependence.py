@@ -14,9 +14,7 @@ from sooner.model.units import UnitKey
 from sooner.plan.invocations import Invocation
 from sooner.plan.shell_text import LogicalLine, logical_lines
 
-_RUNNER: Final = re.compile(
-    r"(?<![\w./-])(?:py\.?test|torchrun)(?![\w./=-])|-m\s*torch\.distributed\.(?:run|launch)\b"
-)
+_RUNNER: Final = re.compile(r"(?<![\w./-])(?:py\.?test|torchrun)(?![\w./=-])|-m\s*torch\.distributed\.(?:run|launch)\b")
 _BY_PATH: Final = re.compile(
     r"(?:^|[\s;&|(])(\S*/(?:py\.?test|torchrun)|\S*/python[0-9.]*(?=\s+(?:-\w+\s+)*-m\s*(?:pytest|torch\.distributed)))"
     r"(?=\s|$)"
@@ -58,9 +56,7 @@ def dependence_notes(
     notes = [
         note
         for index, who in recorded.items()
-        for note in _notes_of(
-            lines, index, _call_start(lines[index], words.get(index, "")), who=who, path=path
-        )
+        for note in _notes_of(lines, index, _call_start(lines[index], words.get(index, "")), who=who, path=path)
     ]
     strict = _errexit(script_text, lines, recorded, path)
     return (*strict, *notes, *_by_path(lines, recorded, path))
@@ -71,9 +67,7 @@ def _recorded(
 ) -> dict[int, str]:
     """Who was recorded on which logical line, by its index; off the text where no call knows its line."""
     if not any(call.line for call in invocations):
-        return {
-            i: "a recorded call" for i, line in enumerate(lines) if invocations and _RUNNER.search(line.bare)
-        }
+        return {i: "a recorded call" for i, line in enumerate(lines) if invocations and _RUNNER.search(line.bare)}
     by_line = _by_line(lines)
     names: defaultdict[int, dict[str, None]] = defaultdict(dict)
     for position, call in enumerate(invocations):
@@ -86,9 +80,7 @@ def _recorded(
 def _words(lines: Sequence[LogicalLine], invocations: Sequence[Invocation], path: str) -> dict[int, str]:
     """The function through which a line made a recorded call, by the line's index."""
     by_line = _by_line(lines)
-    return {
-        by_line[line]: word for call in invocations for line, word in _places(call, path) if line in by_line
-    }
+    return {by_line[line]: word for call in invocations for line, word in _places(call, path) if line in by_line}
 
 
 def _by_line(lines: Sequence[LogicalLine]) -> dict[int, int]:
@@ -138,9 +130,7 @@ def _before(pattern: re.Pattern[str], line: LogicalLine, start: int) -> re.Match
     """The last match before the call; behind it only the words of its own command may stand."""
     found = None
     for match in pattern.finditer(line.bare):
-        if match.start() <= start and not re.search(
-            r";|&&|\|\|", line.bare[match.end() : max(start, match.end())]
-        ):
+        if match.start() <= start and not re.search(r";|&&|\|\|", line.bare[match.end() : max(start, match.end())]):
             found = match
     return found
 
@@ -173,26 +163,19 @@ def _status_after(
 
 def _single_quoted(line: LogicalLine) -> bool:
     """Whether every `$?` of the line stands in single quotes, where it means nothing."""
-    return not any(
-        line.text.count("'", 0, match.start()) % 2 == 0 for match in _STATUS_QUOTED.finditer(line.text)
-    )
+    return not any(line.text.count("'", 0, match.start()) % 2 == 0 for match in _STATUS_QUOTED.finditer(line.text))
 
 
 def _said(line: LogicalLine, match: re.Match[str]) -> str:
     """The words of the script that a note is about, shortened."""
     end = len(match.group().rstrip())
-    said = (
-        " ".join(line.text[match.start() : match.start() + max(end, 1)].split()).lstrip(";&|({ ")
-        or match.group()
-    )
+    said = " ".join(line.text[match.start() : match.start() + max(end, 1)].split()).lstrip(";&|({ ") or match.group()
     operator = next((sign for sign in ("||", "&&", "|") if match.group().startswith(sign)), "")
     words = f"{operator} {said}".strip() if operator and not said.startswith(operator) else said
     return words if len(words) <= _LONGEST_QUOTE else words[: _LONGEST_QUOTE - 3] + "..."
 
 
-def _errexit(
-    script_text: str, lines: Sequence[LogicalLine], recorded: Mapping[int, str], path: str
-) -> list[str]:
+def _errexit(script_text: str, lines: Sequence[LogicalLine], recorded: Mapping[int, str], path: str) -> list[str]:
     """A note where `set -e` is in effect at a recorded call: nothing of it stops the script now."""
     switched = 1 if _SHEBANG_ERREXIT.match(script_text) else 0
     for index, line in enumerate(lines):

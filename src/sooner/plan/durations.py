@@ -38,13 +38,11 @@ def merge(samples: Mapping[UnitKey, Sequence[float]]) -> dict[UnitKey, float]:
 
     The lower median, because outliers of durations lie above: a hang, a cold cache, a shared machine.
     """
-    usable = {
-        key: sorted(value for value in values if _is_duration(value)) for key, values in samples.items()
-    }
+    usable = {key: sorted(value for value in values if _is_duration(value)) for key, values in samples.items()}
     return {key: values[(len(values) - 1) // 2] for key, values in usable.items() if values}
 
 
-def expected(plan: Plan, known: Mapping[str, float]) -> dict[UnitKey, float]:
+def expected(plan: Plan, known: Mapping[UnitKey, float]) -> dict[UnitKey, float]:
     """Expected seconds of the plan's units, as far as anything is known of them.
 
     In this order: the unit itself; its name without a variant; the median of its name's other variants.
@@ -54,7 +52,7 @@ def expected(plan: Plan, known: Mapping[str, float]) -> dict[UnitKey, float]:
         variants[key.partition("|")[0]].append(seconds)
     found = {}
     for unit in plan.units:
-        exact = next((key for key in (unit.key, unit.name) if key in known), None)
+        exact = next((key for key in (unit.key, UnitKey(unit.name)) if key in known), None)
         if exact is not None:
             found[unit.key] = known[exact]
         elif unit.name in variants:
@@ -66,15 +64,11 @@ def _seconds(key: str, value: Any, text: str, source: str) -> float:
     if _is_duration(value):
         return float(value)
     line = _line_of(key, text)
-    raise PlanError(
-        f"{value!r} is no number of seconds", source=source, line=line, key=key, hint=f"expected {_SHAPE}"
-    )
+    raise PlanError(f"{value!r} is no number of seconds", source=source, line=line, key=key, hint=f"expected {_SHAPE}")
 
 
 def _is_duration(value: Any) -> bool:
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
-    )
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
 
 
 def _line_of(key: str, text: str) -> int:

@@ -68,12 +68,8 @@ def read_invocations(record: bytes, *, script: str, script_text: str) -> tuple[I
     Raises:
         PlanError: The record is damaged, or of another version.
     """
-    lines = {
-        number: line for line in logical_lines(script_text) for number in range(line.first, line.last + 1)
-    }
-    return tuple(
-        _invocation(_record(data, script), script, lines) for data in record.splitlines() if data.strip()
-    )
+    lines = {number: line for line in logical_lines(script_text) for number in range(line.first, line.last + 1)}
+    return tuple(_invocation(_record(data, script), script, lines) for data in record.splitlines() if data.strip())
 
 
 def units_of(invocations: Sequence[Invocation], *, base_env: Mapping[str, str], source: str) -> Plan:
@@ -85,18 +81,14 @@ def units_of(invocations: Sequence[Invocation], *, base_env: Mapping[str, str], 
         for invocation, (name, variant) in zip(invocations, named, strict=True)
     ]
     notes = [
-        note
-        for invocation, unit in zip(invocations, units, strict=True)
-        if (note := _note(invocation, unit, source))
+        note for invocation, unit in zip(invocations, units, strict=True) if (note := _note(invocation, unit, source))
     ]
     return Plan(source=source, units=tuple(units), notes=tuple(notes))
 
 
 def keys_of(invocations: Sequence[Invocation], *, base_env: Mapping[str, str]) -> list[UnitKey]:
     """The identity that `units_of` gives to each call."""
-    return [
-        unit_key(*pair) for pair in identities([_call(invocation, base_env) for invocation in invocations])
-    ]
+    return [unit_key(*pair) for pair in identities([_call(invocation, base_env) for invocation in invocations])]
 
 
 def devices_hint(env: Mapping[str, str]) -> int | None:
@@ -143,14 +135,10 @@ def _invocation(record: _Record, script: str, lines: Mapping[int, LogicalLine]) 
     """The place of a call is the outermost line of the script; of another script's call, a line of that."""
     called = ("", *(function for _, _, function in record.frames))
     frames = [(file, line, name) for (file, line, _), name in zip(record.frames, called, strict=False)]
-    texts = dict.fromkeys(
-        lines[line].text for file, line, _ in reversed(frames) if file == script and line in lines
-    )
+    texts = dict.fromkeys(lines[line].text for file, line, _ in reversed(frames) if file == script and line in lines)
     if not (frames and frames[0][0] == script and frames[0][1] in lines) and record.command:
         texts[record.command] = None
-    places = tuple(
-        (lines[n].first if n in lines else n, name) for file, n, name in reversed(frames) if file == script
-    )
+    places = tuple((lines[n].first if n in lines else n, name) for file, n, name in reversed(frames) if file == script)
     outermost = (script, *places[0]) if places else (frames or [("", 0, "")])[-1]
     return Invocation(
         argv=record.argv,
@@ -173,6 +161,7 @@ def _call(invocation: Invocation, base_env: Mapping[str, str]) -> Call:
 def _unit(invocation: Invocation, name: str, variant: str, base_env: Mapping[str, str]) -> Unit:
     changed, removed = difference(invocation.env, base_env)
     return Unit(
+        literal=True,
         name=name,
         variant=variant,
         command=invocation.argv,

@@ -38,9 +38,7 @@ class Submitted(Protocol):
         """Seconds it may take; 0 is no limit."""
 
 
-def units_of_submissions(
-    submissions: Sequence[Submitted], *, base_env: Mapping[str, str], source: str
-) -> Plan:
+def units_of_submissions(submissions: Sequence[Submitted], *, base_env: Mapping[str, str], source: str) -> Plan:
     """Units that run what was submitted, in its order, starting from the environment `base_env`."""
     named = identities([_call(submission, base_env) for submission in submissions])
     units = [
@@ -65,6 +63,7 @@ def _unit(submission: Submitted, name: str, variant: str, base_env: Mapping[str,
     changed, removed = difference(submission.env, base_env)
     needed = submission.devices
     return Unit(
+        literal=True,
         name=name,
         variant=variant,
         command=submission.command,

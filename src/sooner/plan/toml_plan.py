@@ -143,10 +143,7 @@ class _Reader:
         if cycle := find_cycle(after):
             index = next(i for i, unit in enumerate(plan.units) if unit.key == cycle[0])
             raise self._unit_fault(index, "after", f"units wait for each other: {' -> '.join(cycle)}")
-        units = (
-            msgspec.structs.replace(unit, after=after[unit.key]) if unit.after else unit
-            for unit in plan.units
-        )
+        units = (msgspec.structs.replace(unit, after=after[unit.key]) if unit.after else unit for unit in plan.units)
         return Plan(source=plan.source, units=tuple(units), notes=plan.notes)
 
     def _keys(self, index: int, unit: Unit, known: Mapping[str, list[str]]) -> tuple[str, ...]:
@@ -190,8 +187,7 @@ class _Reader:
             timeout_s=float(both.get("timeout_s", 0.0)),
             after=tuple(both.get("after", ())),
             priority=both.get("priority", 0),
-            junit=self._expanded(index, "junit", both.get("junit", ""))
-            or _own_junit(command, own, name, variant),
+            junit=self._expanded(index, "junit", both.get("junit", "")) or _own_junit(command, own, name, variant),
             line=line,
         )
 
@@ -211,9 +207,7 @@ class _Reader:
         line = Locator(self._text).unit(first)
         where = f" (line {line})" if line else ""
         hint = "rename one of them, or let them differ in env"
-        return self._unit_fault(
-            index, "name", f"{unit.key!r} was declared before as unit[{first}]{where}", hint
-        )
+        return self._unit_fault(index, "name", f"{unit.key!r} was declared before as unit[{first}]{where}", hint)
 
     def _unit_fault(self, index: int, key: str, problem: str, hint: str = "") -> PlanError:
         line = Locator(self._text).key(index, key) if key else Locator(self._text).unit(index)

@@ -50,18 +50,14 @@ class Call(Struct, frozen=True, kw_only=True):
 
 def difference(env: Mapping[str, str], base: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """What to set and what to remove so that `base` becomes `env`."""
-    changed = {
-        name: value for name, value in env.items() if base.get(name) != value and name not in _LEFT_OUT
-    }
+    changed = {name: value for name, value in env.items() if base.get(name) != value and name not in _LEFT_OUT}
     removed = sorted(name for name in base if name not in env and name not in _LEFT_OUT)
     return changed, tuple(removed)
 
 
 def identifying(changed: Mapping[str, str]) -> dict[str, str]:
     """The variables that may identify a call: neither volatile nor sooner's own."""
-    return {
-        name: value for name, value in changed.items() if name not in _VOLATILE and not name.startswith(_OURS)
-    }
+    return {name: value for name, value in changed.items() if name not in _VOLATILE and not name.startswith(_OURS)}
 
 
 def identities(calls: Sequence[Call]) -> list[tuple[str, str]]:

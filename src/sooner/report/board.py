@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable
-from typing import TextIO
+from typing import Self, TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -32,7 +32,7 @@ class Board:
         self._counts: dict[Outcome, int] = {}
         self._live = Live(console=self._console, refresh_per_second=_REFRESH_PER_S, get_renderable=self._table)
 
-    def __enter__(self) -> "Board":
+    def __enter__(self) -> Self:
         """Begin to draw."""
         self._live.start()
         return self

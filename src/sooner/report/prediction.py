@@ -11,10 +11,21 @@ from sooner.report.wording import counted, device_label, seconds, unit_label
 class Placed(Protocol):
     """When and where a unit would run, as the scheduler's simulation says it."""
 
-    key: UnitKey
-    devices: tuple[int, ...]
-    start_s: float
-    end_s: float
+    @property
+    def key(self) -> UnitKey:
+        """Which unit."""
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """Positions in the device list."""
+
+    @property
+    def start_s(self) -> float:
+        """Seconds from the beginning."""
+
+    @property
+    def end_s(self) -> float:
+        """Seconds from the beginning."""
 
 
 def prediction(placements: Sequence[Placed], plan: Plan, devices: Sequence[Device], bound_s: float) -> dict[str, Any]:

@@ -72,7 +72,11 @@ class Progress:
             return f">>> Not started: {unit_label(verdict.unit, verdict.variant)}: {result} {count}"
         last = verdict.attempts[-1]
         flaky = ", flaky" if verdict.flaky else ""
-        leaked = f"; ended {('1 process' if len(last.leaked) == 1 else f'{len(last.leaked)} processes')} that it left behind" if last.leaked else ""
+        leaked = (
+            f"; ended {('1 process' if len(last.leaked) == 1 else f'{len(last.leaked)} processes')} that it left behind"
+            if last.leaked
+            else ""
+        )
         where = device_label(last.devices, self._devices)
         name = unit_label(verdict.unit, verdict.variant)
         return f">>> Finished: {name} on {where}: {result}{flaky} in {seconds(verdict.duration_s)} {count}{leaked}"

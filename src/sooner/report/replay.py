@@ -33,7 +33,7 @@ def replay(
     Logs are data: escape sequences other than colours are left out, bytes that are not UTF-8 are spelled out, and on
     GitHub Actions workflow commands in them stay without effect.
     """
-    known = {device.id: device for device in devices}
+    known: dict[str, Device] = {device.id: device for device in devices}
     stream.write("\n=== Output of each unit, in plan order ===\n")
     for verdict in verdicts:
         stream.write(f"\n{_RULE}\n>>> {_title(verdict, known, colour=colour)}\n{_RULE}\n")
@@ -44,7 +44,9 @@ def replay(
 
 
 def _title(verdict: Verdict, devices: Mapping[str, Device], *, colour: bool) -> str:
-    title = f"{unit_label(verdict.unit, verdict.variant)}: {outcome_text(verdict.outcome, verdict.cause, colour=colour)}"
+    title = (
+        f"{unit_label(verdict.unit, verdict.variant)}: {outcome_text(verdict.outcome, verdict.cause, colour=colour)}"
+    )
     if not verdict.attempts:
         return title
     where = device_label(verdict.attempts[-1].devices, devices)

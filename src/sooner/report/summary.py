@@ -32,7 +32,9 @@ def summary_text(
     """The summary for people."""
     lines = ["", "=== Summary ===", _counts(verdicts, colour=colour)]
     lines += _not_passed(verdicts, folder, colour=colour)
-    lines += [f"flaky: {unit_label(v.unit, v.variant)} passed at attempt {len(v.attempts)}" for v in verdicts if v.flaky]
+    lines += [
+        f"flaky: {unit_label(v.unit, v.variant)} passed at attempt {len(v.attempts)}" for v in verdicts if v.flaky
+    ]
     if figures.makespan_s > 0:
         speedup = figures.sequential_s / figures.makespan_s
         lines.append(
@@ -49,7 +51,9 @@ def _counts(verdicts: Sequence[Verdict], *, colour: bool) -> str:
     counts: dict[Outcome, int] = {}
     for verdict in verdicts:
         counts[verdict.outcome] = counts.get(verdict.outcome, 0) + 1
-    parts = [f"{counts[outcome]} {outcome_text(outcome, '', colour=colour)}" for outcome in Outcome if outcome in counts]
+    parts = [
+        f"{counts[outcome]} {outcome_text(outcome, '', colour=colour)}" for outcome in Outcome if outcome in counts
+    ]
     return f"{counted(len(verdicts), 'unit')}: {', '.join(parts)}"
 
 

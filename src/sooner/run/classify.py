@@ -13,7 +13,9 @@ _SHELL_SIGNAL_BASE: Final = 128
 _CRASH_SIGNALS: Final = frozenset(
     {signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV}
 )
-_HOST_MEMORY: Final = re.compile(r"^(?:E\s+)?(?:MemoryError\b|numpy\.\S*_ArrayMemoryError|std::bad_alloc)|std::bad_alloc", re.M)
+_HOST_MEMORY: Final = re.compile(
+    r"^(?:E\s+)?(?:MemoryError\b|numpy\.\S*_ArrayMemoryError|std::bad_alloc)|std::bad_alloc", re.MULTILINE
+)
 
 
 class End(Struct, frozen=True, kw_only=True):

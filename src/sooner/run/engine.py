@@ -1,8 +1,8 @@
 """The dispatcher: carries out what the scheduler commands, and tells it what happened.
 
-One event loop, one process for each unit. It decides nothing: which unit starts where is the scheduler's, how an attempt
-ended is `attempts`', whether a device is at fault is `devices`'. What it does is keep these in step, and make sure that
-every planned unit has exactly one verdict when it returns.
+One event loop, one process for each unit. It decides nothing: which unit starts where is the scheduler's, how an
+attempt ended is `attempts`', whether a device is at fault is `devices`'. What it does is keep these in step, and make
+sure that every planned unit has exactly one verdict when it returns.
 """
 
 import asyncio
@@ -255,7 +255,7 @@ class Engine:
             unit=unit.name,
             variant=unit.variant,
             outcome=command.outcome,
-            cause=command.cause or (attempts[-1].cause if attempts else ""),
+            cause=command.cause or (attempts[-1].cause if attempts else self._interrupted),
             flaky=command.outcome is Outcome.PASSED and bool(earlier & RETRIED),
             attempts=attempts,
             queued_s=max(0.0, attempts[0].started_at - self._began_at) if attempts else 0.0,
@@ -315,6 +315,7 @@ class Engine:
         self._attempts.setdefault(key, []).append(attempt)
         now = time.time()
         held_back = self._not_proven_free(running.positions, now)
+        self._judge_devices(running, attempt, fault)  # first: a retry must not go where the fault is
         commands = self._scheduler.handle(Ended(now, key, attempt.outcome, held_back))
         self._journal.append(
             Finished(
@@ -328,7 +329,6 @@ class Engine:
             )
         )
         self._apply(commands)
-        self._judge_devices(running, attempt, fault)
 
     # Devices
 
@@ -387,8 +387,10 @@ class Engine:
         self._apply(self._scheduler.handle(PutAside(time.time(), position)))
 
     def _tend_leases(self) -> None:
-        """Give idle devices back when nothing waits, gather missing ones when something does."""
+        """Give idle devices back when nothing can want them any more, gather missing ones when something does."""
         if not self._scheduler.has_waiting:
+            if self._scheduler.may_retry:
+                return
             self._let_go(self._scheduler.idle)
             return
         if self._running:

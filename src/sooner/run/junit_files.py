@@ -44,9 +44,7 @@ def _read(path: Path) -> CaseFile:
         _clean(element)
         cases.append(ET.tostring(element, encoding="unicode"))
         element.clear()
-    return CaseFile(
-        cases=tuple(cases), failures=counts["failure"], errors=counts["error"], skipped=counts["skipped"]
-    )
+    return CaseFile(cases=tuple(cases), failures=counts["failure"], errors=counts["error"], skipped=counts["skipped"])
 
 
 def _clean(element: ET.Element) -> None:

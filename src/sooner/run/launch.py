@@ -46,7 +46,7 @@ def spawn_of(
     }
     return Spawn(
         id=spawn_id,
-        argv=[fill(text, values) for text in unit.command],
+        argv=unit.command if unit.literal else [fill(text, values) for text in unit.command],
         env=_environment(unit, visible, values, attempt=attempt, ports=ports, run_id=run_id, folder=folder),
         unset=unit.unset,
         cwd=unit.cwd,
@@ -76,7 +76,7 @@ def _environment(
     if ports:
         # Where torchrun and init_process_group look: two units on the default 29500 would meet there.
         environment |= {"MASTER_PORT": values["port"], "PET_MASTER_PORT": values["port"]}
-    environment |= {name: fill(value, values) for name, value in unit.env.items()}
+    environment |= {name: value if unit.literal else fill(value, values) for name, value in unit.env.items()}
     return environment | {
         **visible,
         "SOONER_UNIT": printable(unit.name).replace("\0", ""),

@@ -113,9 +113,7 @@ def _read(script: Path) -> str:
     try:
         return script.read_bytes().decode("utf-8", "surrogateescape")
     except OSError as error:
-        raise UsageError(
-            f"{script}: {error.strerror}: `sooner script` needs the path of a shell script"
-        ) from None
+        raise UsageError(f"{script}: {error.strerror}: `sooner script` needs the path of a shell script") from None
 
 
 def _shell(text: str, script: Path) -> list[str]:
@@ -128,9 +126,7 @@ def _shell(text: str, script: Path) -> list[str]:
         words = [word for word in words[1:] if word != "-S"]
     if words and Path(words[0]).name in _SHELLS:
         return words
-    raise UsageError(
-        f"{script} asks for {first[2:].strip()!r}: `sooner script` records scripts for bash and sh"
-    )
+    raise UsageError(f"{script} asks for {first[2:].strip()!r}: `sooner script` records scripts for bash and sh")
 
 
 def _install(folder: Path, env: Mapping[str, str]) -> Path:
@@ -140,9 +136,7 @@ def _install(folder: Path, env: Mapping[str, str]) -> Path:
     shim.write_text(_shim(env), encoding="utf-8")
     shim.chmod(0o755)
     if not os.access(shim, os.X_OK):
-        raise UsageError(
-            f"nothing can be executed in {folder.parent} (mounted noexec): set TMPDIR to another folder"
-        )
+        raise UsageError(f"nothing can be executed in {folder.parent} (mounted noexec): set TMPDIR to another folder")
     for name in _present(env.get("PATH", os.defpath)):
         (shims / name).symlink_to("../shim")
     trap = _TRAP.format(shims=shlex.quote(str(shims)), tools=" ".join(_TOOLS))

@@ -146,9 +146,7 @@ def missing_verdicts(plan: Plan, events: Iterable[Event], *, now: float) -> list
         outcome, cause, tries = Outcome.NOT_RUN, "the run ended before its turn", attempts.get(unit.key, [])
         if started := running.get(unit.key):
             outcome, cause = Outcome.WORKER_LOST, "the runner died while it ran"
-            lost = Attempt(
-                outcome=outcome, cause=cause, devices=started.devices, started_at=started.at, ended_at=now
-            )
+            lost = Attempt(outcome=outcome, cause=cause, devices=started.devices, started_at=started.at, ended_at=now)
             tries = [*tries, lost]
         missing.append(
             Verdict(
@@ -165,7 +163,9 @@ def missing_verdicts(plan: Plan, events: Iterable[Event], *, now: float) -> list
     return missing
 
 
-def write_records(folder: RunFolder, plan: Plan, verdicts: Mapping[UnitKey, Verdict], devices: Iterable[Device]) -> None:
+def write_records(
+    folder: RunFolder, plan: Plan, verdicts: Mapping[UnitKey, Verdict], devices: Iterable[Device]
+) -> None:
     """Write results.jsonl, junit.xml and trace.json, complete and in plan order.
 
     Raises:

@@ -185,9 +185,7 @@ def _is_abandoned(entry: Submission) -> bool:
     """Whether nobody is left to wait for it; of another machine that shares the folder, nobody can say."""
     here = _machine()
     if entry.machine != here:
-        return entry.machine.partition(" ")[0] == here.partition(" ")[0] and _boot(entry.machine) != _boot(
-            here
-        )
+        return entry.machine.partition(" ")[0] == here.partition(" ")[0] and _boot(entry.machine) != _boot(here)
     return not any(is_alive(owner) for owner in entry.owners)
 
 
@@ -208,9 +206,7 @@ def _opened(folder: Path) -> Path:
             raise UsageError(f"{folder} belongs to somebody else: set XDG_STATE_HOME to a folder of your own")
         folder.chmod(0o700)
     except OSError as error:
-        raise UsageError(
-            f"{folder}: {error.strerror}: set XDG_STATE_HOME to a folder that can be written"
-        ) from None
+        raise UsageError(f"{folder}: {error.strerror}: set XDG_STATE_HOME to a folder that can be written") from None
     return folder
 
 

@@ -1,12 +1,12 @@
 """Ranks: in which order units should be offered to the devices.
 
 Candidate orders are simulated under several *scenarios* of how long the units may really take, the best on average is
-improved by local moves (a unit that ends last is moved ahead), and that is the order. Scenarios matter: an order that is
-perfect for exact durations often leaves a long unit no slack, and real durations are 20 % off. Where nothing is known,
-the scenarios are draws from a log-normal with sigma 1, which is what durations of test files look like (PyTorch's
-distributed shards, 2026: sigma 0.9-1.3); they show that after the full-width units the many narrow ones should start
-first, because the longest unit of all is probably one of them. The search is bounded by a count of simulated starts, not
-by time, and its scenarios are fixed sequences: the same input gives the same order on every machine.
+improved by local moves (a unit that ends last is moved ahead), and that is the order. Scenarios matter: an order that
+is perfect for exact durations often leaves a long unit no slack, and real durations are 20 % off. Where nothing is
+known, the scenarios are draws from a log-normal with sigma 1, which is what durations of test files look like
+(PyTorch's distributed shards, 2026: sigma 0.9-1.3); they show that after the full-width units the many narrow ones
+should start first, because the longest unit of all is probably one of them. The search is bounded by a count of
+simulated starts, not by time, and its scenarios are fixed sequences: the same input gives the same order everywhere.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -200,10 +200,13 @@ class _Search:
 
     def _neighbours(self) -> list[list[int]]:
         order = self.best_order
-        found = []
+        found: list[list[int]] = []
         for index in self._ends_last:
             place = order.index(index)
-            for target in sorted({0, place // 2, place * 3 // 4, place - 4, place - 2, place - 1}):
-                if 0 <= target < place and self._tier[order[target]] == self._tier[index]:
-                    found.append([*order[:target], index, *order[target:place], *order[place + 1 :]])
+            targets = {0, place // 2, place * 3 // 4, place - 4, place - 2, place - 1}
+            found.extend(
+                [*order[:target], index, *order[target:place], *order[place + 1 :]]
+                for target in sorted(targets)
+                if 0 <= target < place and self._tier[order[target]] == self._tier[index]
+            )
         return found

@@ -115,6 +115,11 @@ class Scheduler:
         return self._waiting_count > 0 and not self._stopped
 
     @property
+    def may_retry(self) -> bool:
+        """Whether something runs that may have another attempt."""
+        return not self._stopped and any(self._attempts[r.index] <= self._retries for r in self._running.values())
+
+    @property
     def idle(self) -> tuple[int, ...]:
         """Devices that are free and that nothing was started on."""
         return tuple(positions(self._fleet.free))
@@ -182,6 +187,9 @@ class Scheduler:
             key = self._works[i].key
             commands.append(Conclude(key, outcome, cause))
             for follower in self._followers.get(key, ()):
+                if outcome is Outcome.NOT_RUN:
+                    pending.append((follower, outcome, cause))
+                    continue
                 if outcome is not Outcome.PASSED:
                     pending.append((follower, Outcome.SKIPPED, f"runs after {key}, which ended as {outcome}"))
                     continue

@@ -43,9 +43,7 @@ def simulate(
             if isinstance(command, Start):
                 end = now + seconds[command.key]
                 heapq.heappush(ends, (end, len(placements), command.key))
-                placements.append(
-                    Placement(key=command.key, devices=command.devices, start_s=now, end_s=end)
-                )
+                placements.append(Placement(key=command.key, devices=command.devices, start_s=now, end_s=end))
 
     carry_out(scheduler.handle(Begin(0.0)), 0.0)
     while ends:

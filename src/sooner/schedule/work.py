@@ -113,9 +113,7 @@ def works_of(
         failed: Units that failed in the last run.
         settled: Units that have their verdict: they are left out, and nothing waits for them any more.
     """
-    keys_of: dict[str, list[UnitKey]] = {}
-    for unit in plan.units:
-        keys_of.setdefault(unit.name, []).append(unit.key)
+    waiting = {unit.key for unit in plan.units}.difference(settled)
     return [
         Work(
             key=unit.key,
@@ -123,7 +121,7 @@ def works_of(
             seconds=seconds.get(unit.key),
             memory_mib=unit.need.memory_mib,
             shared=unit.need.shared,
-            after=tuple(key for name in unit.after for key in keys_of.get(name, ()) if key not in settled),
+            after=tuple(key for key in unit.after if key in waiting),
             priority=unit.priority,
             failed_before=unit.key in failed,
         )

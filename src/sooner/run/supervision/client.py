@@ -21,8 +21,7 @@ from sooner.run.supervision.messages import send_request
 
 _SOURCE_ROOT: Final = str(Path(__file__).resolve().parents[3])
 _PROGRAM: Final = (
-    "import sys; sys.path.append(sys.argv.pop(1));"
-    " from sooner.run.supervision.guardian import main; main()"
+    "import sys; sys.path.append(sys.argv.pop(1)); from sooner.run.supervision.guardian import main; main()"
 )
 _GOODBYE_S: Final = 30.0
 
@@ -196,5 +195,3 @@ def decode_wait_status(status: int) -> tuple[int | None, int | None]:
     if os.WIFSIGNALED(status):
         return None, os.WTERMSIG(status)
     return os.WEXITSTATUS(status), None
-
-

@@ -55,11 +55,12 @@ class Guardian:
         return self._said_goodbye
 
     def _serve(self) -> bool:
-        ready, _, _ = select.select([self._channel, self._wake_read], [], [])
+        channel = self._channel.fileno()
+        ready, _, _ = select.select([channel, self._wake_read], [], [])
         if self._wake_read in ready:
             os.read(self._wake_read, 4096)
             self._collect()
-        if self._channel not in ready:
+        if channel not in ready:
             return True
         request, fds = receive_request(self._channel)
         if request is None:

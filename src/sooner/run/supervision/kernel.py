@@ -52,7 +52,7 @@ def processes() -> Iterator[Process]:
     if sys.platform != "linux":
         yield from _processes_by_ps()
         return
-    for entry in os.listdir("/proc"):
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - as above
         stat = _read(f"/proc/{entry}/stat") if entry.isdigit() else b""
         if stat:
             fields = stat[stat.rindex(b")") + 2 :].split(maxsplit=4)
@@ -134,7 +134,7 @@ def carriers_of(marker: bytes) -> list[int]:
 
 def reap() -> list[tuple[int, int, float]]:
     """Reap every ended child: (pid, wait status, peak RSS in MiB)."""
-    ended = []
+    ended: list[tuple[int, int, float]] = []
     while True:
         try:
             pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -162,7 +162,7 @@ def default_signals() -> None:
 
 
 def reserve(fd: int, size: int) -> bool:
-    """Reserve blocks for a file without changing its size (fallocate(2), FALLOC_FL_KEEP_SIZE); says whether it could."""
+    """Reserve blocks for a file and leave its size (fallocate(2), FALLOC_FL_KEEP_SIZE); says whether it could."""
     if _libc is None or not hasattr(_libc, "fallocate64"):
         return False
     keep_size = 1

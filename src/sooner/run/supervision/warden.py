@@ -101,8 +101,8 @@ class Warden:
         if self._main == 0:
             try:
                 self._become_unit(warden)
-            except BaseException as error:  # noqa: BLE001 - whatever it is, the parent must learn it
-                os.write(error_write, f"{type(error).__name__}: {error}"[:500].encode("utf-8", "backslashreplace"))
+            except BaseException as fault:  # noqa: BLE001 - whatever it is, the parent must learn it
+                os.write(error_write, f"{type(fault).__name__}: {fault}"[:500].encode("utf-8", "backslashreplace"))
             os._exit(127)
         os.close(error_write)
         with os.fdopen(error_read, "rb") as file:
