@@ -180,8 +180,9 @@ def report(results: Mapping[str, Sequence[Result]]) -> str:
         ratios = [result.ratio for result in results[row]]
         overlaps, failures = (sum(getattr(result, key) for result in results[row]) for key in ("overlaps", "failures"))
         figures = (statistics.median(ratios), p95(ratios), max(ratios))
-        rows.append([row, *(f"{figure:.3f}" for figure in figures), overlaps, failures])
-    text = table(["wall / bound", "median", "p95", "max", "overlaps", "failures"], rows)
+        pause = f"{1000 * statistics.median(result.pause_s for result in results[row]):.1f}"
+        rows.append([row, *(f"{figure:.3f}" for figure in figures), pause, overlaps, failures])
+    text = table(["wall / bound", "median", "p95", "max", "pause, ms", "overlaps", "failures"], rows)
     for state in ("cold", "after a run"):
         ours, theirs = results.get(f"sooner, {state}"), results.get(f"CTest, {state}")
         if ours and theirs:

@@ -3,7 +3,9 @@
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Final, NamedTuple
 
 DEVICES: Final = 8
@@ -42,6 +44,8 @@ class Result(NamedTuple):
     """No schedule of these units, as long as they really took, ends sooner."""
     overlaps: int
     failures: int
+    pause_s: float
+    """Median time between the end of a unit and the start of the next on the same device."""
 
     @property
     def ratio(self) -> float:
@@ -94,6 +98,7 @@ def result_of(folder: Path, units: Sequence[Unit], *, phases: bool = False) -> R
         bound_s=bound(took),
         overlaps=sum(not record.alone for record in records),
         failures=len(units) - len(ran) + len(records) - len(by_name) + len(wrong),
+        pause_s=_pause(records),
     )
 
 
@@ -115,6 +120,14 @@ def _records(folder: Path) -> list[Record]:
         Record(name, float(start), float(end), state == "alone", frozenset(devices))
         for name, start, end, state, *devices in map(str.split, lines)
     ]
+
+
+def _pause(records: Sequence[Record]) -> float:
+    pauses = []
+    for device in range(DEVICES):
+        there = sorted((r.start, r.end) for r in records if str(device) in r.devices)
+        pauses += [start - end for (_, end), (start, _) in pairwise(there)]
+    return median(pauses) if pauses else 0.0
 
 
 def _wall(records: Iterable[Record]) -> float:

@@ -22,7 +22,8 @@ def gpus(project, monkeypatch):
     def change(index, **facts):
         program = (
             f"import json, os, pathlib; p = pathlib.Path({str(state)!r}); s = json.loads(p.read_text());"
-            f" s['gpus'][{index}].update({facts!r}); t = p.with_suffix('.new'); t.write_text(json.dumps(s)); t.replace(p)"
+            f" s['gpus'][{index}].update({facts!r}); t = p.with_suffix('.new');"
+            f" t.write_text(json.dumps(s)); t.replace(p)"
         )
         return f'python3 -c "{program}"'
 

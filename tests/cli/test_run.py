@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -419,3 +420,17 @@ def test_replay_prints_what_the_run_printed(sooner):
     first = sooner("run", sooner.plan(("a", "echo hello"), ("b", "exit 1")), *VIRTUAL)
     again = sooner("replay", "out")
     assert (again.stdout, again.returncode) == (first.stdout, first.returncode)
+
+
+def test_a_reader_that_has_enough_does_not_change_the_exit_code(sooner):
+    plan = sooner.plan(("a", "seq 200000; exit 1"))
+    command = f"{sys.executable} -m sooner run {plan} --devices virtual:1 2>&- | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], cwd=sooner.folder, capture_output=True, timeout=30, check=False)
+    assert done.returncode == 1
+
+
+def test_a_folder_that_cannot_be_written_is_no_hindrance_with_out(sooner, project):
+    (project / ".sooner").write_text("in the way")
+    assert sooner("run", sooner.plan(("a", "true")), *VIRTUAL).returncode == 0
+    refused = sooner("run", sooner.plan(("a", "true")), "--devices", "virtual:1")
+    assert (refused.returncode, "pass --out DIR" in refused.stderr) == (4, True)

@@ -210,7 +210,8 @@ def execute(
         sys.stderr.write(f"sooner: {plan.source}: nothing to run\n")
         return ExitCode.NOTHING_TO_RUN
     if folder is None:
-        prepare_state_folder(_STATE)
+        with contextlib.suppress(RunFolderError) if target else contextlib.nullcontext():
+            prepare_state_folder(_STATE)
         folder = target or RunFolder(new_run_path(_STATE / "runs", time.time()))
         folder.create()
         register_run(_STATE, folder.path)
@@ -273,8 +274,8 @@ def _run(prepared: Prepared, folder: RunFolder, verdicts: dict[UnitKey, Verdict]
     ordered = [final[unit.key] for unit in prepared.plan.units]
     ran_before = {id(verdict) for verdict in verdicts.values()}
     figures = figures_of(prepared, [verdict for verdict in ordered if id(verdict) not in ran_before])
-    show(ordered, figures, folder, prepared, code=code, notes=notes, as_json=as_json)
     folder.unlock()
+    show(ordered, figures, folder, prepared, code=code, notes=notes, as_json=as_json)
     return code
 
 
@@ -331,29 +332,54 @@ def show(
     notes: Sequence[str],
     as_json: bool,
 ) -> None:
+    """Replay the logs and print the summary; a reader that has enough (`| head`) changes no exit code."""
+    try:
+        _show(verdicts, figures, folder, prepared, code=code, notes=notes, as_json=as_json)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _show(
+    verdicts: Sequence[Verdict],
+    figures: Figures,
+    folder: RunFolder,
+    prepared: Prepared,
+    *,
+    code: ExitCode,
+    notes: Sequence[str],
+    as_json: bool,
+) -> None:
     """Replay the logs and print the summary; with `as_json` only JSON goes to stdout."""
     from sooner.report.github import annotations, step_summary
     from sooner.report.replay import replay
 
     github = os.environ.get("GITHUB_ACTIONS") == "true"
     stream: TextIO = sys.stderr if as_json else sys.stdout
+    shown = _shown(folder.path)
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="backslashreplace")
     chosen = [v for v in verdicts if prepared.settings.replay == "all" or v.outcome is not Outcome.PASSED]
     if prepared.settings.replay != "none" and chosen:
         replay(stream, chosen, folder.path, prepared.devices, colour=wants_colour(stream), github=github)
-    text = summary_text(verdicts, figures, folder.path, code=code, colour=wants_colour(stream), notes=notes)
+    text = summary_text(verdicts, figures, shown, code=code, colour=wants_colour(stream), notes=notes)
     stream.write(text)
     if github:
         stream.writelines(f"{line}\n" for line in annotations(verdicts))
         if path := os.environ.get("GITHUB_STEP_SUMMARY"):
             with contextlib.suppress(OSError), Path(path).open("a", encoding="utf-8") as file:
-                headline = summary_text(verdicts, figures, folder.path, code=code, colour=False, notes=()).split("\n")
+                headline = summary_text(verdicts, figures, shown, code=code, colour=False, notes=()).split("\n")
                 file.write(step_summary(verdicts, headline[2]))
     stream.flush()
     if as_json:
         summary = summary_json(verdicts, figures, folder.path, code=code, notes=notes)
         sys.stdout.write(msgspec.json.encode(summary).decode() + "\n")
+
+
+def _shown(path: Path) -> Path:
+    """A path as people want to read it: relative where it lies below the current folder."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def wants_colour(stream: TextIO) -> bool:

@@ -7,7 +7,6 @@ while a process that used it lives.
 """
 
 import os
-import resource
 import select
 import signal
 import time
@@ -117,7 +116,6 @@ class Warden:
         signal.set_wakeup_fd(-1)
         kernel.default_signals()
         kernel.die_with_parent(signal.SIGKILL, warden)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         log = os.open(request["log"] or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         os.dup2(log, 1)

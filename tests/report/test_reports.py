@@ -1,0 +1,99 @@
+import io
+from pathlib import Path
+
+from sooner.model.devices import Device, DeviceId, DeviceKind
+from sooner.model.events import Attempt, DeviceChanged, RunStarted, Started, Verdict
+from sooner.model.outcomes import ExitCode, Outcome
+from sooner.report.board import Board
+from sooner.report.github import annotations, step_summary
+from sooner.report.progress import Progress
+from sooner.report.replay import replay
+from sooner.report.summary import Figures, summary_text
+from sooner.report.wording import seconds
+
+GPUS = [Device(id=DeviceId(f"virtual:{i}"), kind=DeviceKind.VIRTUAL, index=i, visible=str(i)) for i in range(2)]
+NOTHING = Figures(makespan_s=0.0, bound_s=0.0, sequential_s=0.0)
+
+
+def verdict(name="a", outcome=Outcome.FAILED, **more):
+    attempt = Attempt(outcome=outcome, devices=("virtual:1",), cause=more.get("cause", ""))
+    return Verdict(at=1.0, unit=name, outcome=outcome, attempts=(attempt,), **more)
+
+
+def lines(*events):
+    progress = Progress(io.StringIO(), GPUS, colour=False)
+    return [line for line in map(progress.line, events) if line]
+
+
+def test_progress_names_unit_and_device():
+    started = Started(at=0.0, unit="a", variant="A=1", attempt=1, devices=("virtual:0", "virtual:1"))
+    assert lines(started) == [">>> Starting: a [A=1] on GPU 0,1"]
+
+
+def test_progress_counts_verdicts():
+    begun = RunStarted(at=0.0, run="r", units=2, pending=2, devices=("virtual:0",))
+    assert lines(begun, verdict(cause="exit code 1"))[1] == (
+        ">>> Finished: a on GPU 1: FAILED (exit code 1) in 0.00 s [1/2]"
+    )
+
+
+def test_progress_says_why_a_device_is_gone():
+    changed = DeviceChanged(at=0.0, device="virtual:1", state="put_aside", reason="Xid 79")
+    assert lines(changed) == [">>> GPU 1 put aside: Xid 79"]
+
+
+def test_a_name_cannot_break_out_of_its_line():
+    started = Started(at=0.0, unit="a\n::error::x\x1b[2J", attempt=1)
+    assert lines(started) == [">>> Starting: a ::error::x on the host"]
+
+
+def test_an_annotation_is_escaped():
+    (line,) = annotations([verdict("a:b,c%", cause="x\ny")])
+    assert line == "::error title=a%3Ab%2Cc%25::FAILED: x%0Ay"
+
+
+def test_at_most_ten_annotations_are_made():
+    assert len(annotations([verdict(str(i)) for i in range(30)])) == 10
+
+
+def test_a_step_summary_holds_no_html_and_no_markdown_of_a_test():
+    text = step_summary([verdict("<img src=x> `|`", cause="[a](b)")], "1 unit")
+    assert "<img" not in text
+    assert r"\`\|\`" in text
+    assert r"\[a\](b)" in text
+
+
+def test_the_summary_lists_what_did_not_pass_and_where_its_log_is():
+    text = summary_text(
+        [verdict(log="logs/a.log", cause="exit code 1")], NOTHING, Path("out"), code=ExitCode.SOME_FAILED,
+        colour=False, notes=["mind this"],
+    )  # fmt: skip
+    assert "a: FAILED (exit code 1)  out/logs/a.log" in text
+    assert "note: mind this" in text
+    assert "exit code 1: some failed" in text
+
+
+def test_a_log_that_is_gone_is_said_to_be(tmp_path):
+    stream = io.StringIO()
+    replay(stream, [verdict(log="logs/gone.log")], tmp_path, GPUS, colour=False)
+    assert "(no log: No such file or directory)" in stream.getvalue()
+
+
+def test_the_board_prints_what_did_not_pass_and_not_what_did():
+    stream = io.StringIO()
+    with Board(stream, GPUS) as board:
+        board(RunStarted(at=0.0, run="r", units=2, pending=2, devices=("virtual:0",)))
+        board(Started(at=0.0, unit="good", attempt=1, devices=("virtual:0",)))
+        board(verdict("good", Outcome.PASSED))
+        board(verdict("bad"))
+    assert "Finished: bad" in stream.getvalue()
+    assert "Finished: good" not in stream.getvalue()
+
+
+def test_seconds_are_spelled_for_people():
+    assert [seconds(value) for value in (0.421, 12.34, 245.0, 7380.0)] == [
+        "0.42 s",
+        "12.3 s",
+        "4 min 05 s",
+        "2 h 03 min",
+    ]
