@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 
 from sooner.model.events import Attempt, Verdict
 from sooner.model.jsonl import decode_event, decode_result, encode_event, encode_result, split_lines
-from sooner.model.junit import CaseFile, junit_document
+from sooner.model.junit import CaseFile, Suite, junit_document
 from sooner.model.outcomes import ExitCode, Outcome, exit_code
-from sooner.model.units import Plan, Unit, variant_of
+from sooner.model.units import Unit, variant_of
 
 
-def document(units, verdicts=(), files=None, tails=None):
+def document(units, verdicts=(), files=None):
     known = {unit.key: verdict for unit, verdict in zip(units, verdicts, strict=False)}
-    text = "".join(junit_document(Plan(source="p", units=tuple(units)), known, files or {}, tails or {}))
-    return ET.fromstring(text.encode())
+    suites = [Suite(unit, known.get(unit.key), (files or {}).get(unit.key)) for unit in units]
+    return ET.fromstring(junit_document(suites).encode())
 
 
 def verdict(outcome, **more):
@@ -24,14 +24,12 @@ def verdict(outcome, **more):
 @settings(max_examples=80)
 @given(st.lists(st.tuples(st.text(), st.text(), st.sampled_from(Outcome), st.text()), max_size=6))
 def test_whatever_units_say_the_document_is_valid_and_counts_them(entries):
-    units = [Unit(name=name, variant=variant, command=("x",)) for name, variant, _, _ in entries]
-    verdicts = {
-        unit.key: Verdict(at=0.0, unit=name, variant=variant, outcome=outcome, cause=cause)
-        for unit, (name, variant, outcome, cause) in zip(units, entries, strict=True)
-    }
-    plan = Plan(source="p", units=tuple(units))
-    tails = {unit.key: cause for unit, (_, _, _, cause) in zip(units, entries, strict=True)}
-    root = ET.fromstring("".join(junit_document(plan, verdicts, {}, tails)).encode())
+    suites = []
+    for name, variant, outcome, cause in entries:
+        unit = Unit(name=name, variant=variant, command=("x",))
+        said = Verdict(at=0.0, unit=name, variant=variant, outcome=outcome, cause=cause)
+        suites.append(Suite(unit, said, tail=cause))
+    root = ET.fromstring(junit_document(suites).encode())
     assert int(root.get("tests")) == len(root.findall("testsuite/testcase")) == len(entries)
     assert int(root.get("failures")) == len(root.findall("testsuite/testcase/failure"))
     assert int(root.get("errors")) == len(root.findall("testsuite/testcase/error"))

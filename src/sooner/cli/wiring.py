@@ -269,7 +269,7 @@ def _run(prepared: Prepared, folder: RunFolder, verdicts: dict[UnitKey, Verdict]
         except BaseException:
             complete(folder, now=time.time())
             raise
-    notes = _finish(folder, prepared, final, engine)
+    notes = _finish(folder, prepared, final, engine, junit)
     code = exit_code((verdict.outcome for verdict in final.values()), interrupted=engine.interrupted)
     ordered = [final[unit.key] for unit in prepared.plan.units]
     ran_before = {id(verdict) for verdict in verdicts.values()}
@@ -279,10 +279,12 @@ def _run(prepared: Prepared, folder: RunFolder, verdicts: dict[UnitKey, Verdict]
     return code
 
 
-def _finish(folder: RunFolder, prepared: Prepared, final: Mapping[UnitKey, Verdict], engine: Engine) -> tuple[str, ...]:
+def _finish(
+    folder: RunFolder, prepared: Prepared, final: Mapping[UnitKey, Verdict], engine: Engine, junit: JUnitFile
+) -> tuple[str, ...]:
     folder.reserve.unlink(missing_ok=True)
     try:
-        write_records(folder, prepared.plan, final, prepared.devices)
+        write_records(folder, prepared.plan, final, prepared.devices, junit)
     except OSError as error:
         raise RunFolderError(
             f"the reports in {folder.path} could not be written ({error.strerror}): make room, then `sooner replay`"

@@ -4,8 +4,9 @@ Follows the common subset that Jenkins, GitLab and GitHub read (testsuites / tes
 skipped). A coverage hole, and a unit that has no verdict yet, is an `error`: neither a pass nor a skip.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from xml.sax.saxutils import escape, quoteattr
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from msgspec import Struct
 from sooner.model.events import Verdict
 from sooner.model.outcomes import Outcome
 from sooner.model.text import xml_text
-from sooner.model.units import Plan, Unit, UnitKey
+from sooner.model.units import Unit
 
 
 class CaseFile(Struct, frozen=True, kw_only=True):
@@ -26,27 +27,26 @@ class CaseFile(Struct, frozen=True, kw_only=True):
     skipped: int = 0
 
 
-def junit_document(
-    plan: Plan, verdicts: Mapping[UnitKey, Verdict], files: Mapping[UnitKey, CaseFile], tails: Mapping[UnitKey, str]
-) -> Iterable[str]:
-    """The whole document, in pieces.
+def junit_document(suites: Sequence["Suite"]) -> str:
+    """The whole document; a suite is rendered once, however often it is part of one."""
+    texts = "".join(suite.text for suite in suites)
+    head = f'<?xml version="1.0" encoding="utf-8"?>\n<testsuites name="sooner" {_totals(suites)}>\n'
+    return f"{head}{texts}</testsuites>\n"
+
+
+class Suite:
+    """The testsuite of one unit.
 
     Args:
-        plan: Every unit in it gets a testsuite, in plan order.
-        verdicts: What is known by now; a unit without a verdict is spelled as an error of type `not_run`.
-        files: Cases that units wrote themselves.
-        tails: The end of the log of units that did not pass.
+        unit: The unit.
+        verdict: What is known of it by now; without one it is spelled as an error of type `not_run`.
+        file: Cases that it wrote itself.
+        tail: The end of its log, where it did not pass.
     """
-    suites = [_Suite(unit, verdicts.get(unit.key), files.get(unit.key), tails.get(unit.key, "")) for unit in plan.units]
-    yield '<?xml version="1.0" encoding="utf-8"?>\n'
-    yield f'<testsuites name="sooner" {_totals(suites)}>\n'
-    for suite in suites:
-        yield suite.text()
-    yield "</testsuites>\n"
 
-
-class _Suite:
-    def __init__(self, unit: Unit, verdict: Verdict | None, file: CaseFile | None, tail: str) -> None:
+    def __init__(
+        self, unit: Unit, verdict: Verdict | None = None, file: CaseFile | None = None, tail: str = ""
+    ) -> None:
         self._unit = unit
         self._verdict = verdict
         self._file = file or CaseFile()
@@ -81,7 +81,9 @@ class _Suite:
         text = escape(xml_text(self._tail))
         return f'{head}><{tag} type="{outcome}" message={message}>{text}</{tag}></testcase>\n'
 
+    @cached_property
     def text(self) -> str:
+        """The suite as XML."""
         attempts = self._verdict.attempts if self._verdict else ()
         started = datetime.fromtimestamp(attempts[0].started_at if attempts else 0.0, UTC)
         stamp = started.isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -109,7 +111,7 @@ class _Suite:
         return f"<properties>{lines}</properties>\n"
 
 
-def _totals(suites: Sequence[_Suite]) -> str:
+def _totals(suites: Sequence[Suite]) -> str:
     counts = (
         f'{name}="{sum(getattr(suite, name) for suite in suites)}"'
         for name in ("tests", "failures", "errors", "skipped")

@@ -317,6 +317,9 @@ class Engine:
         held_back = self._not_proven_free(running.positions, now)
         self._judge_devices(running, attempt, fault)  # first: a retry must not go where the fault is
         commands = self._scheduler.handle(Ended(now, key, attempt.outcome, held_back))
+        for command in commands:  # first, because a device waits for it
+            if isinstance(command, Start):
+                self._start(command)
         self._journal.append(
             Finished(
                 at=attempt.ended_at,
@@ -328,7 +331,7 @@ class Engine:
                 retried=not any(isinstance(c, Conclude) and c.key == key for c in commands),
             )
         )
-        self._apply(commands)
+        self._apply(command for command in commands if not isinstance(command, Start))
 
     # Devices
 

@@ -5,6 +5,7 @@ replaced as verdicts come in, ever more rarely the longer writing takes. All thr
 alone, so a run whose runner died is completed by the same code (`complete`).
 """
 
+import asyncio
 import contextlib
 import os
 import time
@@ -17,7 +18,7 @@ import msgspec
 from sooner.model.devices import Device
 from sooner.model.events import Attempt, Event, Finished, Started, Verdict
 from sooner.model.jsonl import decode_event, encode_result, split_lines
-from sooner.model.junit import CaseFile, junit_document
+from sooner.model.junit import CaseFile, Suite, junit_document
 from sooner.model.outcomes import Outcome
 from sooner.model.text import decoded
 from sooner.model.trace import trace_document
@@ -43,37 +44,35 @@ class JUnitFile:
 
     def __init__(self, folder: RunFolder, plan: Plan, verdicts: Mapping[UnitKey, Verdict]) -> None:
         self._folder = folder
-        self._plan = plan
         self._units = {unit.key: unit for unit in plan.units}
-        self._verdicts = dict(verdicts)
-        self._files: dict[UnitKey, CaseFile] = {}
-        self._tails: dict[UnitKey, str] = {}
+        self._suites = {unit.key: self._suite(unit, verdicts.get(unit.key)) for unit in plan.units}
         self._not_before = 0.0
-        for key, verdict in verdicts.items():
-            self._gather(key, verdict)
+        self._writing: asyncio.Future[None] | None = None
 
     def __call__(self, event: Event) -> None:
-        """Take a verdict in; write now and then."""
+        """Take a verdict in; write now and then, in a thread, because devices wait for the event loop."""
         if isinstance(event, Verdict):
             key = unit_key(event.unit, event.variant)
-            self._verdicts[key] = event
-            self._gather(key, event)
-            if time.monotonic() >= self._not_before:
-                self.write()
+            self._suites[key] = self._suite(self._units[key], event)
+            busy = self._writing is not None and not self._writing.done()
+            if not busy and time.monotonic() >= self._not_before:
+                document = junit_document(list(self._suites.values()))
+                self._writing = asyncio.get_running_loop().run_in_executor(None, self._replace, document)
 
-    def _gather(self, key: UnitKey, verdict: Verdict) -> None:
-        if not verdict.attempts or key not in self._units:
-            return
-        file = own_cases(self._units[key], self._folder, verdict.attempts[-1])
-        if file is not None:
-            self._files[key] = file
-        if verdict.outcome is not Outcome.PASSED and verdict.log:
-            self._tails[key] = tail_of(self._folder.path / verdict.log, TAIL_BYTES)
+    def _suite(self, unit: Unit, verdict: Verdict | None) -> Suite:
+        if verdict is None or not verdict.attempts:
+            return Suite(unit, verdict)
+        file = own_cases(unit, self._folder, verdict.attempts[-1])
+        passed = verdict.outcome is Outcome.PASSED
+        tail = "" if passed else tail_of(self._folder.path / verdict.log, TAIL_BYTES)
+        return Suite(unit, verdict, file, tail)
 
     def write(self) -> None:
-        """Replace junit.xml; on a full disk the last one stays."""
+        """Replace junit.xml now; on a full disk the last one stays."""
+        self._replace(junit_document(list(self._suites.values())))
+
+    def _replace(self, document: str) -> None:
         began = time.monotonic()
-        document = "".join(junit_document(self._plan, self._verdicts, self._files, self._tails))
         with contextlib.suppress(OSError):
             write_atomically(self._folder.junit, document.encode())
         took = time.monotonic() - began
@@ -164,7 +163,11 @@ def missing_verdicts(plan: Plan, events: Iterable[Event], *, now: float) -> list
 
 
 def write_records(
-    folder: RunFolder, plan: Plan, verdicts: Mapping[UnitKey, Verdict], devices: Iterable[Device]
+    folder: RunFolder,
+    plan: Plan,
+    verdicts: Mapping[UnitKey, Verdict],
+    devices: Iterable[Device],
+    junit: JUnitFile | None = None,
 ) -> None:
     """Write results.jsonl, junit.xml and trace.json, complete and in plan order.
 
@@ -173,6 +176,6 @@ def write_records(
     """
     ordered = [verdicts[unit.key] for unit in plan.units if unit.key in verdicts]
     write_atomically(folder.results, b"".join(encode_result(verdict) for verdict in ordered))
-    JUnitFile(folder, plan, verdicts).write()
+    (junit or JUnitFile(folder, plan, verdicts)).write()
     rows = [(device.id, device.label) for device in devices]
     write_atomically(folder.trace, msgspec.json.encode(trace_document(ordered, rows)))

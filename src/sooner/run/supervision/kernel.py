@@ -16,6 +16,13 @@ _PR_SET_CHILD_SUBREAPER: Final = 36
 _libc: Final = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
+CHANGED_SIGNALS: Final = (
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD, signal.SIGUSR1),
+    *(signal.SIGPIPE, signal.SIGXFSZ),  # which Python itself ignores
+)
+"""Signals that a unit must find as a shell would leave them."""
+
+
 class Process(NamedTuple):
     """One line of the process table."""
 
@@ -152,13 +159,6 @@ def has_children() -> bool:
     except ChildProcessError:
         return False
     return True
-
-
-def default_signals() -> None:
-    """Give a child the signal handling that a shell would give it."""
-    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD, signal.SIGPIPE):
-        signal.signal(signum, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def reserve(fd: int, size: int) -> bool:

@@ -93,40 +93,34 @@ class Warden:
         self._stop_asked = self._hurry = True
 
     def _start(self) -> str:
-        """Fork and exec the unit; returns what went wrong, empty if nothing did."""
-        error_read, error_write = os.pipe2(os.O_CLOEXEC)
-        warden = os.getpid()
-        self._main = os.fork()
-        if self._main == 0:
-            try:
-                self._become_unit(warden)
-            except BaseException as fault:  # noqa: BLE001 - whatever it is, the parent must learn it
-                os.write(error_write, f"{type(fault).__name__}: {fault}"[:500].encode("utf-8", "backslashreplace"))
-            os._exit(127)
-        os.close(error_write)
-        with os.fdopen(error_read, "rb") as file:
-            error = file.read().decode("utf-8", "replace")
-        if error:
-            os.waitpid(self._main, 0)
-        return error
+        """Start the unit in a session of its own; returns what went wrong, empty if nothing did.
 
-    def _become_unit(self, warden: int) -> None:
+        posix_spawn and not fork: a child that shares the warden's memory until it is the unit costs half as much.
+        """
         request = self._request
-        os.setsid()
-        signal.set_wakeup_fd(-1)
-        kernel.default_signals()
-        kernel.die_with_parent(signal.SIGKILL, warden)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        log = os.open(request["log"] or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        environment = dict(os.environ)
         for name in request["unset"]:
-            environment.pop(name, None)
-        environment.update(request["env"])
-        if request["cwd"]:
-            os.chdir(request["cwd"])
-        os.execvpe(request["argv"][0], request["argv"], environment)  # noqa: S606 - the plan's own command
+            os.environ.pop(name, None)
+        os.environ.update(request["env"])
+        to_log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        try:
+            if request["cwd"]:
+                os.chdir(request["cwd"])
+            self._main = os.posix_spawnp(
+                request["argv"][0],
+                request["argv"],
+                os.environ,
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_OPEN, 1, request["log"] or os.devnull, to_log, 0o666),
+                    (os.POSIX_SPAWN_DUP2, 1, 2),
+                ],
+                setsid=True,
+                setsigmask=(),
+                setsigdef=kernel.CHANGED_SIGNALS,
+            )
+        except (OSError, ValueError) as error:  # ValueError: a NUL byte in an argument
+            return f"{type(error).__name__}: {error}"[:500]
+        return ""
 
     def _wait(self, timeout_s: float) -> str:
         """Wait for the main process; says what ended the wait: nothing, `timeout`, `stop` or `orphaned`."""
