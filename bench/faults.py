@@ -1,10 +1,10 @@
 """The fault matrix: what is left of a run when a unit, the machine or the runner does the worst.
 
 Each case runs a few faulty units beside healthy neighbours on four virtual devices and then checks: exactly one verdict
-for each planned unit, a JUnit file that a strict parser reads and that holds them all, no living descendant (all
-processes carry a marker; /proc is searched for it), no lease held, neighbours unharmed, the right verdict for the faulty
-unit, an exit code that does not mislead. The same cases run under the installable peers. Runs that do not end are bounded and
-reported as `hang`; whatever survives a case is killed before the next.
+for each planned unit, a JUnit file that a strict parser reads and that holds them all, no living descendant (every
+process carries a marker, for which /proc is searched), no lease held, neighbours unharmed, the right verdict for the
+faulty unit, and an exit code that does not mislead. The same cases run under the installable peers. A run that does not
+end is bounded and reported as `hang`; whatever survives a case is killed before the next.
 """
 
 import argparse
@@ -82,7 +82,7 @@ class Bench:
         """Run one case under one runner and look at what is left."""
         if fault.only and runner.name not in fault.only:
             return Finding(fault.name, runner.name, (), 0.0, 0.0, "-")
-        if fault.twice and not runner.has_devices and runner.has_junit:
+        if fault.twice and not runner.has_slots:
             return Finding(fault.name, runner.name, (), 0.0, 0.0, "-")
         marker = f"sooner-bench-{secrets.token_hex(6)}"
         folder = Path(tempfile.gettempdir(), marker)
@@ -132,7 +132,8 @@ class Bench:
         }
         command = runner.command(place)
         # What a runner prints is for people; a flood of it would only fill the disk a second time.
-        with (work / "output.txt").open("wb") if fault.name != "flood of output" else open(os.devnull, "wb") as output:
+        printed = Path(os.devnull) if fault.name == "flood of output" else work / "output.txt"
+        with printed.open("wb") as output:
             process = subprocess.Popen(
                 command, cwd=work, env=peers.environment(env), stdin=subprocess.DEVNULL, stdout=output, stderr=output
             )
@@ -192,7 +193,10 @@ def _disk(folder: Path, *, small: bool) -> Iterator[Path | None]:
 @contextlib.contextmanager
 def _memory_cgroup() -> Iterator[Path | None]:
     """A memory cgroup with a small limit, version 1 or 2, or None where this user cannot make one."""
-    for root, limit in ((Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"), (Path("/sys/fs/cgroup"), "memory.max")):
+    for root, limit in (
+        (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
+        (Path("/sys/fs/cgroup"), "memory.max"),
+    ):
         group = root / f"sooner-bench-{os.getpid()}"
         try:
             group.mkdir()
@@ -236,7 +240,9 @@ def main() -> int:
     before = machine()
     findings: list[Finding] = []
     with _memory_cgroup() as cgroup:
-        print(f"host out of memory by {'a memory cgroup' if cgroup else 'RLIMIT_AS: no memory cgroup can be made here'}")
+        print(
+            f"host out of memory by {'a memory cgroup' if cgroup else 'RLIMIT_AS: no memory cgroup can be made here'}"
+        )
         bench = Bench(flood_mib=64 if options.quick else options.big, cgroup=cgroup, keep=options.keep)
         for fault in faults:
             for runner in runners:

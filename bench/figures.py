@@ -22,7 +22,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     cells = [list(map(str, row)) for row in (header, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     lines = [
-        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))])
+        "  ".join(
+            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        )
         for row in cells
     ]
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])

@@ -7,8 +7,8 @@ first draw of real durations (cold: nothing is known) and with a second one, of 
 - what the first run took (`after a run`: both sooner and CTest learn from their own), or
 - the nominal durations, from which the real ones differ by up to 20 % (`known`).
 
-GNU parallel runs one phase for each width, `waves` is `sooner run --policy waves`: the rule of Transformer Engine's pull
-request 2824. Which contestant begins rotates from seed to seed.
+GNU parallel runs one phase for each width. `waves` is `sooner run --policy waves`, the rule of Transformer Engine's
+pull request 2824. Which contestant begins rotates from seed to seed.
 """
 
 import argparse
@@ -60,7 +60,13 @@ def _call(command: Sequence[str | Path], place: Path, env: Mapping[str, str]) ->
     with (place / "output.txt").open("ab") as output:
         try:
             return subprocess.run(
-                list(map(str, command)), cwd=place, env=env, stdout=output, stderr=output, timeout=RUN_LIMIT_S, check=False
+                list(map(str, command)),
+                cwd=place,
+                env=env,
+                stdout=output,
+                stderr=output,
+                timeout=RUN_LIMIT_S,
+                check=False,
             ).returncode
         except subprocess.TimeoutExpired:
             return 1

@@ -88,9 +88,7 @@ def result_of(folder: Path, units: Sequence[Unit], *, phases: bool = False) -> R
     records = _records(folder)
     by_name = {record.name: record for record in records}
     ran = [unit for unit in units if unit.name in by_name]
-    took = [
-        Unit(unit.name, unit.width, by_name[unit.name].end - by_name[unit.name].start) for unit in ran
-    ]
+    took = [Unit(unit.name, unit.width, by_name[unit.name].end - by_name[unit.name].start) for unit in ran]
     groups = [[by_name[unit.name] for unit in ran if unit.width == width] for width in WIDTHS] if phases else [records]
     wrong = [unit for unit in ran if len(by_name[unit.name].devices) != unit.width]
     return Result(

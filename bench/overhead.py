@@ -34,7 +34,7 @@ Command = Callable[[Path, int, Sequence[str]], list[str]]
 def sooner(folder: Path, count: int, command: Sequence[str]) -> list[str]:
     """`sooner run` of a plan; it replays no logs, as the others print none."""
     plan = folder / "plan.toml"
-    entry = f"[[unit]]\nname = \"u%d\"\ncommand = {json.dumps(command)}\n"
+    entry = f'[[unit]]\nname = "u%d"\ncommand = {json.dumps(command)}\n'
     plan.write_text("".join(entry % i for i in range(count)), encoding="ascii")
     return [*peers.SOONER, "run", str(plan), "--devices", f"virtual:{DEVICES}", "--out", "run", "--replay", "none"]
 
@@ -70,7 +70,7 @@ def contestants() -> dict[str, Command]:
 
 
 def call(command: Command, count: int, unit: Sequence[str]) -> tuple[float, float | None]:
-    """Run so many units; wall seconds of the command, and seconds until the first unit wrote its time down, if it did."""
+    """Run so many units; wall seconds of the command, and until the first unit wrote its time down, if any did."""
     with tempfile.TemporaryDirectory(prefix="sooner-overhead-") as name:
         folder = Path(name)
         stamps = folder / "stamps"
@@ -110,9 +110,7 @@ def help_ms(*arguments: str, repeats: int) -> float:
     walls = []
     for _ in range(repeats + 1):
         began = time.perf_counter()
-        subprocess.run(
-            [*command, *arguments, "--help"], env=peers.environment(), check=True, stdout=subprocess.DEVNULL
-        )
+        subprocess.run([*command, *arguments, "--help"], env=peers.environment(), check=True, stdout=subprocess.DEVNULL)
         walls.append(time.perf_counter() - began)
     return 1000 * statistics.median(walls[1:])
 
@@ -128,7 +126,9 @@ def planning(units: int, devices: int) -> dict[str, float]:
     from sooner.schedule.work import Work
 
     source = random.Random(0)
-    fleet = [Device(id=DeviceId(f"virtual:{i}"), kind=DeviceKind.VIRTUAL, index=i, visible=str(i)) for i in range(devices)]
+    fleet = [
+        Device(id=DeviceId(f"virtual:{i}"), kind=DeviceKind.VIRTUAL, index=i, visible=str(i)) for i in range(devices)
+    ]
     widths = source.choices(_WIDTHS, weights=_WEIGHTS, k=units)
     works = [
         Work(key=UnitKey(f"u{i}"), devices=width, seconds=source.lognormvariate(3.0, 1.0))
@@ -177,14 +177,17 @@ def report(figures: Mapping[str, Any], units: int) -> str:
         for name, found in figures["runs"].items()
     ]
     plan = figures["planning"]
+    planning_text = (
+        f"planning 100,000 units on 1,000 devices: {plan['all_s']:.2f} s (ranks {plan['ranks_s']:.2f},"
+        f" schedule {plan['simulate_s']:.2f}, bound {plan['bound_s']:.2f});"
+        f" makespan {plan['makespan_over_bound']:.3f} x the bound"
+    )
     return "\n".join(
         [
             table([f"{units} units of true", "ms per unit", "first start, ms"], rows),
             "",
             f"sooner --help: {figures['help_ms']:.0f} ms; sooner run --help: {figures['run_help_ms']:.0f} ms",
-            f"planning 100,000 units on 1,000 devices: {plan['all_s']:.2f} s (ranks {plan['ranks_s']:.2f},"
-            f" schedule {plan['simulate_s']:.2f}, bound {plan['bound_s']:.2f});"
-            f" makespan {plan['makespan_over_bound']:.3f} x the bound",
+            planning_text,
             f"sooner plan, 10,000 units on 1,000 devices, end to end: {figures['plan_verb_s']:.2f} s",
         ]
     )

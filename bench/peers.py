@@ -42,7 +42,7 @@ def ctest() -> Path | None:
 
 
 def pytest_isolate() -> Path | None:
-    """A Python with pytest-isolate, the last pytest that it works with, and xdist, through which it uses several GPUs."""
+    """A Python with pytest-isolate, the last pytest that it works with, and xdist, which gives it its parallelism."""
     return _venv("isolate", "pytest-isolate", "pytest==8.2.1", "pytest-xdist")
 
 
@@ -120,4 +120,3 @@ def _attempt(name: str, install: Callable[[], None]) -> None:
     except (OSError, StopIteration, subprocess.SubprocessError) as error:
         said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()[-300:]
         sys.stderr.write(f"bench: {name} is left out, it cannot be installed here: {error} {said}\n")
-

@@ -204,16 +204,13 @@ def bound_s(run_folder: Path) -> float:
     """No schedule of units this long on 8 devices ends sooner: area or the longest unit."""
     lines = (run_folder / "results.jsonl").read_text(encoding="utf-8").splitlines()
     seconds = [json.loads(line)["duration_s"] for line in lines]
-    return max(sum(seconds) / DEVICES, max(seconds))
+    return max(sum(seconds) / DEVICES, *seconds)
 
 
 def report(timings: Sequence[Timing], bound: float) -> str:
     """Walls and speed-ups over the sequential script."""
     sequential = next(timing.wall_s for timing in timings if timing.name == "sequential")
-    rows = [
-        [t.name, f"{t.wall_s:.1f}", f"{sequential / t.wall_s:.2f}", t.reports, t.exit_code]
-        for t in timings
-    ]
+    rows = [[t.name, f"{t.wall_s:.1f}", f"{sequential / t.wall_s:.2f}", t.reports, t.exit_code] for t in timings]
     rows.append(["lower bound", f"{bound:.1f}", f"{sequential / bound:.2f}", "", ""])
     return table(["49 calls, 8 devices", "wall, s", "speed-up", "JUnit files", "exit code"], rows)
 

@@ -75,8 +75,7 @@ def _one(
 
 def _sleepers(count: int, *, priority: int) -> tuple[Unit, ...]:
     return tuple(
-        Unit(f"sleeper_{i}", "sleep_long", NEVER_ENDED, timeout_s=120.0, priority=priority)
-        for i in range(1, count + 1)
+        Unit(f"sleeper_{i}", "sleep_long", NEVER_ENDED, timeout_s=120.0, priority=priority) for i in range(1, count + 1)
     )
 
 

@@ -20,6 +20,8 @@ CODES: Final = {
     "N": "a healthy neighbour did not pass",
     "W": "the wrong verdict for the faulty unit",
     "E": "an exit code that misleads",
+    "hang": "the runner did not end by itself",
+    "?": "the fault could not be brought about",
 }
 
 
@@ -33,7 +35,7 @@ class Problem(NamedTuple):
 def survivors(marker: str) -> dict[int, str]:
     """Living processes that carry the marker in their arguments or their environment: pid and command."""
     mark, found = marker.encode(), {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
+    for name in (entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()):
         arguments = _proc(name, "cmdline")
         if int(name) != os.getpid() and (mark in arguments or mark in _proc(name, "environ")):
             found[int(name)] = arguments.replace(b"\0", b" ").decode(errors="replace")[:120]

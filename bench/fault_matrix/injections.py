@@ -44,7 +44,8 @@ def _target(what: str, runner: int, ready: Path) -> int:
 
 
 def _children(pid: int) -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit() and _parent(int(name)) == pid]
+    numbers = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return [number for number in numbers if _parent(number) == pid]
 
 
 def _parent(pid: int) -> int:

@@ -4,6 +4,8 @@ sooner, CTest and GNU parallel start a process for each unit; pytest-isolate and
 functions. Each is used as its documentation says for four devices, with the time limits that it offers.
 """
 
+# ruff: noqa: D102 - `Runner` says what each method is for, its subclasses only how
+
 import json
 import shlex
 import sys
@@ -46,9 +48,12 @@ class Runner:
 
     name = ""
     version = ""
-    has_devices = True
-    """Whether it gives devices to units at all."""
+    has_gangs = True
+    """Whether it can give several devices to one unit."""
+    has_slots = True
+    """Whether it tells units which device is theirs."""
     has_junit = True
+    """Whether it writes a JUnit file."""
 
     def missing(self) -> bool:
         """Whether it cannot be had on this machine."""
@@ -56,7 +61,7 @@ class Runner:
 
     def units(self, units: tuple[Unit, ...]) -> tuple[Unit, ...]:
         """The units of a case that this runner can express."""
-        return units if self.has_devices else tuple(unit for unit in units if unit.width == 1)
+        return units if self.has_gangs else tuple(unit for unit in units if unit.width == 1)
 
     def command(self, place: Place) -> list[str]:
         """Lay out the case and say how it is run."""
@@ -156,7 +161,7 @@ class GnuParallel(Runner):
     """GNU parallel: slots for devices, its job log for results; it knows no gangs and writes no JUnit."""
 
     name = "GNU parallel"
-    has_devices = False
+    has_gangs = False
     has_junit = False
 
     def __init__(self) -> None:
@@ -196,7 +201,8 @@ class PytestXdist(Runner):
     """pytest-xdist with one worker for each device; it knows no devices."""
 
     name = "pytest-xdist"
-    has_devices = False
+    has_gangs = False
+    has_slots = False
 
     def __init__(self) -> None:
         self._python = self._find()
@@ -240,7 +246,8 @@ class PytestIsolate(PytestXdist):
     """pytest-isolate under xdist: a fork for each test, devices from a pool in a file."""
 
     name = "pytest-isolate"
-    has_devices = True
+    has_gangs = True
+    has_slots = True
     _more_packages = ("pytest-isolate",)
     _more_options = ("--isolate",)
 

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sooner.cli.wiring import execute
 from sooner.model.outcomes import ExitCode
@@ -14,6 +14,8 @@ from sooner.plan.submitted import units_of_submissions
 from sooner.report.wording import counted
 from sooner.run.recording import record
 from sooner.run.submissions import Submission, take
+
+_MOST_NOTES: Final = 5
 
 
 def run_script(script: Path, arguments: Sequence[str], cli: Mapping[str, Any]) -> ExitCode:
@@ -29,8 +31,7 @@ def run_script(script: Path, arguments: Sequence[str], cli: Mapping[str, Any]) -
     notes = dependence_notes(
         recording.text, invocations, keys=keys_of(invocations, base_env=env), source=recording.script
     )
-    for note in (*notes, *plan.notes):
-        sys.stderr.write(f"sooner: {note}\n")
+    _report_notes((*plan.notes, *notes))
     sys.stderr.write(f">>> {script} recorded {counted(len(plan.units), 'test run')}, exit code {recording.exit_code}\n")
     code = execute(plan, cli)
     if recording.exit_code and code in (ExitCode.ALL_PASSED, ExitCode.NOTHING_TO_RUN):
@@ -48,9 +49,17 @@ def run_submitted(queue: str, cli: Mapping[str, Any]) -> ExitCode:
     taken = take(env=os.environ, queue=queue)
     report_dropped(taken.dropped)
     plan = units_of_submissions(taken.submissions, base_env=dict(os.environ), source="sooner submit")
-    for note in plan.notes:
-        sys.stderr.write(f"sooner: {note}\n")
+    _report_notes(plan.notes)
     return execute(plan, cli)
+
+
+def _report_notes(notes: Sequence[str]) -> None:
+    """Say what the user must know; of many places of one script the first few, unless the CI job is being debugged."""
+    most = len(notes) if os.environ.get("RUNNER_DEBUG") == "1" else _MOST_NOTES
+    for note in notes[:most]:
+        sys.stderr.write(f"sooner: {note}\n")
+    if len(notes) > most:
+        sys.stderr.write(f"sooner: ... and {len(notes) - most} more such places; RUNNER_DEBUG=1 lists all\n")
 
 
 def report_dropped(dropped: Sequence[Submission]) -> None:

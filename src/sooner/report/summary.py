@@ -38,8 +38,8 @@ def summary_text(
     if figures.makespan_s > 0:
         speedup = figures.sequential_s / figures.makespan_s
         lines.append(
-            f"time: {seconds(figures.makespan_s)}, one after the other {seconds(figures.sequential_s)}"
-            f" ({speedup:.1f} x faster), no schedule under {seconds(figures.bound_s)}"
+            f"time: {seconds(figures.makespan_s)} for {seconds(figures.sequential_s)} of units ({speedup:.1f} at once),"
+            f" no schedule under {seconds(figures.bound_s)}"
         )
     lines += [f"note: {note}" for note in notes]
     lines.append(f"reports: {folder}/ (junit.xml, results.jsonl, events.jsonl, trace.json for ui.perfetto.dev, logs/)")
