@@ -15,7 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-NEIGHBOUR_S: Final = 0.5
+_NEIGHBOUR_S: Final = 0.4
+_FIRST_WORDS_S: Final = 0.1
 _LONG_S: Final = 300
 _CLAIM_S: Final = 0.3
 _MIB: Final = 1 << 20
@@ -24,9 +25,13 @@ _ALLOCATED_MIB: Final = 256
 
 
 def fine(name: str) -> None:
-    """Print, work, print again: what every unit should be able to do beside a faulty one."""
+    """Print, work, print again: what every unit should be able to do beside a faulty one.
+
+    The first words come only after a moment, as from a test that imports something: the fault has happened by then.
+    """
+    time.sleep(_FIRST_WORDS_S)
     print(f"{name} begins", flush=True)
-    time.sleep(NEIGHBOUR_S)
+    time.sleep(_NEIGHBOUR_S)
     print(f"{name} is done", flush=True)
 
 

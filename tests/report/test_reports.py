@@ -75,7 +75,7 @@ def test_the_summary_lists_what_did_not_pass_and_where_its_log_is():
 
 def test_a_log_that_is_gone_is_said_to_be(tmp_path):
     stream = io.StringIO()
-    replay(stream, [verdict(log="logs/gone.log")], tmp_path, GPUS, colour=False)
+    replay(stream, [verdict(log="logs/gone.log")], tmp_path, GPUS, colour=False, open_log=lambda path: path.open("rb"))
     assert "(no log: No such file or directory)" in stream.getvalue()
 
 

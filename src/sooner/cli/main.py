@@ -79,6 +79,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(arguments: list[str]) -> int:
+    _mend_surroundings()
+    try:
+        os.getcwd()  # noqa: PTH109 - only whether there is one
+    except OSError:
+        click.echo("sooner: the current directory is gone: change to one that exists", err=True)
+        return 4
     try:
         result = sooner.main(args=arguments, prog_name="sooner", standalone_mode=False)
         sys.stdout.flush()
@@ -95,6 +101,13 @@ def _run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the border of the program
         return _known_or_bug(error)
     return result if isinstance(result, int) else 0
+
+
+def _mend_surroundings() -> None:
+    """A stream that was closed (`>&-`) is written to nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - for the whole process
 
 
 def _usage(error: click.ClickException) -> int:

@@ -25,13 +25,19 @@ def run_script(script: Path, arguments: Sequence[str], cli: Mapping[str, Any]) -
         SoonerError: The script cannot be recorded, or what it recorded cannot be run.
     """
     env = dict(os.environ)
-    recording = record(script, args=arguments, env=env, cwd=Path.cwd())
+    stdout = sys.stderr if cli.get("as_json") else None
+    recording = record(script, args=arguments, env=env, cwd=Path.cwd(), stdout=stdout)
     invocations = read_invocations(recording.calls, script=recording.script, script_text=recording.text)
     plan = units_of(invocations, base_env=env, source=str(script))
     notes = dependence_notes(
         recording.text, invocations, keys=keys_of(invocations, base_env=env), source=recording.script
     )
-    _report_notes((*plan.notes, *notes))
+    gone = tuple(
+        f"{unit.key} ran in {unit.cwd}, which is gone now that the script has ended (a `trap ... EXIT`?): it will fail"
+        for unit in plan.units
+        if not Path(unit.cwd).is_dir()
+    )
+    _report_notes((*gone, *plan.notes, *notes))
     sys.stderr.write(f">>> {script} recorded {counted(len(plan.units), 'test run')}, exit code {recording.exit_code}\n")
     code = execute(plan, cli)
     if recording.exit_code and code in (ExitCode.ALL_PASSED, ExitCode.NOTHING_TO_RUN):

@@ -1,6 +1,7 @@
 """Shows a run that has ended, the way a live one ends."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,7 +10,7 @@ from sooner.cli.settings import run_settings
 from sooner.cli.wiring import Prepared, figures_of, show
 from sooner.model.devices import Device
 from sooner.model.errors import RunFolderError
-from sooner.model.events import Interrupted
+from sooner.model.events import Event, Interrupted, RunStarted
 from sooner.model.outcomes import ExitCode, exit_code
 from sooner.run.finish import complete
 from sooner.run.folder import RunFolder
@@ -33,7 +34,7 @@ def replay_run(path: Path, *, which: str | None, as_json: bool) -> ExitCode:
         folder.unlock()
     devices = msgspec.convert(folder.read_description()["devices"], tuple[Device, ...])
     ordered = [verdicts[unit.key] for unit in plan.units]
-    interrupted = any(isinstance(event, Interrupted) for event in read_events(folder))
+    interrupted = _was_interrupted(read_events(folder))
     code = exit_code((verdict.outcome for verdict in ordered), interrupted=interrupted)
     prepared = Prepared(
         plan=plan,
@@ -44,3 +45,9 @@ def replay_run(path: Path, *, which: str | None, as_json: bool) -> ExitCode:
     )
     show(ordered, figures_of(prepared, ordered), folder, prepared, code=code, notes=plan.notes, as_json=as_json)
     return code
+
+
+def _was_interrupted(events: Sequence[Event]) -> bool:
+    """Whether the run's last part, after any resume, was asked to stop."""
+    last = [event for event in events if isinstance(event, RunStarted | Interrupted)]
+    return bool(last) and isinstance(last[-1], Interrupted)

@@ -19,15 +19,16 @@ def rerun(earlier: str, *, failed: bool, **cli: Any) -> int:
     """
     import msgspec
 
+    from sooner.cli.resuming import given, placed_plan, settings_of
     from sooner.cli.wiring import execute
     from sooner.model.outcomes import Outcome
     from sooner.run.folder import RunFolder
     from sooner.run.records import read_events, verdicts_in
 
     folder = RunFolder(Path(earlier).resolve())
-    plan = folder.read_plan()
+    plan = placed_plan(folder)
     if failed:
         verdicts = verdicts_in(read_events(folder))
         passed = {key for key, verdict in verdicts.items() if verdict.outcome is Outcome.PASSED}
         plan = msgspec.structs.replace(plan, units=tuple(unit for unit in plan.units if unit.key not in passed))
-    return execute(plan, cli)
+    return execute(plan, {**settings_of(folder), **given(cli)})

@@ -71,9 +71,11 @@ def _pyproject_layer(cwd: Path, known: Mapping[str, Any]) -> list[tuple[str, dic
     else:
         return []
     try:
-        tool = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("sooner", {})
+        tool = tomllib.loads(path.read_text(encoding="utf-8-sig")).get("tool", {}).get("sooner", {})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from error
+    if not isinstance(tool, dict) or not isinstance(tool.get("run", {}), dict):
+        raise SettingsError(f"{path}: tool.sooner and tool.sooner.run must be tables")
     for table in tool:
         if table != "run":
             raise SettingsError(f"{path}: tool.sooner.{table} is unknown: the only table is [tool.sooner.run]")
@@ -90,14 +92,14 @@ def _checked(key: str, value: Any, default: Any, source: str) -> Any:
     kind = type(default)
     if isinstance(value, str) if kind is str else not isinstance(value, bool):
         with contextlib.suppress(TypeError, ValueError):
-            return _not_negative(key, kind(value), source)
+            return _not_negative(key, value if value == kind(value) else kind(str(value)), source)
     wanted = {str: "text", int: "a whole number", float: "a number"}[kind]
     raise SettingsError(f"run.{key} from {source} must be {wanted}, not {value!r}")
 
 
 def _not_negative(key: str, number: Any, source: str) -> Any:
-    if not isinstance(number, str) and number < 0:
-        raise SettingsError(f"run.{key} from {source} must not be negative, not {number!r}")
+    if not isinstance(number, str) and not 0 <= number < float("inf"):
+        raise SettingsError(f"run.{key} from {source} must not be negative or endless, not {number!r}")
     return number
 
 

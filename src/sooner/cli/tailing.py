@@ -10,7 +10,7 @@ from sooner.model.errors import UsageError
 from sooner.model.events import Verdict
 from sooner.model.text import decoded, terminal_text
 from sooner.model.units import UnitKey, unit_key
-from sooner.run.folder import RunFolder, log_names
+from sooner.run.folder import RunFolder, log_names, open_regular
 from sooner.run.records import read_events
 
 _POLL_S: Final = 0.2
@@ -32,7 +32,7 @@ def tail_unit(path: Path, name: str, *, follow: bool, lines: int) -> int:
     if not log.exists():
         sys.stderr.write(f"sooner: {name} has not started yet; -f waits for it\n")
         return 0
-    with log.open("rb") as file:
+    with open_regular(log) as file:
         _print_end(file, lines)
         while follow:
             ended = _has_ended(folder, key)
@@ -56,6 +56,8 @@ def _find(folder: RunFolder, name: str) -> UnitKey:
 
 
 def _has_ended(folder: RunFolder, key: UnitKey) -> bool:
+    if not folder.is_live:
+        return True
     verdicts = (event for event in read_events(folder) if isinstance(event, Verdict))
     return any(unit_key(verdict.unit, verdict.variant) == key for verdict in verdicts)
 

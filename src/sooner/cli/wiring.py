@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import os
+import resource
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,8 +21,8 @@ from sooner.devices.leases import LeaseBook, lease_root
 from sooner.devices.masks import widest_gang
 from sooner.devices.proof import Monitor
 from sooner.model.devices import Device
-from sooner.model.errors import DevicesError, PlanError, RunFolderError, UsageError
-from sooner.model.events import Event, Verdict
+from sooner.model.errors import DevicesError, PlanError, RunFolderError, SoonerError, UsageError
+from sooner.model.events import Attempt, Event, Verdict
 from sooner.model.jsonl import decode_result, split_lines
 from sooner.model.outcomes import BROKEN, ExitCode, Outcome, exit_code
 from sooner.model.units import Plan, UnitKey, unit_key
@@ -32,6 +34,7 @@ from sooner.run.finish import complete
 from sooner.run.folder import (
     RunFolder,
     new_run_path,
+    open_regular,
     past_runs,
     prepare_state_folder,
     register_run,
@@ -48,6 +51,10 @@ from sooner.schedule.work import Work, works_of
 
 _STATE: Final = Path(".sooner")
 _PAST_RUNS: Final = 5
+
+
+Attempts = Mapping[UnitKey, Sequence[Attempt]]
+"""Attempts of units that have no verdict yet."""
 
 
 class Past(Struct, frozen=True, kw_only=True):
@@ -73,6 +80,7 @@ def prepare(
     *,
     text: str = "",
     settled: Mapping[UnitKey, Verdict] | None = None,
+    attempts: Attempts | None = None,
     folder: RunFolder | None = None,
 ) -> Prepared:
     """Find devices, look up durations, cut the shard, check that everything fits.
@@ -84,11 +92,13 @@ def prepare(
     devices, notes = _devices(settings)
     past = _past(plan, cli.get("durations"), folder)
     plan = _sharded(plan, cli.get("shard"), cli.get("durations"))
-    lacking = check_needs(plan, devices, text=text)
+    unsettled = msgspec.structs.replace(plan, units=tuple(u for u in plan.units if u.key not in (settled or {})))
+    lacking = check_needs(unsettled, devices, text=text)
     if lacking and settings.on_missing == "fail":
         raise lacking[0]
     _check_gangs(plan, devices)
-    works = works_of(plan, seconds=past.seconds, failed=past.failed, settled=settled or ())
+    counts = {key: len(earlier) for key, earlier in (attempts or {}).items()}
+    works = works_of(plan, seconds=past.seconds, failed=past.failed, settled=settled or (), attempts=counts)
     return Prepared(plan=plan, devices=devices, works=tuple(works), notes=(*notes, *plan.notes), settings=settings)
 
 
@@ -127,6 +137,8 @@ def _past(plan: Plan, durations: str | None, folder: RunFolder | None) -> Past:
         return Past(seconds=expected(plan, known), failed=_failed(runs))
     if durations:
         runs = [RunFolder(Path(durations))]
+        if not runs[0].results.exists():
+            raise UsageError(f"--durations {durations} is neither a JSON file nor a run folder with results.jsonl")
     elif folder is not None and folder.results.exists():
         runs = [folder, *runs]
     samples: dict[UnitKey, list[float]] = {}
@@ -194,6 +206,7 @@ def execute(
     text: str = "",
     folder: RunFolder | None = None,
     verdicts: Mapping[UnitKey, Verdict] | None = None,
+    attempts: Attempts | None = None,
 ) -> ExitCode:
     """Run a plan from its preparation to its reports; returns the exit code.
 
@@ -203,9 +216,10 @@ def execute(
         text: The plan's source, to name lines in errors.
         folder: The folder of the run that is resumed, held; None for a new run.
         verdicts: What the resumed run had already said.
+        attempts: Attempts of the resumed run that had no verdict yet.
     """
     target = folder or (RunFolder(Path(cli["out"])) if cli.get("out") else None)
-    prepared = prepare(plan, cli, text=text, settled=verdicts, folder=target)
+    prepared = prepare(plan, cli, text=text, settled=verdicts, attempts=attempts, folder=target)
     if not prepared.plan.units:
         sys.stderr.write(f"sooner: {plan.source}: nothing to run\n")
         return ExitCode.NOTHING_TO_RUN
@@ -216,7 +230,7 @@ def execute(
         folder.create()
         register_run(_STATE, folder.path)
     _describe(folder, prepared)
-    return _run(prepared, folder, dict(verdicts or {}), as_json=bool(cli.get("as_json")))
+    return _run(prepared, folder, dict(verdicts or {}), attempts or {}, as_json=bool(cli.get("as_json")))
 
 
 def _describe(folder: RunFolder, prepared: Prepared) -> None:
@@ -231,19 +245,28 @@ def _describe(folder: RunFolder, prepared: Prepared) -> None:
     folder.write_description(prepared.plan, prepared.devices, facts)
 
 
-def _run(prepared: Prepared, folder: RunFolder, verdicts: dict[UnitKey, Verdict], *, as_json: bool) -> ExitCode:
+def _run(
+    prepared: Prepared, folder: RunFolder, verdicts: dict[UnitKey, Verdict], attempts: Attempts, *, as_json: bool
+) -> ExitCode:
     run_id = f"{folder.path.name}-{os.getpid()}"
     supervisors: list[Supervisor] = []
     junit = JUnitFile(folder, prepared.plan, verdicts)
     junit.write()
 
     def supervisor(on_report: Callable[[Any], None]) -> Supervisor:
-        finisher = [sys.executable, "-m", "sooner.run.finish", str(folder.path)]
+        finisher = [
+            sys.executable,
+            "-P",
+            "-m",
+            "sooner.run.finish",
+            str(folder.path),
+        ]  # -P: not from the current folder
         made = Supervisor(marker=f"{RUN_MARKER}={run_id}", finisher=finisher, on_report=on_report)
         made.start()
         supervisors.append(made)
         return made
 
+    _raise_file_limit()
     root = lease_root(os.environ)
     with _progress(prepared.devices) as progress, contextlib.closing(Monitor(prepared.devices)) as monitor:
         engine = Engine(
@@ -263,12 +286,16 @@ def _run(prepared: Prepared, folder: RunFolder, verdicts: dict[UnitKey, Verdict]
             ),
             listeners=[junit, progress],
             verdicts=verdicts,
+            attempts=attempts,
         )
         try:
             final = asyncio.run(engine.run())
         except BaseException:
-            complete(folder, now=time.time())
+            with contextlib.suppress(SoonerError, OSError):  # what went wrong first is what must be told
+                complete(folder, now=time.time())
             raise
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_IGN)  # while the reports are written; then a signal ends the printing
     notes = _finish(folder, prepared, final, engine, junit)
     code = exit_code((verdict.outcome for verdict in final.values()), interrupted=engine.interrupted)
     ordered = [final[unit.key] for unit in prepared.plan.units]
@@ -279,11 +306,22 @@ def _run(prepared: Prepared, folder: RunFolder, verdicts: dict[UnitKey, Verdict]
     return code
 
 
+def _raise_file_limit() -> None:
+    """Leases and ports are open files: take what the system allows. Units keep the limit that their guardian has."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY or soft < hard:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def _finish(
     folder: RunFolder, prepared: Prepared, final: Mapping[UnitKey, Verdict], engine: Engine, junit: JUnitFile
 ) -> tuple[str, ...]:
-    folder.reserve.unlink(missing_ok=True)
     try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        folder.reserve.unlink(missing_ok=True)
+        if not folder.holds_run:  # a unit removed it
+            _describe(folder, prepared)
         write_records(folder, prepared.plan, final, prepared.devices, junit)
     except OSError as error:
         raise RunFolderError(
@@ -334,12 +372,28 @@ def show(
     notes: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Replay the logs and print the summary; a reader that has enough (`| head`) changes no exit code."""
+    """Replay the logs and print the summary; who has read enough (`| head`, Ctrl-C) changes no exit code."""
     try:
-        _show(verdicts, figures, folder, prepared, code=code, notes=notes, as_json=as_json)
-        sys.stdout.flush()
+        with _signals_end_printing():
+            _show(verdicts, figures, folder, prepared, code=code, notes=notes, as_json=as_json)
+            sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def _signals_end_printing() -> Iterator[None]:
+    """The run has its exit code: a signal now only says that nobody needs the rest of the output."""
+
+    def enough(*_: object) -> None:
+        raise BrokenPipeError
+
+    before = {signum: signal.signal(signum, enough) for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
 
 
 def _show(
@@ -363,7 +417,15 @@ def _show(
         stream.reconfigure(errors="backslashreplace")
     chosen = [v for v in verdicts if prepared.settings.replay == "all" or v.outcome is not Outcome.PASSED]
     if prepared.settings.replay != "none" and chosen:
-        replay(stream, chosen, folder.path, prepared.devices, colour=wants_colour(stream), github=github)
+        replay(
+            stream,
+            chosen,
+            folder.path,
+            prepared.devices,
+            colour=wants_colour(stream),
+            open_log=open_regular,
+            github=github,
+        )
     text = summary_text(verdicts, figures, shown, code=code, colour=wants_colour(stream), notes=notes)
     stream.write(text)
     if github:

@@ -14,6 +14,9 @@ from sooner.model.units import UnitKey
 from sooner.plan.invocations import Invocation
 from sooner.plan.shell_text import LogicalLine, logical_lines
 
+_LIKE_A_RUN: Final = re.compile(
+    r"(?:\w+=\S*\s+)*(?:\b(?:coverage|uv|poetry|hatch|tox|nox)\s+run\b[^|;&]*\bpytest\b|(?<![\w./=-])(?:pytest|torchrun)\s+[\w./$\"{-])"
+)
 _RUNNER: Final = re.compile(r"(?<![\w./-])(?:py\.?test|torchrun)(?![\w./=-])|-m\s*torch\.distributed\.(?:run|launch)\b")
 _BY_PATH: Final = re.compile(
     r"(?:^|[\s;&|(])(\S*/(?:py\.?test|torchrun)|\S*/python[0-9.]*(?=\s+(?:-\w+\s+)*-m\s*(?:pytest|torch\.distributed)))"
@@ -59,7 +62,7 @@ def dependence_notes(
         for note in _notes_of(lines, index, _call_start(lines[index], words.get(index, "")), who=who, path=path)
     ]
     strict = _errexit(script_text, lines, recorded, path)
-    return (*strict, *notes, *_by_path(lines, recorded, path))
+    return (*strict, *notes, *_by_path(lines, recorded, path), *_unseen(lines, recorded, path))
 
 
 def _recorded(
@@ -187,6 +190,15 @@ def _errexit(script_text: str, lines: Sequence[LogicalLine], recorded: Mapping[i
         elif _ERREXIT_OFF.search(line.bare):
             switched = 0
     return []
+
+
+def _unseen(lines: Sequence[LogicalLine], recorded: Mapping[int, str], path: str) -> list[str]:
+    """Lines that read like a test run and were none: through another tool, under a PATH of their own, not reached."""
+    return [
+        f'{path}:{line.first}: "{match.group().strip()}" was not recorded: it ran at once, or was not reached'
+        for index, line in enumerate(lines)
+        if index not in recorded and not _BY_PATH.search(line.bare) and (match := _LIKE_A_RUN.search(line.bare))
+    ]
 
 
 def _by_path(lines: Sequence[LogicalLine], recorded: Mapping[int, str], path: str) -> list[str]:

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TextIO
+from typing import BinaryIO, Final, TextIO
 
 from sooner.model.devices import Device
 from sooner.model.events import Verdict
@@ -25,20 +25,23 @@ def replay(
     devices: Iterable[Device],
     *,
     colour: bool,
+    open_log: Callable[[Path], BinaryIO],
     github: bool = False,
     most_bytes: int = MOST_BYTES,
 ) -> None:
     """Write every log, each under a header, in the order given.
 
-    Logs are data: escape sequences other than colours are left out, bytes that are not UTF-8 are spelled out, and on
-    GitHub Actions workflow commands in them stay without effect.
+    Logs are opened by `open_log`, because a unit may have put anything in the place of its own. They are data: escape
+    sequences other than colours are left out, bytes that are not UTF-8 are spelled out, and on GitHub Actions workflow
+    commands in them stay without effect.
     """
     known: dict[str, Device] = {device.id: device for device in devices}
     stream.write("\n=== Output of each unit, in plan order ===\n")
     for verdict in verdicts:
         stream.write(f"\n{_RULE}\n>>> {_title(verdict, known, colour=colour)}\n{_RULE}\n")
         with _commands_stopped(stream, needed=github):
-            _write_log(stream, folder / verdict.log if verdict.log else None, colour=colour, most_bytes=most_bytes)
+            if verdict.log:
+                _write_log(stream, folder / verdict.log, open_log, colour=colour, most_bytes=most_bytes)
     stream.write("\n=== End of the output of each unit ===\n")
     stream.flush()
 
@@ -65,11 +68,11 @@ def _commands_stopped(stream: TextIO, *, needed: bool) -> Iterator[None]:
     stream.write(f"::{token}::\n")
 
 
-def _write_log(stream: TextIO, log: Path | None, *, colour: bool, most_bytes: int) -> None:
-    if log is None:
-        return
+def _write_log(
+    stream: TextIO, log: Path, open_log: Callable[[Path], BinaryIO], *, colour: bool, most_bytes: int
+) -> None:
     try:
-        with log.open("rb") as file:
+        with open_log(log) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(0)
             half = most_bytes // 2 if size > most_bytes else size

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from sooner.model.events import Verdict
 from sooner.model.outcomes import ExitCode, Outcome
+from sooner.model.text import printable
 from sooner.model.units import unit_key
 from sooner.report.wording import counted, outcome_text, seconds, unit_label
 
@@ -77,7 +78,7 @@ def summary_json(
         outcome.value: sum(verdict.outcome is outcome for verdict in verdicts) for outcome in Outcome
     }
     return {
-        "run": str(folder),
+        "run": printable(str(folder)),
         "exit_code": code.value,
         "counts": counts,
         **msgspec.structs.asdict(figures),

@@ -9,8 +9,8 @@ from sooner.model.outcomes import Outcome
 from sooner.model.units import Unit
 from sooner.run.classify import End, classify
 from sooner.run.folder import RunFolder
-from sooner.run.junit_files import read_cases
-from sooner.run.records import own_junit_path, tail_of
+from sooner.run.junit_files import keep_cases
+from sooner.run.records import kept_junit_path, own_junit_path, tail_of
 from sooner.run.supervision.client import Report, decode_wait_status
 
 _TAIL_BYTES = 64 * 1024
@@ -32,6 +32,8 @@ def attempt_of(
     """Judge how an attempt ended."""
     exit_code, signal = decode_wait_status(report.status) if report.status is not None else (None, None)
     clean = exit_code == 0 and not report.ended_by
+    junit = own_junit_path(unit, folder)
+    has_junit = junit is None or keep_cases(junit, kept_junit_path(folder, log), newer_than=started_at)
     tail = "" if clean else tail_of(folder.path / log, _TAIL_BYTES)
     end = End(
         exit_code=exit_code,
@@ -45,7 +47,7 @@ def attempt_of(
         tail=tail,
         device_fault=device_fault or fault_in_log(tail),
         device_out_of_memory=device_out_of_memory(tail),
-        junit_missing=clean and _junit_missing(unit, folder, started_at),
+        junit_missing=not has_junit,
     )
     outcome, cause = classify(end)
     if report.survivors:
@@ -61,12 +63,6 @@ def attempt_of(
         peak_rss_mib=report.peak_rss_mib,
         leaked=report.leaked,
     )
-
-
-def _junit_missing(unit: Unit, folder: RunFolder, started_at: float) -> bool:
-    """Whether a unit that was to write a JUnit file did not: a hard exit that says 0 lost its results."""
-    path = own_junit_path(unit, folder)
-    return path is not None and read_cases(path, newer_than=started_at) is None
 
 
 def oom_kill_count() -> int:

@@ -6,6 +6,7 @@ sure that every planned unit has exactly one verdict when it returns.
 """
 
 import asyncio
+import itertools
 import os
 import signal
 import time
@@ -29,7 +30,7 @@ from sooner.model.events import (
     Started,
     Verdict,
 )
-from sooner.model.outcomes import RETRIED, Outcome, exit_code
+from sooner.model.outcomes import BROKEN, Outcome, exit_code
 from sooner.model.units import Plan, Unit, UnitKey
 from sooner.run.attempts import attempt_of, oom_kill_count
 from sooner.run.folder import RunFolder, log_names
@@ -37,13 +38,14 @@ from sooner.run.holding import Holding
 from sooner.run.journal import Journal
 from sooner.run.launch import spawn_of
 from sooner.run.ports import Ports
-from sooner.run.supervision.client import Report, Supervisor
+from sooner.run.supervision.client import Report, Supervisor, decode_wait_status
 from sooner.schedule.scheduler import Scheduler
 from sooner.schedule.strikes import Strikes
 from sooner.schedule.work import Away, Begin, Command, Conclude, Ended, PutAside, Returned, Start, Stop
 
 _LEASE_POLL_S: Final = 0.1
 _SETTLE_POLL_S: Final = 0.2
+_SHELL_SIGNAL_BASE: Final = 128
 
 
 class RunOptions(Struct, frozen=True, kw_only=True):
@@ -63,8 +65,9 @@ class _Running(Struct):
     attempt: int
     positions: tuple[int, ...]
     port_fds: list[int]
-    oom_kills: int
     timeout_s: float
+    oom_kills: int = 0
+    """OOM kills of the machine when it started."""
     started_at: float = 0.0
     asked_to_stop: bool = False
 
@@ -84,6 +87,7 @@ class Engine:
         options: How to treat the units.
         listeners: Hear every event once it is on the disk.
         verdicts: Verdicts from before a resume.
+        attempts: Attempts from before a resume, of units that have no verdict.
     """
 
     def __init__(
@@ -100,6 +104,7 @@ class Engine:
         options: RunOptions,
         listeners: Sequence[Callable[[Event], None]],
         verdicts: Mapping[UnitKey, Verdict],
+        attempts: Mapping[UnitKey, Sequence[Attempt]],
     ) -> None:
         self._plan = plan
         self._devices = devices
@@ -116,15 +121,18 @@ class Engine:
         self._journal = Journal(folder, units=len(plan.units), listeners=listeners)
         self._strikes = Strikes(len(devices))
         self._verdicts = dict(verdicts)
-        self._attempts: dict[UnitKey, list[Attempt]] = {}
+        self._attempts = {key: list(earlier) for key, earlier in attempts.items()}
         self._running: dict[str, _Running] = {}
         self._settling: dict[int, float] = {}
         """Devices that are not proven free yet, and until when they may take."""
+        self._held_elsewhere: set[int] = set()
+        """Devices that another run held when this one began, as the journal was told."""
         self._gather_later: asyncio.TimerHandle | None = None
         self._began_at = 0.0
         self._interrupted = ""
         self._failure: BaseException | None = None
         self._done = asyncio.Event()
+        self._serial = itertools.count()
 
     @property
     def interrupted(self) -> bool:
@@ -187,6 +195,7 @@ class Engine:
             self._monitor.baseline(self._devices[position])
         for position in self._holding.missing:
             self._scheduler.handle(Away(self._began_at, position))
+            self._held_elsewhere.add(position)
             holder = self._holding.holder_of(position)
             self._change(position, "held_elsewhere", f"held by {holder}" if holder else "")
         self._apply(self._scheduler.handle(Begin(self._began_at)))
@@ -211,7 +220,7 @@ class Engine:
 
     def _start(self, command: Start) -> None:
         unit = self._units[command.key]
-        spawn_id = f"{command.key}\0{command.attempt}"
+        spawn_id = str(next(self._serial))
         try:
             leased = self._ports.lease(unit.need.ports)
         except DevicesError as error:
@@ -219,7 +228,7 @@ class Engine:
             lost = Report(id=spawn_id, kind="lost", at=time.time(), error=str(error))
             asyncio.get_running_loop().call_soon(self._on_report, lost)
             return
-        self._running[spawn_id] = self._entry(unit, command, [fd for _, fd in leased])
+        running = self._running[spawn_id] = self._entry(unit, command, [fd for _, fd in leased])
         self._supervisor.spawn(
             spawn_of(
                 unit,
@@ -230,11 +239,12 @@ class Engine:
                 folder=self._folder,
                 log=self._logs[unit.key],
                 run_id=self._options.run_id,
-                timeout_s=self._running[spawn_id].timeout_s,
+                timeout_s=running.timeout_s,
                 grace_s=self._options.grace_s,
                 leases=self._holding.descriptors(command.devices),
             )
         )
+        running.oom_kills = oom_kill_count()
 
     def _entry(self, unit: Unit, command: Start, port_fds: list[int]) -> _Running:
         return _Running(
@@ -242,7 +252,6 @@ class Engine:
             attempt=command.attempt,
             positions=command.devices,
             port_fds=port_fds,
-            oom_kills=oom_kill_count(),
             timeout_s=unit.timeout_s or self._options.timeout_s,
         )
 
@@ -256,7 +265,7 @@ class Engine:
             variant=unit.variant,
             outcome=command.outcome,
             cause=command.cause or (attempts[-1].cause if attempts else self._interrupted),
-            flaky=command.outcome is Outcome.PASSED and bool(earlier & RETRIED),
+            flaky=command.outcome is Outcome.PASSED and bool(earlier & BROKEN),
             attempts=attempts,
             queued_s=max(0.0, attempts[0].started_at - self._began_at) if attempts else 0.0,
             duration_s=attempts[-1].ended_at - attempts[-1].started_at if attempts else 0.0,
@@ -309,7 +318,7 @@ class Engine:
             started_at=report.started_at or running.started_at or report.at,
             timeout_s=running.timeout_s,
             asked_to_stop=running.asked_to_stop,
-            oom_kills=oom_kill_count() - running.oom_kills,
+            oom_kills=oom_kill_count() - running.oom_kills if _was_killed(report) else 0,
             device_fault=fault,
         )
         self._attempts.setdefault(key, []).append(attempt)
@@ -392,12 +401,8 @@ class Engine:
     def _tend_leases(self) -> None:
         """Give idle devices back when nothing can want them any more, gather missing ones when something does."""
         if not self._scheduler.has_waiting:
-            if self._scheduler.may_retry:
-                return
-            self._let_go(self._scheduler.idle)
+            self._let_go(self._scheduler.idle[self._scheduler.may_want :])
             return
-        if self._running:
-            self._holding.end_gathering()
         if self._holding.missing and self._gather_later is None:
             loop = asyncio.get_running_loop()
             self._gather_later = loop.call_later(_LEASE_POLL_S, self._guarded, self._gather)
@@ -407,17 +412,20 @@ class Engine:
             self._scheduler.handle(Away(time.time(), position))
 
     def _gather(self) -> None:
-        """Take what others gave back; with nothing running and no right to gather, give everything back instead."""
+        """Take what others gave back. What stays idle then only waits for more: that needs the right to gather."""
         self._gather_later = None
         if not self._scheduler.has_waiting:
             return
-        if not self._running and not self._settling and not self._holding.may_gather():
-            self._let_go(self._scheduler.idle)
-        else:
-            for position in self._holding.acquire():
-                self._monitor.baseline(self._devices[position])
+        for position in self._holding.acquire():
+            self._monitor.baseline(self._devices[position])
+            if position in self._held_elsewhere:
+                self._held_elsewhere.discard(position)
                 self._change(position, "available")
-                self._apply(self._scheduler.handle(Returned(time.time(), position)))
+            self._apply(self._scheduler.handle(Returned(time.time(), position)))
+        if not self._holding.missing or not self._scheduler.idle:
+            self._holding.end_gathering()
+        elif not self._holding.may_gather():
+            self._let_go(self._scheduler.idle)
         self._tend_leases()
 
     # Being asked to stop
@@ -436,3 +444,11 @@ class Engine:
             running.asked_to_stop = True
             self._supervisor.stop(spawn_id)
         self._apply(())
+
+
+def _was_killed(report: Report) -> bool:
+    """Whether a unit, or a child that its shell speaks of, died of SIGKILL."""
+    if report.status is None:
+        return False
+    code, number = decode_wait_status(report.status)
+    return number == signal.SIGKILL or code == _SHELL_SIGNAL_BASE + signal.SIGKILL

@@ -1,15 +1,17 @@
 """A run's folder: where everything about one run lies, and the only place that knows its file names."""
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
 import secrets
 import shutil
+import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
@@ -25,8 +27,8 @@ FORMAT: Final = 1
 class RunFolder:
     """One run's folder.
 
-    Layout: `run.json`, `events.jsonl`, `results.jsonl`, `junit.xml`, `trace.json`, `logs/`; `run.lock` is held while a
-    run writes here.
+    Layout: `run.json`, `events.jsonl`, `results.jsonl`, `junit.xml`, `trace.json`, `logs/`, and in `junit/` copies of
+    the JUnit files that units wrote; `run.lock` is held while a run writes here.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,6 +38,7 @@ class RunFolder:
         self.results = self.path / "results.jsonl"
         self.junit = self.path / "junit.xml"
         self.trace = self.path / "trace.json"
+        self.cases = self.path / "junit"
         self.logs = self.path / "logs"
         self.reserve = self.path / ".reserve"
         self._lock_fd = -1
@@ -58,6 +61,21 @@ class RunFolder:
             os.close(fd)
             raise RunFolderError(f"{self.path} is in use by a live run: wait for it or pass another --out") from None
         self._lock_fd = fd
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a run writes here now."""
+        try:
+            fd = os.open(self.path / "run.lock", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(fd)
+        return False
 
     def unlock(self) -> None:
         """Let others use the folder."""
@@ -85,7 +103,7 @@ class RunFolder:
         while (earlier := self.path / f"earlier-{number}").exists():
             number += 1
         earlier.mkdir()
-        for file in (self.run_json, self.events, self.results, self.junit, self.trace, self.logs):
+        for file in (self.run_json, self.events, self.results, self.junit, self.trace, self.logs, self.cases):
             if file.exists():
                 file.rename(earlier / file.name)
 
@@ -130,11 +148,32 @@ def log_names(plan: Plan) -> dict[UnitKey, str]:
     counts: dict[str, int] = {}
     for unit in plan.units:
         counts[unit.name] = counts.get(unit.name, 0) + 1
-    return {unit.key: f"logs/{_stem(unit, alone=counts[unit.name] == 1)}.log" for unit in plan.units}
+    names: dict[UnitKey, str] = {}
+    taken: set[str] = set()
+    for unit in plan.units:
+        stem = _stem(unit, alone=counts[unit.name] == 1)
+        while stem.lower() in taken:  # some file systems fold case
+            stem += "~"
+        taken.add(stem.lower())
+        names[unit.key] = f"logs/{stem}.log"
+    return names
 
 
 def _stem(unit: Unit, *, alone: bool) -> str:
     return file_name(unit.name if alone else f"{unit.name}.{unit.variant or 'plain'}")
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file that a unit may have replaced: a FIFO, a device or a link in its place is refused, not waited for.
+
+    Raises:
+        OSError: There is no such file, or it is not a regular one.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(fd, "rb")
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from sooner.model.events import Event
 from sooner.model.jsonl import encode_event
-from sooner.run.folder import RunFolder
+from sooner.run.folder import RunFolder, write_atomically
 from sooner.run.supervision import kernel
 
 _BYTES_PER_UNIT: Final = 2_048
@@ -39,7 +39,8 @@ class Journal:
         self._listeners = listeners
         self._unannounced: list[Event] = []
         self._task: asyncio.Task[None] | None = None
-        self._fd = os.open(folder.events, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(folder.events, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._cut_torn_line()
         self.lost_events = 0
         """Events that did not get to the disk because it was full."""
         size = min(_RESERVE_BASE + units * _BYTES_PER_UNIT, _RESERVE_MOST)
@@ -48,6 +49,13 @@ class Journal:
             reserve = os.open(folder.reserve, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
             kernel.reserve(reserve, size)
             os.close(reserve)
+
+    def _cut_torn_line(self) -> None:
+        """A runner that died in the middle of a line left a piece that would spoil the next one."""
+        size = os.fstat(self._fd).st_size
+        while size and os.pread(self._fd, 1, size - 1) != b"\n":
+            size -= 1
+        os.ftruncate(self._fd, size)
 
     def append(self, event: Event) -> None:
         """Write an event; listeners hear of it after the next sync."""
@@ -90,7 +98,12 @@ class Journal:
             await self._task
 
     async def close(self) -> None:
-        """Drain, give back the blocks that were not used, and close the file."""
+        """Drain, give back the blocks that were not used, close the file; write it again if a unit removed it."""
         await self.drain()
-        os.ftruncate(self._fd, os.fstat(self._fd).st_size)
+        size = os.fstat(self._fd).st_size
+        os.ftruncate(self._fd, size)
+        if not self._folder.events.exists():
+            with contextlib.suppress(OSError):
+                self._folder.path.mkdir(parents=True, exist_ok=True)
+                write_atomically(self._folder.events, os.pread(self._fd, size, 0))
         os.close(self._fd)

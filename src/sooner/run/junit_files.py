@@ -1,14 +1,16 @@
 """Reads the JUnit files that units write themselves; never changes them."""
 
+import os
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from sooner.model.junit import CaseFile
 from sooner.model.text import xml_text
+from sooner.run.folder import open_regular
 
 _MOST_BYTES: Final = 256 * 1024 * 1024
 """A larger file is left alone: merging it would cost more memory than a CI runner should give."""
@@ -16,24 +18,42 @@ _CLOCK_SLACK_S: Final = 2.0
 """File systems round times; a file this much older than its unit is left from an earlier run."""
 
 
-def read_cases(path: Path, *, newer_than: float) -> CaseFile | None:
-    """The cases in a unit's own JUnit file, or None where it is missing, stale, broken, or not JUnit.
+def keep_cases(source: Path, copy: Path, *, newer_than: float) -> bool:
+    """Copy a unit's own JUnit file into the run folder; says whether there was a whole one of this attempt.
+
+    The copy is what reports are made from, now and later: the unit's path may hold another run's cases by then. A copy
+    of an earlier attempt is removed.
+    """
+    copy.unlink(missing_ok=True)
+    try:
+        with open_regular(source) as file:
+            status = os.fstat(file.fileno())
+            if status.st_mtime < newer_than - _CLOCK_SLACK_S or status.st_size > _MOST_BYTES:
+                return False
+            data = file.read()
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(data)
+    except OSError:
+        return False
+    return read_cases(copy) is not None
+
+
+def read_cases(path: Path) -> CaseFile | None:
+    """The cases in a JUnit file, or None where it is missing, broken, or not JUnit.
 
     Entity declarations are refused (defusedxml). The cases come back as they were written, one XML text each.
     """
     try:
-        status = path.stat()
-        if status.st_mtime < newer_than - _CLOCK_SLACK_S or status.st_size > _MOST_BYTES:
-            return None
-        return _read(path)
+        with open_regular(path) as file:
+            return _read(file)
     except (OSError, ET.ParseError, DefusedXmlException, ValueError):
         return None
 
 
-def _read(path: Path) -> CaseFile:
+def _read(file: BinaryIO) -> CaseFile:
     cases = []
     counts = {"failure": 0, "error": 0, "skipped": 0}
-    for _, element in iterparse(path):
+    for _, element in iterparse(file):
         if element.tag != "testcase":
             continue
         for tag in counts:

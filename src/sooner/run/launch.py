@@ -16,6 +16,7 @@ from sooner.run.supervision.client import Spawn
 RUN_MARKER: Final = "SOONER_RUN_ID"
 """Every process of a run carries it, so that the last sweep finds what escaped everything else."""
 _LOW_DISK_BYTES: Final = 1024 * 1024
+_LONGEST_NAME: Final = 4096
 
 
 def spawn_of(
@@ -50,11 +51,26 @@ def spawn_of(
         env=_environment(unit, visible, values, attempt=attempt, ports=ports, run_id=run_id, folder=folder),
         unset=unit.unset,
         cwd=unit.cwd,
-        log=str(folder.path / log) if free_bytes(folder.path) > _LOW_DISK_BYTES else "",
+        log=_log_path(folder, log),
         timeout_s=timeout_s,
         grace_s=grace_s,
         leases=leases,
     )
+
+
+def _log_path(folder: RunFolder, log: str) -> str:
+    """Where the output goes: its log, or nowhere if the disk is full or the folder is gone."""
+    try:
+        folder.logs.mkdir(parents=True, exist_ok=True)
+        return str(folder.path / log) if free_bytes(folder.path) > _LOW_DISK_BYTES else ""
+    except OSError:
+        return ""
+
+
+def _shown(text: str) -> str:
+    """A name as a variable's value: the kernel takes no NUL, and no entry over 128 KiB."""
+    clean = printable(text).replace("\0", "")
+    return clean if len(clean) <= _LONGEST_NAME else clean[:_LONGEST_NAME] + "..."
 
 
 def _environment(
@@ -79,8 +95,8 @@ def _environment(
     environment |= {name: value if unit.literal else fill(value, values) for name, value in unit.env.items()}
     return environment | {
         **visible,
-        "SOONER_UNIT": printable(unit.name).replace("\0", ""),
-        "SOONER_VARIANT": printable(unit.variant).replace("\0", ""),
+        "SOONER_UNIT": _shown(unit.name),
+        "SOONER_VARIANT": _shown(unit.variant),
         "SOONER_ATTEMPT": str(attempt),
         "SOONER_PORT": values["port"],
         "SOONER_PORTS": ",".join(map(str, ports)),

@@ -36,6 +36,14 @@ class Ports:
             DevicesError: No port is free.
         """
         leased: list[tuple[int, int]] = []
+        try:
+            return self._lease(count, leased)
+        except (OSError, DevicesError) as error:
+            for _, fd in leased:
+                os.close(fd)
+            raise DevicesError(f"{count} TCP ports cannot be leased: {error}") from error
+
+    def _lease(self, count: int, leased: list[tuple[int, int]]) -> list[tuple[int, int]]:
         for _ in range(_LAST - _FIRST):
             if len(leased) == count:
                 return leased

@@ -62,6 +62,10 @@ def is_test_run(name: str, args: list[str]) -> bool:
         name, args = launched(args)
         if name not in MODULES and name not in TOOLS:
             return False
+    if "torch" in name:
+        args = args[
+            : next((i for i, arg in enumerate(args) if arg.endswith(".py")), len(args))
+        ]  # the rest is the program's
     return not any(arg in INFORMATION for arg in args)
 
 

@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from msgspec import Struct
 
@@ -89,8 +89,10 @@ class Recording(Struct, frozen=True, kw_only=True):
     """Content of the script."""
 
 
-def record(script: Path, *, args: Sequence[str], env: Mapping[str, str], cwd: Path) -> Recording:
-    """Run a script in place, with its streams inherited, and record its test runs.
+def record(
+    script: Path, *, args: Sequence[str], env: Mapping[str, str], cwd: Path, stdout: TextIO | None = None
+) -> Recording:
+    """Run a script in place, with its streams inherited (or another `stdout`), and record its test runs.
 
     Raises:
         UsageError: There is no such script, it is none for bash or sh, or nothing can be executed in TMPDIR.
@@ -101,7 +103,7 @@ def record(script: Path, *, args: Sequence[str], env: Mapping[str, str], cwd: Pa
         folder = Path(name).resolve()
         shims = _install(folder, env)
         command = [*shell, str(script), *args]
-        ended = subprocess.run(command, env=_environment(folder, shims, env), cwd=cwd, check=False)
+        ended = subprocess.run(command, env=_environment(folder, shims, env), cwd=cwd, stdout=stdout, check=False)
         calls = folder / "calls.jsonl"
         code = ended.returncode if ended.returncode >= 0 else _SIGNAL_BASE - ended.returncode
         return Recording(

@@ -18,12 +18,12 @@ import msgspec
 from sooner.model.devices import Device
 from sooner.model.events import Attempt, Event, Finished, Started, Verdict
 from sooner.model.jsonl import decode_event, encode_result, split_lines
-from sooner.model.junit import CaseFile, Suite, junit_document
+from sooner.model.junit import Suite, junit_document
 from sooner.model.outcomes import Outcome
 from sooner.model.text import decoded
 from sooner.model.trace import trace_document
 from sooner.model.units import Plan, Unit, UnitKey, unit_key
-from sooner.run.folder import RunFolder, log_names, write_atomically
+from sooner.run.folder import RunFolder, log_names, open_regular, write_atomically
 from sooner.run.junit_files import read_cases
 
 TAIL_BYTES: Final = 16 * 1024
@@ -62,7 +62,7 @@ class JUnitFile:
     def _suite(self, unit: Unit, verdict: Verdict | None) -> Suite:
         if verdict is None or not verdict.attempts:
             return Suite(unit, verdict)
-        file = own_cases(unit, self._folder, verdict.attempts[-1])
+        file = read_cases(kept_junit_path(self._folder, verdict.log)) if unit.junit and verdict.log else None
         passed = verdict.outcome is Outcome.PASSED
         tail = "" if passed else tail_of(self._folder.path / verdict.log, TAIL_BYTES)
         return Suite(unit, verdict, file, tail)
@@ -86,16 +86,15 @@ def own_junit_path(unit: Unit, folder: RunFolder) -> Path | None:
     return Path(unit.cwd or os.curdir, unit.junit.replace("{log_dir}", str(folder.logs)))
 
 
-def own_cases(unit: Unit, folder: RunFolder, attempt: Attempt) -> CaseFile | None:
-    """The cases that a unit's last attempt wrote itself, or None."""
-    path = own_junit_path(unit, folder)
-    return read_cases(path, newer_than=attempt.started_at) if path else None
+def kept_junit_path(folder: RunFolder, log: str) -> Path:
+    """Where the run keeps its copy of the JUnit file of the unit that has this log."""
+    return folder.cases / f"{Path(log).name.removesuffix('.log')}.xml"
 
 
 def tail_of(path: Path, size: int) -> str:
     """The last `size` bytes of a log as text; empty where there is none."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - size))
             return decoded(file.read(size))
     except OSError:
@@ -122,6 +121,12 @@ def verdicts_in(events: Iterable[Event]) -> dict[UnitKey, Verdict]:
         if isinstance(event, Verdict) and event.outcome is not Outcome.NOT_RUN:
             verdicts[unit_key(event.unit, event.variant)] = event
     return verdicts
+
+
+def attempts_in(plan: Plan, events: Iterable[Event], *, now: float) -> dict[UnitKey, tuple[Attempt, ...]]:
+    """Attempts of the units that have no verdict: those that ended, and those that were lost with their runner."""
+    unsettled = missing_verdicts(plan, events, now=now)
+    return {unit_key(verdict.unit, verdict.variant): verdict.attempts for verdict in unsettled if verdict.attempts}
 
 
 def missing_verdicts(plan: Plan, events: Iterable[Event], *, now: float) -> list[Verdict]:

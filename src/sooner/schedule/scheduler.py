@@ -90,7 +90,8 @@ class Scheduler:
         """Expected end of what runs on each device; 0 where nothing does."""
         self._queues: dict[_Shape, list[tuple[int, int]]] = {}
         self._running: dict[UnitKey, _Running] = {}
-        self._attempts = [0] * len(works)
+        self._tries = [0] * len(works)
+        """Attempts so far, -1 once a unit has its verdict."""
         self._last = [Outcome.HOLE] * len(works)
         """Outcome of the last attempt: the verdict of a unit that can no longer be retried."""
         self._avoid: dict[int, int] = {}
@@ -115,9 +116,10 @@ class Scheduler:
         return self._waiting_count > 0 and not self._stopped
 
     @property
-    def may_retry(self) -> bool:
-        """Whether something runs that may have another attempt."""
-        return not self._stopped and any(self._attempts[r.index] <= self._retries for r in self._running.values())
+    def may_want(self) -> int:
+        """How many devices a further attempt of what runs now may want beside its own."""
+        widths = (self._works[r.index].devices for r in self._running.values() if self._tries[r.index] <= self._retries)
+        return 0 if self._stopped else max(widths, default=0)
 
     @property
     def idle(self) -> tuple[int, ...]:
@@ -179,9 +181,9 @@ class Scheduler:
         pending = [(index, outcome, cause)]
         while pending:
             i, outcome, cause = pending.pop()
-            if self._attempts[i] < 0:
+            if self._tries[i] < 0:
                 continue
-            self._attempts[i] = -1
+            self._tries[i] = -1
             self._waiting_count -= self._waiting[i]
             self._waiting[i] = False
             key = self._works[i].key
@@ -208,7 +210,7 @@ class Scheduler:
         held_back = sum(1 << i for i in event.held_back)
         self._fleet.free |= freed & ~held_back & ~self._fleet.gone & ~self._fleet.away
         self._last[index] = event.outcome
-        if event.outcome in RETRIED and self._attempts[index] <= self._retries and not self._stopped:
+        if event.outcome in RETRIED and self._tries[index] <= self._retries and not self._stopped:
             if event.outcome is not Outcome.FAILED:
                 self._avoid[index] = self._avoid.get(index, 0) | running.gang
             self._waiting[index] = True
@@ -301,8 +303,9 @@ class Scheduler:
             return
         candidates = positions(self._fleet.fitting(work.memory_mib) & ~self._fleet.away)
         soonest = sorted((max(now, self._ends[i]), i) for i in candidates)[: work.devices]
-        until = soonest[-1][0] if len(soonest) == work.devices else _FOREVER
-        self._reservation = _Reservation(index, sum(1 << i for _, i in soonest), until)
+        if len(soonest) < work.devices:
+            return  # another run holds what is missing: nobody knows until when, so the others go on
+        self._reservation = _Reservation(index, sum(1 << i for _, i in soonest), soonest[-1][0])
 
     def _start_next(self, shape: _Shape, gang: int, now: float, commands: list[Command]) -> None:
         _, index = heapq.heappop(self._queues[shape])
@@ -314,8 +317,9 @@ class Scheduler:
             self._ends[i] = max(end, self._ends[i])
         if not work.devices:
             self._host_free -= 1
-        self._attempts[index] += 1
+        self._tries[index] += 1
         self._waiting[index] = False
         self._waiting_count -= 1
         self._running[work.key] = _Running(index, gang, shared_mib)
-        commands.append(Start(work.key, tuple(positions(gang)), self._attempts[index]))
+        attempt = work.attempts_before + self._tries[index]
+        commands.append(Start(work.key, tuple(positions(gang)), attempt))

@@ -32,6 +32,8 @@ class Work(Struct, frozen=True, kw_only=True):
     after: tuple[UnitKey, ...] = ()
     priority: int = 0
     failed_before: bool = False
+    attempts_before: int = 0
+    """Attempts in the run that is resumed: further ones are counted on from there."""
 
 
 class Begin(Struct, frozen=True):
@@ -104,6 +106,7 @@ def works_of(
     seconds: Mapping[UnitKey, float],
     failed: Collection[UnitKey] = (),
     settled: Collection[UnitKey] = (),
+    attempts: Mapping[UnitKey, int] | None = None,
 ) -> list[Work]:
     """The units of a plan that are still to run, as the scheduler sees them.
 
@@ -112,6 +115,7 @@ def works_of(
         seconds: Expected durations; units that are not in it are unknown.
         failed: Units that failed in the last run.
         settled: Units that have their verdict: they are left out, and nothing waits for them any more.
+        attempts: How many attempts units had already, in a run that is resumed.
     """
     waiting = {unit.key for unit in plan.units}.difference(settled)
     return [
@@ -124,6 +128,7 @@ def works_of(
             after=tuple(key for key in unit.after if key in waiting),
             priority=unit.priority,
             failed_before=unit.key in failed,
+            attempts_before=(attempts or {}).get(unit.key, 0),
         )
         for unit in plan.units
         if unit.key not in settled

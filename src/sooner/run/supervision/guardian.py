@@ -7,20 +7,28 @@ lets the run folder be completed, so that every unit has its verdict in valid JU
 """
 
 import contextlib
+import gc
 import os
 import select
 import signal
 import socket
 import sys
 import time
-from typing import Final
+from typing import Final, NamedTuple
 
 from sooner.run.supervision import kernel
-from sooner.run.supervision.messages import receive_request, report
-from sooner.run.supervision.warden import Warden
+from sooner.run.supervision.messages import receive_request, report, send_request
+from sooner.run.supervision.warden import HANDLED_SIGNALS, Warden
 
 _SWEEP_S: Final = 12.0
 """Bound on the last sweep; wardens themselves wait at most 10 s for what cannot be killed."""
+
+
+class _Spare(NamedTuple):
+    """A warden that waits for its unit."""
+
+    pid: int
+    channel: socket.socket
 
 
 class Guardian:
@@ -39,16 +47,19 @@ class Guardian:
         self._life = life
         self._marker = marker.encode()
         self._wardens: dict[int, str] = {}
+        self._spare: _Spare | None = None
         self._said_goodbye = False
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def run(self) -> bool:
         """Serve until the runner says goodbye or is gone; says which of the two it was."""
         kernel.become_subreaper()
+        gc.freeze()  # a fork then copies fewer pages
         for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(signum, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        self._spare = self._fork_spare()
         while self._serve():
             pass
         self._sweep()
@@ -77,25 +88,45 @@ class Guardian:
         return not self._said_goodbye
 
     def _spawn(self, request: dict[str, object], leases: list[int]) -> None:
-        guardian = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            self._become_warden(request, guardian)
-        self._wardens[pid] = str(request["id"])
+        """Hand a unit to the spare warden, then fork the next spare: forking is not what a device should wait for."""
+        spare = self._spare or self._fork_spare()
+        self._wardens[spare.pid] = str(request["id"])
+        with contextlib.suppress(OSError):  # a spare that was killed is reported when it is reaped
+            send_request(spare.channel, request, leases)
+        spare.channel.close()
         for fd in leases:
             os.close(fd)
+        self._spare = self._fork_spare()
 
-    def _become_warden(self, request: dict[str, object], guardian: int) -> None:
-        code = 0
+    def _fork_spare(self) -> "_Spare":
+        guardian = os.getpid()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # A stop that comes before the warden has its handlers must wait for them, not be lost.
+        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
+        pid = os.fork()
+        if pid == 0:
+            ours.close()
+            self._become_warden(theirs, guardian)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
+        theirs.close()
+        return _Spare(pid, ours)
+
+    def _become_warden(self, channel: socket.socket, guardian: int) -> None:
+        code, unit_id = 0, ""
         try:
             signal.set_wakeup_fd(-1)
             self._channel.close()
             kernel.become_subreaper()
             kernel.die_with_parent(signal.SIGTERM, guardian)
-            Warden(request, pipe=self._pipe, life=self._life).run()
+            warden = Warden(pipe=self._pipe, life=self._life)
+            request, _leases = receive_request(channel)  # the leases stay open as long as this process lives
+            channel.close()
+            if request is not None:
+                unit_id = str(request["id"])
+                warden.run(request)
         except BaseException as error:  # noqa: BLE001 - a warden that fails must still say so
             code = 1
-            report(self._pipe, {"id": request["id"], "kind": "lost", "at": time.time(), "error": repr(error)[:300]})
+            report(self._pipe, {"id": unit_id, "kind": "lost", "at": time.time(), "error": repr(error)[:300]})
         finally:
             os._exit(code)
 
@@ -115,10 +146,13 @@ class Guardian:
     def _reap(self) -> list[tuple[str, int]]:
         """Reap children; returns the wardens that ended without a word."""
         lost = []
-        for pid, status, _ in kernel.reap():
+        for pid, status, _ in kernel.reap(wake_stopped=True):
             unit_id = self._wardens.pop(pid, None)
             if unit_id is not None and status != 0:
                 lost.append((unit_id, status))
+            if self._spare is not None and pid == self._spare.pid:
+                self._spare.channel.close()
+                self._spare = None
         return lost
 
     def _kill_strays(self) -> list[tuple[str, int]]:
@@ -126,7 +160,7 @@ class Guardian:
         lost = []
         deadline = time.monotonic() + _SWEEP_S
         while time.monotonic() < deadline:
-            protected = set(self._wardens)
+            protected = set(self._wardens) | ({self._spare.pid} if self._spare else set())
             for warden in self._wardens:
                 protected.update(kernel.descendants(warden))
             strays = [pid for pid in kernel.descendants(os.getpid()) if pid not in protected]
@@ -139,6 +173,9 @@ class Guardian:
 
     def _sweep(self) -> None:
         """Wait for all wardens, which see for themselves that the runner is gone, and leave nothing alive."""
+        if self._spare is not None:
+            self._spare.channel.close()  # it ends when it sees that nothing will come
+            self._spare = None
         deadline = time.monotonic() + _SWEEP_S
         while self._wardens and time.monotonic() < deadline:
             kernel.send(self._wardens, signal.SIGTERM)

@@ -139,16 +139,19 @@ def carriers_of(marker: bytes) -> list[int]:
     return found
 
 
-def reap() -> list[tuple[int, int, float]]:
-    """Reap every ended child: (pid, wait status, peak RSS in MiB)."""
+def reap(*, wake_stopped: bool = False) -> list[tuple[int, int, float]]:
+    """Reap every ended child: (pid, wait status, peak RSS in MiB); optionally let stopped ones go on."""
     ended: list[tuple[int, int, float]] = []
     while True:
         try:
-            pid, status, usage = os.wait4(-1, os.WNOHANG)
+            pid, status, usage = os.wait4(-1, os.WNOHANG | (os.WUNTRACED if wake_stopped else 0))
         except ChildProcessError:
             return ended
         if pid == 0:
             return ended
+        if os.WIFSTOPPED(status):
+            send([pid], signal.SIGCONT)
+            continue
         ended.append((pid, status, usage.ru_maxrss / 1024))
 
 

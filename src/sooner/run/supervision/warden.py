@@ -6,6 +6,7 @@ gone, the warden ends what is left and reports only then. It holds duplicates of
 while a process that used it lives.
 """
 
+import contextlib
 import os
 import select
 import signal
@@ -23,21 +24,26 @@ _ABORT_S: Final = 0.5
 _STACKS_S: Final = 5.0
 _ORPHAN_GRACE_S: Final = 1.0
 """The runner is gone: nobody waits for a long grace any more."""
+_LOG_RESERVE: Final = 64 * 1024
+"""Of each log so much is reserved at its start: a neighbour that fills the disk must not make a unit fail to print."""
 _UNKILLABLE_S: Final = 10.0
 """How long to wait for processes that SIGKILL does not end (uninterruptible in a driver)."""
 
 
+HANDLED_SIGNALS: Final = (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1)
+"""Blocked from the fork of a warden until it handles them."""
+
+
 class Warden:
-    """Runs one unit to its end. Called in a process forked for it; never returns to the guardian's code.
+    """Runs one unit to its end, in a process forked for it.
 
     Args:
-        request: What to run: `id`, `argv`, `cwd`, `env` (added), `unset`, `log`, `timeout_s`, `grace_s`, `py_spy`.
         pipe: Where reports go.
         life: The read end of a pipe whose other end only the runner holds: readable means that it is gone.
     """
 
-    def __init__(self, request: dict[str, Any], *, pipe: int, life: int) -> None:
-        self._request = request
+    def __init__(self, *, pipe: int, life: int) -> None:
+        self._request: dict[str, Any] = {}
         self._pipe = pipe
         self._life = life
         self._main = 0
@@ -48,10 +54,15 @@ class Warden:
         self._hurry = False
         self._orphaned = False
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-
-    def run(self) -> None:
-        """Start the unit, wait for its end, leave nothing behind, report."""
         self._listen_to_signals()
+
+    def run(self, request: dict[str, Any]) -> None:
+        """Start the unit, wait for its end, leave nothing behind, report.
+
+        Args:
+            request: What to run: `id`, `argv`, `cwd`, `env` (added), `unset`, `log`, `timeout_s`, `grace_s`, `py_spy`.
+        """
+        self._request = request
         started_at = time.time()
         error = self._start()
         if error:
@@ -65,6 +76,7 @@ class Warden:
         else:
             leaked = self._end_leftovers()
         survivors = self._kill_all()
+        self._give_back_reserve()
         report(
             self._pipe,
             {
@@ -85,6 +97,7 @@ class Warden:
         signal.signal(signal.SIGTERM, self._ask_to_stop)
         signal.signal(signal.SIGUSR1, self._ask_to_hurry)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
 
     def _ask_to_stop(self, *_: object) -> None:
         self._stop_asked = True
@@ -101,18 +114,21 @@ class Warden:
         for name in request["unset"]:
             os.environ.pop(name, None)
         os.environ.update(request["env"])
-        to_log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         try:
             if request["cwd"]:
                 os.chdir(request["cwd"])
+        except OSError as error:
+            return f"its directory cannot be entered: {error}"
+        log = self._open_log()
+        try:
             self._main = os.posix_spawnp(
                 request["argv"][0],
                 request["argv"],
                 os.environ,
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_OPEN, 1, request["log"] or os.devnull, to_log, 0o666),
-                    (os.POSIX_SPAWN_DUP2, 1, 2),
+                    (os.POSIX_SPAWN_DUP2, log, 1),
+                    (os.POSIX_SPAWN_DUP2, log, 2),
                 ],
                 setsid=True,
                 setsigmask=(),
@@ -120,7 +136,27 @@ class Warden:
             )
         except (OSError, ValueError) as error:  # ValueError: a NUL byte in an argument
             return f"{type(error).__name__}: {error}"[:500]
+        finally:
+            os.close(log)
         return ""
+
+    def _open_log(self) -> int:
+        """The log, or nowhere: a log that cannot be opened is no fault of the unit."""
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK  # a unit may have put a FIFO there
+            log = os.open(self._request["log"] or os.devnull, flags, 0o666)
+        except OSError:
+            return os.open(os.devnull, os.O_WRONLY)
+        if self._request["log"]:
+            kernel.reserve(log, os.fstat(log).st_size + _LOG_RESERVE)
+        return log
+
+    def _give_back_reserve(self) -> None:
+        """Free the blocks of the log that were reserved and not needed."""
+        with contextlib.suppress(OSError):
+            log = os.open(self._request["log"], os.O_WRONLY | os.O_NONBLOCK)
+            os.ftruncate(log, os.fstat(log).st_size)
+            os.close(log)
 
     def _wait(self, timeout_s: float) -> str:
         """Wait for the main process; says what ended the wait: nothing, `timeout`, `stop` or `orphaned`."""
