@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sooner.model.outcomes import Outcome
 from sooner.schedule.bounds import lower_bound
-from sooner.schedule.order import assumed_seconds, ranks
+from sooner.schedule.order import assumed_seconds, new_ranks, ranks
 from sooner.schedule.shard import shard
 from sooner.schedule.simulate import makespan, simulate
 from sooner.schedule.strikes import Strikes
@@ -126,3 +126,14 @@ def test_a_pass_on_the_device_clears_its_strikes():
         strikes.note(name, (0,), Outcome.CRASHED)
     strikes.note("ok", (0,), Outcome.PASSED)
     assert strikes.note("c", (0,), Outcome.CRASHED) == ()
+
+
+def test_a_search_while_running_ranks_what_waits_and_nothing_else():
+    works = mixed(20)
+    found = new_ranks(works[5:], [(unit, 0.5) for unit in works[:5]], fleet(8))
+    assert set(found) == {unit.key for unit in works[5:]}
+
+
+def test_a_search_while_running_is_left_out_where_it_would_tell_nothing():
+    assert new_ranks(mixed(1000), [], fleet(8)) == {}
+    assert new_ranks([work("a"), work("b")], [], fleet(8)) == {}

@@ -14,6 +14,7 @@ from sooner.schedule.work import (
     Ended,
     Policy,
     PutAside,
+    Reorder,
     Returned,
     Start,
     Stop,
@@ -282,3 +283,18 @@ def test_an_empty_plan_is_done(policy):
     scheduler = Scheduler([], fleet(2), policy=policy)
     assert scheduler.handle(Begin(0)) == []
     assert scheduler.is_done
+
+
+def test_units_that_wait_can_be_given_another_order():
+    scheduler = Scheduler([work("running"), work("a"), work("b"), work("x")], fleet(2), ranks=[0, 1, 2, 3])
+    scheduler.handle(Begin(0))
+    scheduler.handle(Reorder(1, {"b": 9, "x": 1}))
+    assert [key for key, _ in starts(scheduler.handle(Ended(2, "running", Outcome.PASSED)))] == ["x"]
+
+
+def test_another_order_does_not_overtake_a_reservation():
+    works = [work("running", 1, 10.0), work("wide", 2, 1.0), work("narrow", 1, 20.0)]
+    scheduler = Scheduler(works, fleet(2), ranks=[0, 1, 2])
+    scheduler.handle(Begin(0))
+    assert starts(scheduler.handle(Reorder(1, {"narrow": 0, "wide": 5}))) == []
+    assert starts(scheduler.handle(Ended(10, "running", Outcome.PASSED))) == [("wide", (0, 1))]

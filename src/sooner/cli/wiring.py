@@ -25,6 +25,7 @@ from sooner.model.errors import DevicesError, PlanError, RunFolderError, SoonerE
 from sooner.model.events import Attempt, Event, Verdict
 from sooner.model.jsonl import decode_result, split_lines
 from sooner.model.outcomes import BROKEN, ExitCode, Outcome, exit_code
+from sooner.model.text import printable
 from sooner.model.units import Plan, UnitKey, unit_key
 from sooner.plan.checks import check_needs
 from sooner.plan.durations import expected, merge, read_durations
@@ -51,6 +52,8 @@ from sooner.schedule.work import Work, works_of
 
 _STATE: Final = Path(".sooner")
 _PAST_RUNS: Final = 5
+_SWITCH_S: Final = 0.0005
+"""How soon the event loop, for which devices wait, gets its turn while a thread searches for a better order."""
 
 
 Attempts = Mapping[UnitKey, Sequence[Attempt]]
@@ -248,7 +251,7 @@ def _describe(folder: RunFolder, prepared: Prepared) -> None:
 def _run(
     prepared: Prepared, folder: RunFolder, verdicts: dict[UnitKey, Verdict], attempts: Attempts, *, as_json: bool
 ) -> ExitCode:
-    run_id = f"{folder.path.name}-{os.getpid()}"
+    run_id = printable(f"{folder.path.name}-{os.getpid()}")
     supervisors: list[Supervisor] = []
     junit = JUnitFile(folder, prepared.plan, verdicts)
     junit.write()
@@ -267,12 +270,14 @@ def _run(
         return made
 
     _raise_file_limit()
+    sys.setswitchinterval(_SWITCH_S)
     root = lease_root(os.environ)
     with _progress(prepared.devices) as progress, contextlib.closing(Monitor(prepared.devices)) as monitor:
         engine = Engine(
             plan=prepared.plan,
             devices=prepared.devices,
             scheduler=scheduler_of(prepared),
+            works={work.key: work for work in prepared.works},
             folder=folder,
             book=LeaseBook(root),
             monitor=monitor,
@@ -280,6 +285,7 @@ def _run(
             supervisor=supervisor,
             options=RunOptions(
                 run_id=run_id,
+                host_slots=host_slots(),
                 timeout_s=prepared.settings.timeout_s,
                 grace_s=prepared.settings.grace_s,
                 settle_s=prepared.settings.settle_s,

@@ -9,7 +9,7 @@ stream of narrow units cannot starve it, however wrong the estimates are.
 """
 
 import heapq
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final, assert_never
 
 from msgspec import Struct
@@ -27,6 +27,7 @@ from sooner.schedule.work import (
     Input,
     Policy,
     PutAside,
+    Reorder,
     Returned,
     Start,
     Stop,
@@ -116,6 +117,16 @@ class Scheduler:
         return self._waiting_count > 0 and not self._stopped
 
     @property
+    def placed(self) -> tuple[UnitKey, ...]:
+        """Units that run now."""
+        return tuple(self._running)
+
+    @property
+    def waiting(self) -> tuple[UnitKey, ...]:
+        """Units that have not started, or will start again."""
+        return tuple(work.key for work, waits in zip(self._works, self._waiting, strict=True) if waits)
+
+    @property
     def may_want(self) -> int:
         """How many devices a further attempt of what runs now may want beside its own."""
         widths = (self._works[r.index].devices for r in self._running.values() if self._tries[r.index] <= self._retries)
@@ -142,6 +153,8 @@ class Scheduler:
                 self._fleet.free |= 1 << device & ~self._fleet.gone
             case PutAside(device=device):
                 self._put_aside(device, commands)
+            case Reorder(ranks=ranks):
+                self._reorder(ranks)
             case Stop():
                 self._stopped = True
             case _:
@@ -228,6 +241,19 @@ class Scheduler:
             if self._fleet.fitting(shape[1]).bit_count() < shape[0]:
                 for _, index in self._queues.pop(shape):
                     self._conclude_unplaced(index, commands)
+
+    def _reorder(self, ranks: Mapping[UnitKey, int]) -> None:
+        """Change the ranks of units that wait; a reservation stays: who was first once is not overtaken."""
+        if self._policy is not Policy.PACKED:
+            return
+        changed = list(self._ranks)
+        for key, rank in ranks.items():
+            changed[self._index[key]] = rank
+        if self._reservation is not None:
+            changed[self._reservation.index] = min(changed) - 1
+        self._ranks = changed
+        for queue in self._queues.values():
+            queue[:] = sorted((changed[index], index) for _, index in queue)
 
     def _fill(self, now: float, commands: list[Command]) -> None:
         match self._policy:

@@ -72,13 +72,20 @@ class PutAside(Struct, frozen=True):
     device: int
 
 
+class Reorder(Struct, frozen=True):
+    """Units that wait have new ranks, after a look at how long the others really took; lower starts first."""
+
+    at: float
+    ranks: Mapping[UnitKey, int]
+
+
 class Stop(Struct, frozen=True):
     """Start nothing more."""
 
     at: float
 
 
-Input = Begin | Ended | Away | Returned | PutAside | Stop
+Input = Begin | Ended | Away | Returned | PutAside | Reorder | Stop
 
 
 class Start(Struct, frozen=True):

@@ -132,7 +132,7 @@ class Supervisor:
 
     def _read_reports(self) -> None:
         try:
-            data = os.read(self._report_read, 1 << 20)
+            data = os.read(self._report_read, 1 << 16)
         except BlockingIOError:
             return
         *lines, self._buffer = (self._buffer + data).split(b"\n")
@@ -185,7 +185,7 @@ class Supervisor:
                 self._guardian.wait(_GOODBYE_S)
             except subprocess.TimeoutExpired:
                 self._guardian.kill()
-        kernel.send(kernel.carriers_of(self._marker.encode()), signal.SIGKILL)
+        kernel.send(kernel.carriers_of(os.fsencode(self._marker)), signal.SIGKILL)
         for fd in (self._report_read, self._report_write, self._life_read, self._life_write):
             os.close(fd)
 

@@ -45,7 +45,7 @@ class Guardian:
         self._channel = channel
         self._pipe = pipe
         self._life = life
-        self._marker = marker.encode()
+        self._marker = os.fsencode(marker)
         self._wardens: dict[int, str] = {}
         self._spare: _Spare | None = None
         self._said_goodbye = False

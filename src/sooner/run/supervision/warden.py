@@ -44,6 +44,7 @@ class Warden:
 
     def __init__(self, *, pipe: int, life: int) -> None:
         self._request: dict[str, Any] = {}
+        self._inherited = dict(os.environ)  # made while there is time: a unit's start is what a device waits for
         self._pipe = pipe
         self._life = life
         self._main = 0
@@ -76,7 +77,6 @@ class Warden:
         else:
             leaked = self._end_leftovers()
         survivors = self._kill_all()
-        self._give_back_reserve()
         report(
             self._pipe,
             {
@@ -91,6 +91,7 @@ class Warden:
                 "survivors": survivors[:5],
             },
         )
+        self._give_back_reserve()
 
     def _listen_to_signals(self) -> None:
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -111,9 +112,11 @@ class Warden:
         posix_spawn and not fork: a child that shares the warden's memory until it is the unit costs half as much.
         """
         request = self._request
+        environment = self._inherited
         for name in request["unset"]:
-            os.environ.pop(name, None)
-        os.environ.update(request["env"])
+            environment.pop(name, None)
+        environment.update(request["env"])
+        os.environ["PATH"] = environment.get("PATH", os.defpath)  # where posix_spawnp looks
         try:
             if request["cwd"]:
                 os.chdir(request["cwd"])
@@ -124,7 +127,7 @@ class Warden:
             self._main = os.posix_spawnp(
                 request["argv"][0],
                 request["argv"],
-                os.environ,
+                environment,
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                     (os.POSIX_SPAWN_DUP2, log, 1),
