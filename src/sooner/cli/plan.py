@@ -23,8 +23,8 @@ def plan(plan_file: str, *, as_json: bool, **cli: Any) -> int:
     """
     import msgspec
 
+    from sooner.cli.preparing import host_slots, prepare
     from sooner.cli.run import read_text
-    from sooner.cli.wiring import host_slots, prepare
     from sooner.plan.toml_plan import read_plan
     from sooner.report.prediction import prediction, prediction_text
     from sooner.schedule.bounds import lower_bound

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from sooner.cli.preparing import Prepared
 from sooner.cli.settings import run_settings
-from sooner.cli.wiring import Prepared, figures_of, show
+from sooner.cli.showing import figures_of, show
 from sooner.model.devices import Device
 from sooner.model.errors import RunFolderError
 from sooner.model.events import Event, Interrupted, RunStarted

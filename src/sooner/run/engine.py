@@ -6,7 +6,6 @@ sure that every planned unit has exactly one verdict when it returns.
 """
 
 import asyncio
-import functools
 import itertools
 import os
 import signal
@@ -39,16 +38,14 @@ from sooner.run.holding import Holding
 from sooner.run.journal import Journal
 from sooner.run.launch import spawn_of
 from sooner.run.ports import Ports
+from sooner.run.replanner import Replanner
 from sooner.run.supervision.client import Report, Supervisor, decode_wait_status
-from sooner.schedule.order import new_ranks
 from sooner.schedule.scheduler import Scheduler
 from sooner.schedule.strikes import Strikes
 from sooner.schedule.work import Away, Begin, Command, Conclude, Ended, PutAside, Reorder, Returned, Start, Stop, Work
 
 _LEASE_POLL_S: Final = 0.1
 _SETTLE_POLL_S: Final = 0.2
-_REPLAN_SHARE: Final = 4
-"""Between two searches for a better order so many times the last one's duration passes: at most a fifth of a core."""
 _SHELL_SIGNAL_BASE: Final = 128
 
 
@@ -128,9 +125,9 @@ class Engine:
         self._supervisor = supervisor(self._on_report)
         self._journal = Journal(folder, units=len(plan.units), listeners=listeners)
         self._strikes = Strikes(len(devices))
-        self._works = works
-        self._replan_began = self._replan_not_before = 0.0
-        self._replanning: asyncio.Future[dict[UnitKey, int]] | None = None
+        self._replanner = Replanner(
+            works, devices, host_slots=options.host_slots, found=lambda ranks: self._guarded(self._reorder, ranks)
+        )
         self._verdicts = dict(verdicts)
         self._attempts = {key: list(earlier) for key, earlier in attempts.items()}
         self._running: dict[str, _Running] = {}
@@ -355,26 +352,14 @@ class Engine:
         self._replan()
 
     def _replan(self) -> None:
-        """Search for a better order of what waits, in a thread: devices do not wait for it."""
-        if self._replanning is not None and not self._replanning.done():
-            return
+        """Have a better order of what waits looked for."""
         now = time.time()
-        if now < self._replan_not_before:
-            return
-        waiting = [self._works[key] for key in self._scheduler.waiting if key in self._works]
-        running = [(self._works[r.unit.key], now - (r.started_at or now)) for r in self._running.values()]
-        if not waiting:
-            return
-        search = functools.partial(new_ranks, waiting, running, self._devices, host_slots=self._options.host_slots)
-        self._replan_began = now
-        self._replanning = asyncio.get_running_loop().run_in_executor(None, search)
-        self._replanning.add_done_callback(lambda found: self._guarded(self._reorder, found))
+        running = [(r.unit.key, now - (r.started_at or now)) for r in self._running.values()]
+        self._replanner.consider(self._scheduler.waiting, running, now)
 
-    def _reorder(self, found: "asyncio.Future[dict[UnitKey, int]]") -> None:
-        now = time.time()
-        self._replan_not_before = now + _REPLAN_SHARE * (now - self._replan_began)
-        if not found.cancelled() and found.result() and not self._done.is_set():
-            self._apply(self._scheduler.handle(Reorder(now, found.result())))
+    def _reorder(self, ranks: Mapping[UnitKey, int]) -> None:
+        if not self._done.is_set():
+            self._apply(self._scheduler.handle(Reorder(time.time(), ranks)))
 
     # Devices
 
