@@ -4,7 +4,7 @@ sooner, CTest and GNU parallel start a process for each unit; pytest-isolate and
 functions. Each is used as its documentation says for four devices, with the time limits that it offers.
 """
 
-# ruff: noqa: D102 - `Runner` says what each method is for, its subclasses only how
+
 
 import json
 import shlex
