@@ -4,8 +4,6 @@ sooner, CTest and GNU parallel start a process for each unit; pytest-isolate and
 functions. Each is used as its documentation says for four devices, with the time limits that it offers.
 """
 
-
-
 import json
 import shlex
 import sys

@@ -8,7 +8,7 @@ import msgspec
 
 from sooner.cli.preparing import Prepared
 from sooner.cli.settings import run_settings
-from sooner.cli.showing import figures_of, show
+from sooner.cli.showing import Ending, figures_of, show
 from sooner.model.devices import Device
 from sooner.model.errors import RunFolderError
 from sooner.model.events import Event, Interrupted, RunStarted
@@ -44,7 +44,18 @@ def replay_run(path: Path, *, which: str | None, as_json: bool) -> ExitCode:
         notes=plan.notes,
         settings=run_settings({"replay": which}),
     )
-    show(ordered, figures_of(prepared, ordered), folder, prepared, code=code, notes=plan.notes, as_json=as_json)
+    show(
+        Ending(
+            verdicts=ordered,
+            figures=figures_of(prepared, ordered),
+            folder=folder,
+            devices=devices,
+            replay=prepared.settings.replay,
+            code=code,
+            notes=plan.notes,
+            as_json=as_json,
+        )
+    )
     return code
 
 

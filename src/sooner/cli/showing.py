@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 import msgspec
+from msgspec import Struct
 
 from sooner.cli.preparing import Prepared
 from sooner.model.devices import Device
@@ -50,20 +51,27 @@ def progress(devices: Sequence[Device]) -> Iterator[Callable[[Event], None]]:
         yield Progress(sys.stderr, devices, colour=wants_colour(sys.stderr))
 
 
-def show(
-    verdicts: Sequence[Verdict],
-    figures: Figures,
-    folder: RunFolder,
-    prepared: Prepared,
-    *,
-    code: ExitCode,
-    notes: Sequence[str],
-    as_json: bool,
-) -> None:
+class Ending(Struct, frozen=True, kw_only=True):
+    """What there is to say of a run that has ended."""
+
+    verdicts: Sequence[Verdict]
+    """In plan order."""
+    figures: Figures
+    folder: RunFolder
+    devices: Sequence[Device]
+    replay: str
+    """Which logs: `all`, `failed` or `none`."""
+    code: ExitCode
+    notes: Sequence[str]
+    as_json: bool
+    """Only JSON goes to stdout, the rest to stderr."""
+
+
+def show(ending: Ending) -> None:
     """Replay the logs and print the summary; who has read enough (`| head`, Ctrl-C) changes no exit code."""
     try:
         with _signals_end_printing():
-            _show(verdicts, figures, folder, prepared, code=code, notes=notes, as_json=as_json)
+            _show(ending)
             sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -84,48 +92,46 @@ def _signals_end_printing() -> Iterator[None]:
             signal.signal(signum, handler)
 
 
-def _show(
-    verdicts: Sequence[Verdict],
-    figures: Figures,
-    folder: RunFolder,
-    prepared: Prepared,
-    *,
-    code: ExitCode,
-    notes: Sequence[str],
-    as_json: bool,
-) -> None:
-    """Replay the logs and print the summary; with `as_json` only JSON goes to stdout."""
-    from sooner.report.github import annotations, step_summary
-    from sooner.report.replay import replay
-
+def _show(ending: Ending) -> None:
     github = os.environ.get("GITHUB_ACTIONS") == "true"
-    stream: TextIO = sys.stderr if as_json else sys.stdout
-    shown = _shown(folder.path)
+    stream: TextIO = sys.stderr if ending.as_json else sys.stdout
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="backslashreplace")
-    chosen = [v for v in verdicts if prepared.settings.replay == "all" or v.outcome is not Outcome.PASSED]
-    if prepared.settings.replay != "none" and chosen:
-        replay(
-            stream,
-            chosen,
-            folder.path,
-            prepared.devices,
-            colour=wants_colour(stream),
-            open_log=open_regular,
-            github=github,
-        )
-    text = summary_text(verdicts, figures, shown, code=code, colour=wants_colour(stream), notes=notes)
-    stream.write(text)
+    _replay(ending, stream, github=github)
+    stream.write(_summary(ending, colour=wants_colour(stream), notes=ending.notes))
     if github:
-        stream.writelines(f"{line}\n" for line in annotations(verdicts))
-        if path := os.environ.get("GITHUB_STEP_SUMMARY"):
-            with contextlib.suppress(OSError), Path(path).open("a", encoding="utf-8") as file:
-                headline = summary_text(verdicts, figures, shown, code=code, colour=False, notes=()).split("\n")
-                file.write(step_summary(verdicts, headline[2]))
+        _tell_github(ending, stream)
     stream.flush()
-    if as_json:
-        summary = summary_json(verdicts, figures, folder.path, code=code, notes=notes)
+    if ending.as_json:
+        summary = summary_json(
+            ending.verdicts, ending.figures, ending.folder.path, code=ending.code, notes=ending.notes
+        )
         sys.stdout.write(msgspec.json.encode(summary).decode() + "\n")
+
+
+def _summary(ending: Ending, *, colour: bool, notes: Sequence[str]) -> str:
+    place = _shown(ending.folder.path)
+    return summary_text(ending.verdicts, ending.figures, place, code=ending.code, colour=colour, notes=notes)
+
+
+def _replay(ending: Ending, stream: TextIO, *, github: bool) -> None:
+    from sooner.report.replay import replay
+
+    chosen = [v for v in ending.verdicts if ending.replay == "all" or v.outcome is not Outcome.PASSED]
+    if ending.replay != "none" and chosen:
+        colour, folder = wants_colour(stream), ending.folder.path
+        replay(stream, chosen, folder, ending.devices, colour=colour, open_log=open_regular, github=github)
+
+
+def _tell_github(ending: Ending, stream: TextIO) -> None:
+    """Annotations in the log, a table in the step's summary."""
+    from sooner.report.github import annotations, step_summary
+
+    stream.writelines(f"{line}\n" for line in annotations(ending.verdicts))
+    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+        counts = _summary(ending, colour=False, notes=()).split("\n")[2]
+        with contextlib.suppress(OSError), Path(path).open("a", encoding="utf-8") as file:
+            file.write(step_summary(ending.verdicts, counts))
 
 
 def _shown(path: Path) -> Path:

@@ -7,27 +7,28 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from sooner import __version__
 from sooner.cli.preparing import STATE, Attempts, Prepared, host_slots, prepare, scheduler_of
-from sooner.cli.showing import figures_of, progress, show
+from sooner.cli.showing import Ending, figures_of, progress, show
 from sooner.devices.leases import LeaseBook, lease_root
 from sooner.devices.proof import Monitor
 from sooner.model.errors import RunFolderError, SoonerError
-from sooner.model.events import Verdict
+from sooner.model.events import Event, Verdict
 from sooner.model.outcomes import ExitCode, exit_code
 from sooner.model.text import printable
-from sooner.model.units import Plan, UnitKey
+from sooner.model.units import Plan, UnitKey, unit_key
 from sooner.run.engine import Engine, RunOptions
 from sooner.run.finish import complete
 from sooner.run.folder import RunFolder, new_run_path, prepare_state_folder, register_run
 from sooner.run.launch import RUN_MARKER
 from sooner.run.ports import Ports
 from sooner.run.records import JUnitFile, write_records
-from sooner.run.supervision.client import Supervisor
+from sooner.run.supervision.client import Report, Supervisor
+from sooner.schedule.work import Policy
 
 _SWITCH_S: Final = 0.0005
 """How soon the event loop, for which devices wait, gets its turn while a thread searches for a better order."""
@@ -82,49 +83,12 @@ def _describe(folder: RunFolder, prepared: Prepared) -> None:
 def _run(
     prepared: Prepared, folder: RunFolder, verdicts: dict[UnitKey, Verdict], attempts: Attempts, *, as_json: bool
 ) -> ExitCode:
-    run_id = printable(f"{folder.path.name}-{os.getpid()}")
-    supervisors: list[Supervisor] = []
     junit = JUnitFile(folder, prepared.plan, verdicts)
     junit.write()
-
-    def supervisor(on_report: Callable[[Any], None]) -> Supervisor:
-        finisher = [
-            sys.executable,
-            "-P",
-            "-m",
-            "sooner.run.finish",
-            str(folder.path),
-        ]  # -P: not from the current folder
-        made = Supervisor(marker=f"{RUN_MARKER}={run_id}", finisher=finisher, on_report=on_report)
-        made.start()
-        supervisors.append(made)
-        return made
-
     _raise_file_limit()
     sys.setswitchinterval(_SWITCH_S)
-    root = lease_root(os.environ)
     with progress(prepared.devices) as listener, contextlib.closing(Monitor(prepared.devices)) as monitor:
-        engine = Engine(
-            plan=prepared.plan,
-            devices=prepared.devices,
-            scheduler=scheduler_of(prepared),
-            works={work.key: work for work in prepared.works},
-            folder=folder,
-            book=LeaseBook(root),
-            monitor=monitor,
-            ports=Ports(root),
-            supervisor=supervisor,
-            options=RunOptions(
-                run_id=run_id,
-                host_slots=host_slots(),
-                timeout_s=prepared.settings.timeout_s,
-                grace_s=prepared.settings.grace_s,
-                settle_s=prepared.settings.settle_s,
-            ),
-            listeners=[junit, listener],
-            verdicts=verdicts,
-            attempts=attempts,
-        )
+        engine = _engine(prepared, folder, verdicts, attempts, monitor=monitor, listeners=[junit, listener])
         try:
             final = asyncio.run(engine.run())
         except BaseException:
@@ -134,13 +98,66 @@ def _run(
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)  # while the reports are written; then a signal ends the printing
     notes = _finish(folder, prepared, final, engine, junit)
-    code = exit_code((verdict.outcome for verdict in final.values()), interrupted=engine.interrupted)
-    ordered = [final[unit.key] for unit in prepared.plan.units]
-    ran_before = {id(verdict) for verdict in verdicts.values()}
-    figures = figures_of(prepared, [verdict for verdict in ordered if id(verdict) not in ran_before])
     folder.unlock()
-    show(ordered, figures, folder, prepared, code=code, notes=notes, as_json=as_json)
+    ordered = [final[unit.key] for unit in prepared.plan.units]
+    ran_now = [verdict for verdict in ordered if verdict is not verdicts.get(unit_key(verdict.unit, verdict.variant))]
+    code = exit_code((verdict.outcome for verdict in ordered), interrupted=engine.interrupted)
+    show(
+        Ending(
+            verdicts=ordered,
+            figures=figures_of(prepared, ran_now),
+            folder=folder,
+            devices=prepared.devices,
+            replay=prepared.settings.replay,
+            code=code,
+            notes=notes,
+            as_json=as_json,
+        )
+    )
     return code
+
+
+def _engine(
+    prepared: Prepared,
+    folder: RunFolder,
+    verdicts: Mapping[UnitKey, Verdict],
+    attempts: Attempts,
+    *,
+    monitor: Monitor,
+    listeners: Sequence[Callable[[Event], None]],
+) -> Engine:
+    run_id = printable(f"{folder.path.name}-{os.getpid()}")
+    # -P: the finisher must not import from the current folder.
+    finisher = [sys.executable, "-P", "-m", "sooner.run.finish", str(folder.path)]
+
+    def supervisor(on_report: Callable[[Report], None]) -> Supervisor:
+        made = Supervisor(marker=f"{RUN_MARKER}={run_id}", finisher=finisher, on_report=on_report)
+        made.start()
+        return made
+
+    root, settings = lease_root(os.environ), prepared.settings
+    return Engine(
+        plan=prepared.plan,
+        devices=prepared.devices,
+        scheduler=scheduler_of(prepared),
+        works={work.key: work for work in prepared.works},
+        folder=folder,
+        book=LeaseBook(root),
+        monitor=monitor,
+        ports=Ports(root),
+        supervisor=supervisor,
+        options=RunOptions(
+            run_id=run_id,
+            host_slots=host_slots(),
+            search=settings.policy is Policy.PACKED and len(prepared.devices) > 1,
+            timeout_s=settings.timeout_s,
+            grace_s=settings.grace_s,
+            settle_s=settings.settle_s,
+        ),
+        listeners=listeners,
+        verdicts=verdicts,
+        attempts=attempts,
+    )
 
 
 def _raise_file_limit() -> None:

@@ -55,6 +55,8 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     run_id: str
     host_slots: int = 1
     """Units without a device that run at once."""
+    search: bool = True
+    """Whether a better order may be looked for while the suite runs."""
     timeout_s: float = 0.0
     """For units that have none of their own; 0 is no limit."""
     grace_s: float = 5.0
@@ -353,6 +355,8 @@ class Engine:
 
     def _replan(self) -> None:
         """Have a better order of what waits looked for."""
+        if not self._options.search:
+            return
         now = time.time()
         running = [(r.unit.key, now - (r.started_at or now)) for r in self._running.values()]
         self._replanner.consider(self._scheduler.waiting, running, now)

@@ -13,6 +13,7 @@ Cache the leaf (the stream), rebuild the tree (the client): a resource may name 
 
 import os
 import time
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -33,12 +34,12 @@ class CreationSuspended(PoolError):  # noqa: N818 - what happened, as in sooner.
     """Making a resource failed so often that it is not tried again; says the last reason."""
 
 
-class Kind(Generic[Config, Thing]):
+class Kind(ABC, Generic[Config, Thing]):
     """How one kind of resource is made, checked and ended. Subclass it, and override what the resource needs."""
 
+    @abstractmethod
     def make(self, config: Config) -> Thing:
         """Make a resource; may raise."""
-        raise NotImplementedError
 
     def fingerprint(self, thing: Thing, config: Config) -> Hashable:
         """The configuration as the live resource tells it; by default what was asked for."""
