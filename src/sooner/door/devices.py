@@ -1,0 +1,54 @@
+"""The devices of a pytest session: found once, before anything is imported; leased while tests run on them."""
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import pytest
+
+from sooner.devices.find import find_devices
+from sooner.devices.leases import LeaseBook, lease_root
+from sooner.devices.masks import visible_env
+from sooner.model.devices import Device
+from sooner.model.errors import SoonerError
+from sooner.run.holding import Holding
+
+_POLL_S: Final = 0.1
+_found: dict[str, tuple[Device, ...]] = {}
+
+
+def session_devices(spec: str) -> tuple[Device, ...]:
+    """The devices that `--gpus` names, as they were seen before the mask for collection was set.
+
+    Raises:
+        DevicesError: The spec is not understood, or asks for more than there is.
+    """
+    if spec not in _found:
+        _found[spec] = find_devices(spec, os.environ).devices
+    return _found[spec]
+
+
+def mask_for_collection(spec: str) -> None:
+    """Show one device to everything that is imported from now on.
+
+    Raises:
+        pytest.UsageError: As `session_devices`.
+    """
+    try:
+        os.environ.update(visible_env(session_devices(spec)[:1]))
+    except SoonerError as error:
+        raise pytest.UsageError(f"--gpus: {error}") from error
+
+
+def lease_all(devices: Sequence[Device], *, holder: str) -> Holding:
+    """Lease all devices, waiting for other runs behind the turnstile."""
+    holding = Holding(LeaseBook(lease_root(os.environ)), devices, holder=holder)
+    while True:
+        holding.acquire()
+        if not holding.missing:
+            holding.end_gathering()
+            return holding
+        if not holding.may_gather():
+            holding.release(range(len(devices)))
+        time.sleep(_POLL_S)

@@ -1,0 +1,221 @@
+"""`pytest --gpus` in projects of its own, as a user runs it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import pytest
+
+MIXED = """
+import os, unittest, warnings
+import pytest
+
+@pytest.fixture(scope="module")
+def shared():
+    print("up")
+    yield 1
+    print("down")
+
+def test_passes(shared): print("said")
+def test_fails(shared):
+    print("captured")
+    assert 1 == 2
+@pytest.mark.skip(reason="why not")
+def test_is_skipped(): pass
+@pytest.mark.xfail(strict=True)
+def test_is_expected_to_fail(): assert 0
+@pytest.mark.parametrize("value", ["a", "b c", "\\u00e9"])
+def test_with(value): assert value != "a"
+def test_warns(): warnings.warn("careful")
+@pytest.fixture
+def broken(): raise RuntimeError("in set-up")
+def test_error(broken): pass
+@pytest.fixture
+def leaky():
+    yield
+    raise RuntimeError("in tear-down")
+def test_error_afterwards(leaky): pass
+
+class TestCase(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls): cls.value = 1
+    def test_value(self): self.assertEqual(self.value, 1)
+    @unittest.expectedFailure
+    def test_expected(self): self.fail()
+"""
+
+
+class Project:
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n")
+
+    def write(self, **files):
+        for name, text in files.items():
+            (self.folder / f"{name}.py").write_text(text)
+
+    def pytest(self, *arguments, **env):
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", *arguments],
+            cwd=self.folder, env={**os.environ, "COLUMNS": "200", **env}, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    def cases(self, *arguments):
+        """(class, name) -> what the JUnit file says of it."""
+        done = self.pytest("--junitxml=j.xml", "-o", "junit_logging=all", *arguments)
+        cases = {}
+        for case in ET.parse(self.folder / "j.xml").getroot().iter("testcase"):
+            parts = tuple(
+                (part.tag, re.sub(r"0x[0-9a-f]+", "0x", part.get("message") or part.text or "")) for part in case
+            )
+            cases[case.get("classname"), case.get("name")] = parts
+        return done.returncode, cases
+
+
+@pytest.fixture
+def suite(project):
+    return Project(project)
+
+
+def test_outcomes_output_and_junit_are_those_of_plain_pytest(suite):
+    suite.write(test_mixed=MIXED, test_more="import test_mixed\nfrom test_mixed import test_with, test_warns\n")
+    assert suite.cases("--gpus=virtual:2") == suite.cases()
+
+
+def test_one_device_prints_what_plain_pytest_prints(suite):
+    suite.write(test_mixed=MIXED)
+
+    def shown(*arguments):
+        return re.sub(r"in [\d.]+s|sooner: .*\n", "", suite.pytest("-v", *arguments).stdout)
+
+    assert shown("--gpus=virtual:1") == shown()
+
+
+def test_every_worker_sees_a_device_of_its_own(suite):
+    text = """
+import os, pathlib, time, pytest
+@pytest.mark.parametrize("i", range(8))
+def test_alone(i):
+    lock = pathlib.Path("lock" + os.environ["CUDA_VISIBLE_DEVICES"])
+    lock.mkdir(); time.sleep(0.05); lock.rmdir()
+"""
+    suite.write(test_locks=text)
+    assert suite.pytest("--gpus=virtual:4", "--unit=test").returncode == 0
+
+
+def test_a_test_that_needs_two_devices_gets_two(suite):
+    text = """
+import os, pytest
+@pytest.mark.gpus(2)
+def test_two(gpus): assert gpus == (0, 1) and os.environ["CUDA_VISIBLE_DEVICES"] == "0,1"
+def test_one(gpus): assert gpus == (0,) and os.environ["CUDA_VISIBLE_DEVICES"] in ("0", "1")
+"""
+    suite.write(test_width=text)
+    assert suite.pytest("--gpus=virtual:2").returncode == 0
+
+
+def test_a_test_that_needs_more_devices_than_there_are_is_a_coverage_hole(suite):
+    suite.write(test_wide="import pytest\n@pytest.mark.gpus(8)\ndef test_wide(): pass\n")
+    done = suite.pytest("--gpus=virtual:2")
+    assert done.returncode == 1
+    assert "coverage hole: needs 8 devices, the run has 2" in done.stdout
+
+
+def test_modules_see_one_device_when_they_are_imported(suite):
+    suite.write(test_mask="import os\nSEEN = os.environ['CUDA_VISIBLE_DEVICES']\ndef test_seen(): assert SEEN == '0'\n")
+    assert suite.pytest("--gpus=virtual:4").returncode == 0
+
+
+def test_a_crash_names_its_test_and_loses_no_other(suite):
+    text = "import os\ndef test_a(): pass\ndef test_crash(): os.abort()\ndef test_b(): pass\ndef test_c(): pass\n"
+    suite.write(test_crash=text)
+    done = suite.pytest("--gpus=virtual:1", "--unit=file", "-q")
+    assert "3 passed" in done.stdout
+    assert "FAILED test_crash.py::test_crash - the process of the test ended in its middle: SIGABRT" in done.stdout
+
+
+def test_an_error_of_a_session_fixture_at_its_end_is_reported(suite):
+    text = """
+import pytest
+@pytest.fixture(scope="session")
+def late():
+    yield
+    raise RuntimeError("too late")
+def test_late(late): pass
+"""
+    suite.write(test_late=text)
+    done = suite.pytest("--gpus=virtual:2")
+    assert done.returncode == 1
+    assert "too late" in done.stdout
+
+
+def test_a_wide_fixture_is_set_up_once(suite):
+    text = """
+import pytest, pathlib
+@pytest.fixture(scope="module")
+def once(): pathlib.Path("count").open("a").write("x")
+def test_free(): pass
+def test_a(once): pass
+def test_between(): pass
+def test_b(once): pass
+"""
+    suite.write(test_once=text)
+    suite.pytest("--gpus=virtual:4")
+    assert (suite.folder / "count").read_text() == "x"
+
+
+def test_isolation_gives_each_unit_a_process(suite):
+    text = "import os, pathlib\n" + "\n".join(
+        f"def test_{i}(): pathlib.Path('pids').open('a').write(f'{{os.getpid()}}\\n')" for i in range(4)
+    )
+    suite.write(test_pids=text)
+    suite.pytest("--gpus=virtual:1", "--isolation=fork", "--unit=test")
+    assert len(set((suite.folder / "pids").read_text().split())) == 4
+
+
+@pytest.mark.parametrize(
+    "options", [("-k", "passes"), ("-x",), ("--maxfail=2",), ("--collect-only", "-q"), ("-m", "none")]
+)
+def test_options_of_pytest_keep_working(suite, options):
+    suite.write(test_mixed=MIXED)
+    plain, ours = suite.pytest(*options), suite.pytest("--gpus=virtual:1", *options)
+    assert ours.returncode == plain.returncode
+    assert ours.stdout.splitlines()[-1].split(" in ")[0] == plain.stdout.splitlines()[-1].split(" in ")[0]
+
+
+def test_hooks_of_a_conftest_see_each_test_once_in_the_controlling_process(suite):
+    conftest = """
+import json, os
+seen = []
+def pytest_runtest_logreport(report): seen.append((report.nodeid, report.when, os.getpid()))
+def pytest_sessionfinish():
+    with open("seen.json", "w") as file: json.dump([os.getpid(), seen], file)
+"""
+    suite.write(conftest=conftest, test_two="def test_a(): pass\ndef test_b(): pass\n")
+    suite.pytest("--gpus=virtual:2", "--unit=test")
+    pid, seen = json.loads((suite.folder / "seen.json").read_text())
+    assert {where for _, _, where in seen} == {pid}
+    assert len(seen) == 6
+
+
+def test_a_collection_error_stops_as_it_does_in_plain_pytest(suite):
+    suite.write(test_bad="import nowhere\n", test_good="def test_a(): pass\n")
+    assert suite.pytest("--gpus=virtual:2").returncode == suite.pytest().returncode == 2
+
+
+def test_a_device_that_does_not_exist_is_one_clear_error(suite):
+    suite.write(test_a="def test_a(): pass\n")
+    done = suite.pytest("--gpus=bogus")
+    assert done.returncode == 4
+    assert "'bogus' is not understood" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_gpus_nothing_heavy_is_imported(suite):
+    suite.write(
+        test_a="import sys\ndef test_a(): assert not {'msgspec', 'sooner.door', 'sooner.model'} & set(sys.modules)\n"
+    )
+    assert suite.pytest().returncode == 0
