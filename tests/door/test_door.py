@@ -5,12 +5,15 @@ import os
 import re
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ET
 
+import psutil
 import pytest
 
 MIXED = """
 import os, unittest, warnings
+import psutil
 import pytest
 
 @pytest.fixture(scope="module")
@@ -139,6 +142,7 @@ def test_a_crash_names_its_test_and_loses_no_other(suite):
 
 def test_an_error_of_a_session_fixture_at_its_end_is_reported(suite):
     text = """
+import psutil
 import pytest
 @pytest.fixture(scope="session")
 def late():
@@ -219,3 +223,28 @@ def test_without_gpus_nothing_heavy_is_imported(suite):
         test_a="import sys\ndef test_a(): assert not {'msgspec', 'sooner.door', 'sooner.model'} & set(sys.modules)\n"
     )
     assert suite.pytest().returncode == 0
+
+
+def test_workers_end_with_the_controlling_pytest(suite):
+    text = """
+import os, pathlib, time
+def test_hang():
+    pathlib.Path("pid").write_text(str(os.getpid()))
+    time.sleep(1000)
+"""
+    suite.write(test_hang=text)
+    command = [sys.executable, "-m", "pytest", "--gpus=virtual:1"]
+    process = subprocess.Popen(command, cwd=suite.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    pid = wait_for(lambda: (suite.folder / "pid").exists() and (suite.folder / "pid").read_text())
+    process.kill()
+    process.wait()
+    wait_for(lambda: not psutil.pid_exists(int(pid)) or psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE)
+
+
+def wait_for(condition):
+    """Poll until something is true, at most 30 s; returns it."""
+    deadline = time.monotonic() + 30
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found

@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 
 from sooner.door.channel import Receiver, send
+from sooner.run.supervision import kernel
 
 _REPORTING: Final = ("pytest_runtest_logstart", "pytest_runtest_logreport", "pytest_runtest_logfinish")
 
@@ -60,6 +61,7 @@ class Worker:
         self._current = current
         self._reports = _Reports(session.config)
         self._last: pytest.Item | None = None
+        self._parent = os.getppid()
 
     def run(self, environment: Mapping[str, str]) -> None:
         """Take the place of the controlling pytest in this process, then serve."""
@@ -67,6 +69,7 @@ class Worker:
         try:
             os.environ.update(environment)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            kernel.die_with_parent(signal.SIGTERM, self._parent)
             self._take_over()
             self._serve()
             code = 0
