@@ -63,7 +63,8 @@ class Project:
     def pytest(self, *arguments, **env):
         return subprocess.run(
             [sys.executable, "-m", "pytest", *arguments],
-            cwd=self.folder, env={**os.environ, "COLUMNS": "200", **env}, capture_output=True, text=True, timeout=60, check=False,
+            cwd=self.folder, env={**os.environ, "COLUMNS": "200", **env}, capture_output=True, text=True, timeout=60,
+            check=False,
         )  # fmt: skip
 
     def cases(self, *arguments):

@@ -46,6 +46,8 @@ from sooner.schedule.work import Away, Begin, Command, Conclude, Ended, PutAside
 
 _LEASE_POLL_S: Final = 0.1
 _SETTLE_POLL_S: Final = 0.2
+_REPLAN_DELAY_S: Final = 0.02
+"""The next unit starts first: it needs the processors more."""
 _SHELL_SIGNAL_BASE: Final = 128
 
 
@@ -351,11 +353,11 @@ class Engine:
             )
         )
         self._apply(command for command in commands if not isinstance(command, Start))
-        self._replan()
+        asyncio.get_running_loop().call_later(_REPLAN_DELAY_S, self._guarded, self._replan)
 
     def _replan(self) -> None:
         """Have a better order of what waits looked for."""
-        if not self._options.search:
+        if not self._options.search or self._done.is_set():
             return
         now = time.time()
         running = [(r.unit.key, now - (r.started_at or now)) for r in self._running.values()]

@@ -22,6 +22,9 @@ _BYTES_PER_UNIT: Final = 2_048
 _RESERVE_BASE: Final = 256 * 1024
 _RESERVE_MOST: Final = 256 * 1024 * 1024
 
+_GATHER_S: Final = 0.003
+"""Events that come this close together share a sync, and the next unit starts before it."""
+
 Listener = Callable[[Event], None]
 
 
@@ -85,6 +88,7 @@ class Journal:
     async def _commit(self) -> None:
         loop = asyncio.get_running_loop()
         while self._unannounced:
+            await asyncio.sleep(_GATHER_S)
             batch, self._unannounced = self._unannounced, []
             with contextlib.suppress(OSError):
                 await loop.run_in_executor(None, os.fdatasync, self._fd)
