@@ -2,7 +2,7 @@ import heapq
 
 import pytest
 from fleets import fleet, work
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sooner.model.outcomes import Outcome
@@ -244,7 +244,8 @@ def test_every_unit_gets_one_verdict_and_no_device_serves_two(units, retries, po
     assert scheduler.is_done
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
+@example(narrow=[(1.0, 1.0)] * 3 + [(1.0, 3.0)] + [(1.0, 1.0)] * 5, width=4)
 @given(
     narrow=st.lists(st.tuples(st.floats(0.5, 5.0), st.floats(0.01, 10.0)), min_size=8, max_size=60),
     width=st.integers(2, 4),

@@ -157,9 +157,12 @@ def test_a_thread_that_is_left_discards():
 
 def test_a_child_that_is_left_discards():
     before = GUARDS.capture()
-    with subprocess.Popen(["sleep", "1000"]) as child:
+    child = subprocess.Popen(["sleep", "1111"])
+    try:
         assert GUARDS.clean(before).discard == "left child processes"
+    finally:
         child.kill()
+        child.wait()
 
 
 def test_an_open_file_discards_and_one_that_nobody_refers_to_does_not(tmp_path):

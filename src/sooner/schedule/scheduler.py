@@ -4,8 +4,8 @@ Units wait in an order of ranks (`sooner.schedule.order`). At every event the sc
 starts what fits. The first that does not fit gets a *reservation*: the devices that will be free soonest, and the time
 by which they are expected to be. Later units may use other devices, or reserved ones when they are expected to end
 before that time (EASY backfilling: Lifka, "The ANL/IBM SP Scheduling System", 1995). A reservation is made once and
-never moved, so a wide unit waits at most for what ran when it became first, plus one backfilled unit that overran: a
-stream of narrow units cannot starve it, however wrong the estimates are.
+only ever brought forward, so a wide unit waits at most for what ran when it became first, plus one backfilled unit that
+overran: a stream of narrow units cannot starve it, however wrong the estimates are.
 """
 
 import heapq
@@ -47,6 +47,8 @@ class _Reservation(Struct):
     index: int
     devices: int
     until: float
+    awaited: int
+    """Those of the devices on which still runs what ran when the reservation was made."""
 
 
 class _Running(Struct):
@@ -220,6 +222,7 @@ class Scheduler:
         freed = self._fleet.give_back(running.gang, shared_mib=running.shared_mib)
         for i in positions(freed):
             self._ends[i] = 0.0
+        self._bring_forward(freed, event.at)
         held_back = sum(1 << i for i in event.held_back)
         self._fleet.free |= freed & ~held_back & ~self._fleet.gone & ~self._fleet.away
         self._last[index] = event.outcome
@@ -231,6 +234,13 @@ class Scheduler:
             self._enqueue(index, commands)
         else:
             self._conclude(index, event.outcome, "", commands)
+
+    def _bring_forward(self, freed: int, now: float) -> None:
+        """What a reservation waits for ended sooner than expected: nothing is backfilled any longer than needed."""
+        if self._reservation is not None:
+            self._reservation.awaited &= ~freed
+            ends = (self._ends[i] for i in positions(self._reservation.awaited))
+            self._reservation.until = min(self._reservation.until, max(ends, default=now))
 
     def _put_aside(self, device: int, commands: list[Command]) -> None:
         self._fleet.gone |= 1 << device
@@ -331,7 +341,8 @@ class Scheduler:
         soonest = sorted((max(now, self._ends[i]), i) for i in candidates)[: work.devices]
         if len(soonest) < work.devices:
             return  # another run holds what is missing: nobody knows until when, so the others go on
-        self._reservation = _Reservation(index, sum(1 << i for _, i in soonest), soonest[-1][0])
+        devices = sum(1 << i for _, i in soonest)
+        self._reservation = _Reservation(index, devices, soonest[-1][0], devices & ~self._fleet.free)
 
     def _start_next(self, shape: _Shape, gang: int, now: float, commands: list[Command]) -> None:
         _, index = heapq.heappop(self._queues[shape])
