@@ -37,6 +37,7 @@ bench: $(STAMP) ## Print the figures of the README (about 40 minutes).
 	$(BIN)/python bench/makespan.py
 	$(BIN)/python bench/transformer_engine.py
 	$(BIN)/python bench/faults.py
+	$(BIN)/python bench/iota.py
 
 clean: ## Remove everything that was built.
 	rm -rf $(VENV) .sooner .pytest_cache .mypy_cache .ruff_cache build dist

@@ -207,7 +207,7 @@ def _against(state: str, ratios: Sequence[float]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--scale", type=float, default=0.4, help="mean duration of a unit in seconds (default 0.4)")
+    parser.add_argument("--scale", type=float, default=0.6, help="mean duration of a unit in seconds (default 0.6)")
     parser.add_argument("--sigma", type=float, default=0.8, help="sigma of the logarithm of durations (default 0.8)")
     parser.add_argument("--contestants", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS))
     parser.add_argument("--quick", action="store_true", help="3 seeds")
