@@ -74,7 +74,7 @@ class _Running(Struct):
     port_fds: list[int]
     timeout_s: float
     oom_kills: int = 0
-    """OOM kills of the machine when it started."""
+    """OOM kills of the machine just after it started."""
     started_at: float = 0.0
     asked_to_stop: bool = False
 
@@ -179,6 +179,7 @@ class Engine:
         finally:
             self._supervisor.close()
             self._holding.close()
+            self._ports.close()
             await self._journal.close()
             for signum in stops:
                 loop.remove_signal_handler(signum)
@@ -256,7 +257,6 @@ class Engine:
                 leases=self._holding.descriptors(command.devices),
             )
         )
-        running.oom_kills = oom_kill_count()
 
     def _entry(self, unit: Unit, command: Start, port_fds: list[int]) -> _Running:
         return _Running(
@@ -300,6 +300,8 @@ class Engine:
     def _started(self, report: Report) -> None:
         running = self._running[report.id]
         running.started_at = report.at
+        running.oom_kills = oom_kill_count()
+        self._ports.lease_ahead()
         self._journal.append(
             Started(
                 at=report.at,

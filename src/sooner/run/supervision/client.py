@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -17,13 +18,15 @@ from msgspec import Struct
 
 from sooner.model.errors import SupervisionError
 from sooner.run.supervision import kernel
-from sooner.run.supervision.messages import send_request
+from sooner.run.supervision.messages import receive_request, send_request
 
 _SOURCE_ROOT: Final = str(Path(__file__).resolve().parents[3])
 _PROGRAM: Final = (
     "import sys; sys.path.append(sys.argv.pop(1)); from sooner.run.supervision.guardian import main; main()"
 )
 _GOODBYE_S: Final = 30.0
+_TELL_LATER_S: Final = 0.005
+"""The unit that was just started needs the processors more than the guardian does."""
 
 
 class Spawn(Struct, frozen=True, kw_only=True):
@@ -76,6 +79,9 @@ class Supervisor:
         self._decoder = msgspec.json.Decoder(Report)
         self._py_spy = shutil.which("py-spy") or ""
         self._running: set[str] = set()
+        self._spares: deque[tuple[int, socket.socket]] = deque()
+        """Wardens that wait for a unit, and their sockets."""
+        self._taken: list[tuple[int, str]] = []
         self._report_read, self._report_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self._report_write, True)
         self._life_read, self._life_write = os.pipe2(os.O_CLOEXEC)
@@ -113,7 +119,15 @@ class Supervisor:
 
     def _watch_guardian(self) -> None:
         if self._channel is not None:
-            asyncio.get_running_loop().add_reader(self._channel.fileno(), self._guardian_lost)
+            asyncio.get_running_loop().add_reader(self._channel.fileno(), self._read_offer)
+
+    def _read_offer(self) -> None:
+        """A spare warden, or the end of the guardian."""
+        offer, fds = receive_request(self._channel) if self._channel is not None else (None, [])
+        if offer is None:
+            self._guardian_lost()
+        else:
+            self._spares.append((offer["pid"], socket.socket(fileno=fds[0])))
 
     def _guardian_lost(self) -> None:
         """The guardian was killed: its wardens end their units by themselves; go on with a new one."""
@@ -124,6 +138,9 @@ class Supervisor:
         self._watch_guardian()
 
     def _close_channel(self) -> None:
+        for _, spare in self._spares:
+            spare.close()
+        self._spares.clear()
         if self._channel is not None:
             with contextlib.suppress(RuntimeError, ValueError):
                 asyncio.get_running_loop().remove_reader(self._channel.fileno())
@@ -149,14 +166,35 @@ class Supervisor:
         request: dict[str, Any] = {"op": "spawn", "py_spy": self._py_spy, **msgspec.structs.asdict(spawn)}
         del request["leases"]
         self._running.add(spawn.id)
-        self._send(request, spawn.leases)
+        if pid := self._give_to_spare(request, spawn.leases):
+            self._taken.append((pid, spawn.id))
+            asyncio.get_running_loop().call_later(_TELL_LATER_S, self._tell_taken)
+        else:
+            self._send(request, spawn.leases)
+
+    def _give_to_spare(self, request: dict[str, Any], leases: Sequence[int]) -> int:
+        """Hand a unit to a warden that waits; returns its process, 0 where none is there."""
+        while self._spares:
+            pid, channel = self._spares.popleft()
+            with contextlib.suppress(OSError), channel:  # that one was killed: the next
+                send_request(channel, request, leases)
+                return pid
+        return 0
+
+    def _tell_taken(self) -> None:
+        """Tell the guardian whose its spares have become."""
+        taken, self._taken = self._taken, []
+        for pid, unit_id in taken:
+            self._send({"op": "taken", "pid": pid, "id": unit_id})
 
     def stop(self, unit_id: str) -> None:
         """Ask for a unit to be ended: SIGTERM, its grace, SIGKILL; `ended` is reported."""
+        self._tell_taken()
         self._send({"op": "stop", "id": unit_id})
 
     def kill(self, unit_id: str) -> None:
         """Ask for a unit to be ended at once: SIGKILL without grace; `ended` is reported."""
+        self._tell_taken()
         self._send({"op": "kill", "id": unit_id})
 
     def _send(self, request: dict[str, Any], fds: Sequence[int] = ()) -> None:
@@ -174,6 +212,7 @@ class Supervisor:
 
     def close(self) -> None:
         """Say goodbye and wait until the guardian has made sure that nothing is left."""
+        self._taken.clear()
         if self._channel is not None:
             with contextlib.suppress(OSError):
                 send_request(self._channel, {"op": "goodbye"})

@@ -4,6 +4,9 @@ It is a small process of its own, in a session of its own, that terminal and CI 
 for each unit, a few milliseconds cheaper than forking the runner, adopts what a killed warden leaves behind, and when
 the runner is gone without having said goodbye it waits for all wardens, sweeps by the run's environment marker, and
 lets the run folder be completed, so that every unit has its verdict in valid JUnit even then.
+
+A device waits while its next unit is being started. So wardens are forked in advance, rehearse, and their sockets are
+given to the runner: it asks a waiting *spare* directly and tells the guardian afterwards whose it has become.
 """
 
 import contextlib
@@ -14,7 +17,7 @@ import signal
 import socket
 import sys
 import time
-from typing import Final, NamedTuple
+from typing import Final
 
 from sooner.run.supervision import kernel
 from sooner.run.supervision.messages import receive_request, report, send_request
@@ -24,11 +27,10 @@ _SWEEP_S: Final = 12.0
 """Bound on the last sweep; wardens themselves wait at most 10 s for what cannot be killed."""
 
 
-class _Spare(NamedTuple):
-    """A warden that waits for its unit."""
-
-    pid: int
-    channel: socket.socket
+_SPARES: Final = 2
+"""Wardens that wait for units: two ends on different devices may come together."""
+_REFILL_S: Final = 0.01
+"""Quiet for so long, a spare is forked: what was just started needs the processors more."""
 
 
 class Guardian:
@@ -47,7 +49,9 @@ class Guardian:
         self._life = life
         self._marker = os.fsencode(marker)
         self._wardens: dict[int, str] = {}
-        self._spare: _Spare | None = None
+        self._spares: set[int] = set()
+        self._ended_spares: dict[int, int] = {}
+        """Wait statuses of wardens that ended before the runner said whose they were."""
         self._said_goodbye = False
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
@@ -59,7 +63,7 @@ class Guardian:
             signal.signal(signum, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        self._spare = self._fork_spare()
+        self._offer_spares()
         while self._serve():
             pass
         self._sweep()
@@ -67,7 +71,10 @@ class Guardian:
 
     def _serve(self) -> bool:
         channel = self._channel.fileno()
-        ready, _, _ = select.select([channel, self._wake_read], [], [])
+        short = len(self._spares) < _SPARES
+        ready, _, _ = select.select([channel, self._wake_read], [], [], _REFILL_S if short else None)
+        if not ready:
+            self._offer_spares()
         if self._wake_read in ready:
             os.read(self._wake_read, 4096)
             self._collect()
@@ -79,6 +86,8 @@ class Guardian:
         match request["op"]:
             case "spawn":
                 self._spawn(request, fds)
+            case "taken":
+                self._name(request["pid"], request["id"])
             case "stop":
                 self._signal(request["id"], signal.SIGTERM)
             case "kill":
@@ -88,17 +97,31 @@ class Guardian:
         return not self._said_goodbye
 
     def _spawn(self, request: dict[str, object], leases: list[int]) -> None:
-        """Hand a unit to the spare warden, then fork the next spare: forking is not what a device should wait for."""
-        spare = self._spare or self._fork_spare()
-        self._wardens[spare.pid] = str(request["id"])
-        with contextlib.suppress(OSError):  # a spare that was killed is reported when it is reaped
-            send_request(spare.channel, request, leases)
-        spare.channel.close()
+        """Start a unit for which the runner had no spare."""
+        pid, channel = self._fork_warden()
+        self._wardens[pid] = str(request["id"])
+        with contextlib.suppress(OSError), channel:  # a warden that was killed is reported when it is reaped
+            send_request(channel, request, leases)
         for fd in leases:
             os.close(fd)
-        self._spare = self._fork_spare()
 
-    def _fork_spare(self) -> "_Spare":
+    def _name(self, pid: int, unit_id: str) -> None:
+        """A spare has been given a unit; it may have ended meanwhile, and if it was killed nobody else says so."""
+        if pid in self._spares:
+            self._spares.discard(pid)
+            self._wardens[pid] = unit_id
+        elif status := self._ended_spares.pop(pid, 0):
+            self._report_lost([(unit_id, status), *self._kill_strays()])
+
+    def _offer_spares(self) -> None:
+        """Fork the wardens that are missing and give their sockets to the runner."""
+        while len(self._spares) < _SPARES:
+            pid, channel = self._fork_warden()
+            self._spares.add(pid)
+            with contextlib.suppress(OSError), channel:  # the runner is gone: the next read says so
+                send_request(self._channel, {"op": "spare", "pid": pid}, [channel.fileno()])
+
+    def _fork_warden(self) -> tuple[int, socket.socket]:
         guardian = os.getpid()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         # A stop that comes before the warden has its handlers must wait for them, not be lost.
@@ -109,7 +132,7 @@ class Guardian:
             self._become_warden(theirs, guardian)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
         theirs.close()
-        return _Spare(pid, ours)
+        return pid, ours
 
     def _become_warden(self, channel: socket.socket, guardian: int) -> None:
         code, unit_id = 0, ""
@@ -119,6 +142,7 @@ class Guardian:
             kernel.become_subreaper()
             kernel.die_with_parent(signal.SIGTERM, guardian)
             warden = Warden(pipe=self._pipe, life=self._life)
+            warden.rehearse()
             request, _leases = receive_request(channel)  # the leases stay open as long as this process lives
             channel.close()
             if request is not None:
@@ -135,10 +159,10 @@ class Guardian:
 
     def _collect(self) -> None:
         """Reap wardens; what a killed warden leaves behind has become our child: end it, then report."""
-        lost = self._reap()
-        if not lost:
-            return
-        lost += self._kill_strays()
+        if lost := self._reap():
+            self._report_lost(lost + self._kill_strays())
+
+    def _report_lost(self, lost: list[tuple[str, int]]) -> None:
         for unit_id, status in lost:
             cause = f"its warden ended with status {status}"
             report(self._pipe, {"id": unit_id, "kind": "lost", "at": time.time(), "error": cause})
@@ -150,9 +174,9 @@ class Guardian:
             unit_id = self._wardens.pop(pid, None)
             if unit_id is not None and status != 0:
                 lost.append((unit_id, status))
-            if self._spare is not None and pid == self._spare.pid:
-                self._spare.channel.close()
-                self._spare = None
+            if pid in self._spares:
+                self._spares.discard(pid)
+                self._ended_spares[pid] = status
         return lost
 
     def _kill_strays(self) -> list[tuple[str, int]]:
@@ -160,8 +184,8 @@ class Guardian:
         lost = []
         deadline = time.monotonic() + _SWEEP_S
         while time.monotonic() < deadline:
-            protected = set(self._wardens) | ({self._spare.pid} if self._spare else set())
-            for warden in self._wardens:
+            protected = {*self._wardens, *self._spares}
+            for warden in tuple(protected):
                 protected.update(kernel.descendants(warden))
             strays = [pid for pid in kernel.descendants(os.getpid()) if pid not in protected]
             if not strays:
@@ -173,17 +197,15 @@ class Guardian:
 
     def _sweep(self) -> None:
         """Wait for all wardens, which see for themselves that the runner is gone, and leave nothing alive."""
-        if self._spare is not None:
-            self._spare.channel.close()  # it ends when it sees that nothing will come
-            self._spare = None
         deadline = time.monotonic() + _SWEEP_S
-        while self._wardens and time.monotonic() < deadline:
+        while (self._wardens or self._spares) and time.monotonic() < deadline:  # spares end with the runner's sockets
             kernel.send(self._wardens, signal.SIGTERM)
             select.select([self._wake_read], [], [], 1.0)
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wake_read, 4096)
             self._collect()
         self._wardens.clear()
+        self._spares.clear()
         self._kill_strays()
         kernel.send(kernel.carriers_of(self._marker), signal.SIGKILL)
 
