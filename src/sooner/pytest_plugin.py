@@ -8,8 +8,24 @@ import pytest
 
 _MARKS = (
     "gpus(n): the test needs n devices at the same time (sooner)",
-    "isolation(level): warm (share a process with other tests) or fork (a process of its own) (sooner)",
+    "isolation(level): fresh (a new interpreter), fork (a process of its own), warm or world (shared) (sooner)",
 )
+
+_REMOTE = "sooner-remote"
+"""In a process that collects for the controlling pytest, the latter's work is not done again."""
+
+
+class _Hooks:
+    """Hooks that projects may implement in their conftest files."""
+
+    @pytest.hookspec
+    def pytest_sooner_guards(self, config: pytest.Config) -> list[object] | None:
+        """Return guards and witnesses of the project's own state (`sooner.warm.guards`); called once in each worker."""
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Let conftest files name guards of their own, also where `--gpus` is not given."""
+    pluginmanager.add_hookspecs(_Hooks)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -18,10 +34,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--gpus", metavar="SPEC", help="auto, N, virtual:N, cpu:N, 0,1 or UUIDs: run on these devices")
     group.addoption(
         "--isolation",
-        choices=("auto", "warm", "fork"),
+        choices=("auto", "fresh", "fork", "warm"),
         default="auto",
-        help="warm: tests share processes (the default); fork: each unit of scheduling has its own",
+        help="warm: tests share guarded processes (auto); fork: a process each; fresh: a new interpreter each",
     )
+    group.addoption(
+        "--reuse",
+        choices=("off", "on", "verify"),
+        default="on",
+        help="off: no process runs two tests; verify: every warm test is also run by itself and must agree",
+    )
+    group.addoption("--reuse-stats", action="store_true", help="say what reuse saved, restored and discarded")
+    group.addoption("--reuse-journal", metavar="FILE", help="a JSON line a test: worker, level, what was restored")
+    group.addoption(
+        "--hang-timeout",
+        metavar="SECONDS",
+        type=float,
+        default=0.0,
+        help="end a test that takes longer, with the stacks of its threads in the report (default: never)",
+    )
+    group.addoption("--bisect-pollution", metavar="TEST", help="see `sooner bisect-pollution`")
     group.addoption(
         "--unit",
         choices=("auto", "file", "class", "test"),
@@ -34,7 +66,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marks; with `--gpus`, let the door in."""
     for mark in _MARKS:
         config.addinivalue_line("markers", mark)
-    if config.option.gpus:
+    if config.option.gpus and not config.pluginmanager.has_plugin(_REMOTE):
+        if config.option.bisect_pollution:
+            from sooner.door.bisect import Bisector
+
+            config.pluginmanager.register(Bisector(config), "sooner-bisector")
+            return
         from sooner.door.session import Door
 
         config.pluginmanager.register(Door(config), "sooner-door")
@@ -43,7 +80,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Mask devices before any test module is imported: skip conditions are evaluated then."""
-    if spec := early_config.known_args_namespace.gpus:
+    spec = early_config.known_args_namespace.gpus
+    if spec and not early_config.pluginmanager.has_plugin(_REMOTE):
         from sooner.door.devices import mask_for_collection
 
         mask_for_collection(spec)

@@ -1,12 +1,10 @@
 """`pytest --gpus` in projects of its own, as a user runs it."""
 
 import json
-import os
 import re
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ET
 
 import psutil
 import pytest
@@ -49,39 +47,6 @@ class TestCase(unittest.TestCase):
     @unittest.expectedFailure
     def test_expected(self): self.fail()
 """
-
-
-class Project:
-    def __init__(self, folder):
-        self.folder = folder
-        (folder / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n")
-
-    def write(self, **files):
-        for name, text in files.items():
-            (self.folder / f"{name}.py").write_text(text)
-
-    def pytest(self, *arguments, **env):
-        return subprocess.run(
-            [sys.executable, "-m", "pytest", *arguments],
-            cwd=self.folder, env={**os.environ, "COLUMNS": "200", **env}, capture_output=True, text=True, timeout=60,
-            check=False,
-        )  # fmt: skip
-
-    def cases(self, *arguments):
-        """(class, name) -> what the JUnit file says of it."""
-        done = self.pytest("--junitxml=j.xml", "-o", "junit_logging=all", *arguments)
-        cases = {}
-        for case in ET.parse(self.folder / "j.xml").getroot().iter("testcase"):
-            parts = tuple(
-                (part.tag, re.sub(r"0x[0-9a-f]+", "0x", part.get("message") or part.text or "")) for part in case
-            )
-            cases[case.get("classname"), case.get("name")] = parts
-        return done.returncode, cases
-
-
-@pytest.fixture
-def suite(project):
-    return Project(project)
 
 
 def test_outcomes_output_and_junit_are_those_of_plain_pytest(suite):

@@ -20,6 +20,7 @@ _VERBS: Final = {
     "rerun": "Run the units of an earlier run again.",
     "replay": "Print the logs and the summary of a run.",
     "tail": "Print or follow the log of one unit.",
+    "bisect-pollution": "Find the tests after which another one fails.",
     "devices": "List the machine's devices, and who holds them.",
 }
 _EPILOG: Final = (
@@ -38,7 +39,8 @@ class _Verbs(click.Group):
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
         if name not in _VERBS:
             return None
-        command = getattr(importlib.import_module(f"sooner.cli.{name}"), name)
+        attribute = name.replace("-", "_")
+        command = getattr(importlib.import_module(f"sooner.cli.{attribute}"), attribute)
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,6 +1,7 @@
 """Items become units of scheduling: as small as their fixtures allow, as large as overhead asks for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from itertools import groupby
 from typing import Final
 
@@ -17,6 +18,17 @@ _FREE: Final = 0
 _WIDTH_OF_SCOPE: Final = ("function", "class", "module", "package")
 
 
+class Level(StrEnum):
+    """How much a test shares with others, from the most to the least."""
+
+    WARM = "warm"
+    """One process runs many tests under state guards."""
+    FORK = "fork"
+    """A child of a process that has imported and collected everything, for this test alone."""
+    FRESH = "fresh"
+    """A new interpreter that imports and collects the test's file."""
+
+
 class DoorUnit(Struct, frozen=True, kw_only=True):
     """Items that run one after the other in one worker."""
 
@@ -24,10 +36,12 @@ class DoorUnit(Struct, frozen=True, kw_only=True):
     items: tuple[int, ...]
     """Positions in `session.items`, in order."""
     devices: int
-    isolated: bool
+    level: Level
+    keeps_fixtures: bool
+    """Whether the items share fixtures wider than a function."""
 
 
-def units_of(items: Sequence[pytest.Item], *, how: str, isolation: str, devices: int) -> list[DoorUnit]:
+def units_of(items: Sequence[pytest.Item], *, how: str, isolation: str, reuse: bool, devices: int) -> list[DoorUnit]:
     """Cut the items into units that keep the order of collection.
 
     Args:
@@ -35,28 +49,52 @@ def units_of(items: Sequence[pytest.Item], *, how: str, isolation: str, devices:
         how: `--unit`; `auto` keeps a file together if any of its items uses a fixture of the module or package, else
             a class if any uses a fixture of the class, and else cuts pieces of about equal size.
         isolation: `--isolation`.
+        reuse: Whether a process may run several tests at all.
         devices: How many devices there are.
+
+    Raises:
+        pytest.UsageError: A mark that says nothing that can be understood.
     """
     longest = max(1, min(_MOST_ITEMS, len(items) // (devices * _PIECES_PER_DEVICE)))
-    scopes = _scopes(items) if how == "auto" else {}
+    scopes = _scopes(items)
     units: list[DoorUnit] = []
 
-    def kinship(i: int) -> tuple[int, int, bool]:
+    def kinship(i: int) -> tuple[int, int, Level]:
         """What neighbouring items must have in common to be one unit."""
-        return _bond(items[i], how, scopes), _width(items[i]), _isolated(items[i], isolation)
+        return _bond(items[i], how, scopes), width_of(items[i]), _level(items[i], isolation, reuse=reuse)
 
-    for (bond, width, isolated), group in groupby(range(len(items)), kinship):
+    for (bond, width, level), group in groupby(range(len(items)), kinship):
         positions = list(group)
-        size = 1 if how == "test" else longest if bond == _FREE else len(positions)
+        alone = how == "test" or (level is not Level.WARM and how == "auto")
+        size = 1 if alone else longest if bond == _FREE else len(positions)
         for start in range(0, len(positions), size):
-            piece = tuple(positions[start : start + size])
-            units.append(DoorUnit(key=UnitKey(str(len(units))), items=piece, devices=width, isolated=isolated))
+            units.append(
+                DoorUnit(
+                    key=UnitKey(str(len(units))),
+                    items=tuple(positions[start : start + size]),
+                    devices=width,
+                    level=level,
+                    keeps_fixtures=scopes[id(_file(items[positions[start]]))] != "function",
+                )
+            )
     return units
 
 
-def works_of_units(units: Sequence[DoorUnit]) -> list[Work]:
-    """The units as the scheduler sees them."""
-    return [Work(key=unit.key, devices=unit.devices) for unit in units]
+def works_of_units(units: Sequence[DoorUnit], seconds: Mapping[int, float]) -> list[Work]:
+    """The units as the scheduler sees them.
+
+    Args:
+        units: All of them.
+        seconds: Expected duration of items, by position, where known.
+    """
+    return [
+        Work(
+            key=unit.key,
+            devices=unit.devices,
+            seconds=sum(seconds[i] for i in unit.items) if all(i in seconds for i in unit.items) else None,
+        )
+        for unit in units
+    ]
 
 
 def _bond(item: pytest.Item, how: str, scopes: dict[int, str]) -> int:
@@ -84,14 +122,30 @@ def _scopes(items: Sequence[pytest.Item]) -> dict[int, str]:
     return scopes
 
 
-def _width(item: pytest.Item) -> int:
+def width_of(item: pytest.Item) -> int:
+    """How many devices a test needs at the same time.
+
+    Raises:
+        pytest.UsageError: Its mark does not say a number.
+    """
     mark = item.get_closest_marker("gpus")
-    return int(mark.args[0]) if mark and mark.args else 1
+    if mark is None:
+        return 1
+    number = mark.args[0] if mark.args else mark.kwargs.get("n")
+    if not isinstance(number, int) or number < 0:
+        raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.gpus(n) takes a number of devices, not {number!r}")
+    return number
 
 
-def _isolated(item: pytest.Item, isolation: str) -> bool:
+def _level(item: pytest.Item, isolation: str, *, reuse: bool) -> Level:
     mark = item.get_closest_marker("isolation")
-    return (str(mark.args[0]) if mark and mark.args else isolation) == "fork"
+    asked = mark.args[0] if mark and mark.args else isolation
+    levels = {"auto": Level.WARM, "world": Level.WARM, "warm": Level.WARM, "fork": Level.FORK, "fresh": Level.FRESH}
+    if asked not in levels:
+        known = ", ".join(name for name in levels if name != "auto")
+        raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.isolation(level) takes one of {known}, not {asked!r}")
+    strictest = max((levels[asked], levels[isolation]), key=list(Level).index)
+    return Level.FORK if strictest is Level.WARM and not reuse else strictest
 
 
 def _scope(item: pytest.Item) -> str:

@@ -1,23 +1,61 @@
-"""A worker: a fork of the controlling pytest, after collection, that runs items and sends their reports.
+"""A worker: a process in which everything is collected already, that runs items and sends their reports.
 
-It has every module imported and every item collected already. Hooks that run tests are called here, hooks that report
-them (`pytest_runtest_log...`) only in the controlling pytest, so that reporting plugins see each test once.
+Hooks that run tests are called here, hooks that report them (`pytest_runtest_log...`) only in the controlling pytest,
+so that reporting plugins see each test once. After a failure in a process that ran other tests before, the worker waits
+for a word: the controlling pytest first has the test judged in a process of its own.
 """
 
+import contextlib
+import gc
 import os
 import signal
 import socket
 import sys
+import time
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NoReturn
 
 import pytest
+from msgspec import Struct
 
-from sooner.door.channel import Receiver, send
+from sooner.door.channel import Position, Receiver, send
+from sooner.door.guarding import Guarding
 from sooner.run.supervision import kernel
+from sooner.warm.guards import Cleaned, GuardSet
 
+SENT: Final = ("outcome", "when", "user_properties", "sections", "duration", "start", "stop")
+"""What differs between the reports of an item that have nothing to say: the rest is the item's."""
+PLAIN: Final = {*SENT, "nodeid", "location", "keywords", "longrepr"}
+_FLUSH_S: Final = 0.01
+"""Results wait for others so long at most: each message wakes the controlling pytest."""
 _REPORTING: Final = ("pytest_runtest_logstart", "pytest_runtest_logreport", "pytest_runtest_logfinish")
+
+
+class Errand(Struct, frozen=True, kw_only=True):
+    """What a worker is asked to run, one item after the other."""
+
+    items: tuple[int, ...]
+    keeps_fixtures: bool
+    """Items share fixtures wider than a function: a doubtful process is left only after the last of them."""
+    waits: str
+    """Wait for a word after `failures` in a process that ran tests before, `always`, or never (empty)."""
+
+
+class Ran(Struct, frozen=True, kw_only=True):
+    """What a worker says of one item."""
+
+    item: int
+    messages: list[tuple[str, Any]]
+    """`report` and `warning`, in the order in which they came."""
+    has_failed: bool = False
+    ran_before: int = 0
+    """Items that ran in this process before."""
+    restored: tuple[str, ...] = ()
+    discard: str = ""
+    """Why the process must not run another test; empty where it may."""
+    stop: str = ""
+    """`session.shouldstop` or `session.shouldfail`, where a plugin set it in the worker."""
 
 
 class _Boundary:
@@ -39,8 +77,13 @@ class _Reports:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self.messages: list[tuple[str, Any]] = []
+        self.has_failed = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.has_failed = self.has_failed or report.failed
+        if report.__dict__.keys() == PLAIN and report.longrepr is None and type(report) is pytest.TestReport:
+            self.messages.append(("plain", [report.__dict__[name] for name in SENT]))
+            return
         data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
         self.messages.append(("report", data))
 
@@ -51,32 +94,70 @@ class _Reports:
         place = (warning_message.filename, warning_message.lineno)
         self.messages.append(("warning", (*shown, *place, when, nodeid, location)))
 
+    def take(self) -> list[tuple[str, Any]]:
+        messages, self.messages = self.messages, []
+        self.has_failed = False
+        return messages
+
 
 class Worker:
-    """Runs units until it is told to stop; called in the forked process, which ends here."""
+    """Runs items until it is told to stop; the process ends here.
 
-    def __init__(self, session: pytest.Session, channel: socket.socket, current: Any) -> None:
+    Args:
+        session: A session that has collected.
+        items: Its items by the numbers that the controlling pytest gives them; None where one was not collected here.
+        channel: To the controlling pytest.
+        position: Where the item that runs is noted.
+        guards: What is put back and watched between tests; None in a process that runs one test.
+        show: Called while nothing is captured: gives standard output back where it was taken for collection.
+    """
+
+    def __init__(
+        self,
+        session: pytest.Session,
+        items: Sequence[pytest.Item | None],
+        channel: socket.socket,
+        position: Position,
+        *,
+        guards: GuardSet | None,
+        show: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._show = show
         self._session = session
+        self._items = items
         self._channel = channel
-        self._current = current
+        self._position = position
+        self._guards = guards
         self._reports = _Reports(session.config)
+        self._receiver = Receiver(channel)
         self._last: pytest.Item | None = None
-        self._parent = os.getppid()
+        self._count = 0
+        self._batch: list[Ran] = []
+        self._flushed_at = 0.0
 
-    def run(self, environment: Mapping[str, str]) -> None:
-        """Take the place of the controlling pytest in this process, then serve."""
+    def run(self, environment: Mapping[str, str], *, parent: int) -> NoReturn:
+        """Take the place of the session's own loop in this process, then serve; ends with `parent`."""
         code = 1
         try:
             os.environ.update(environment)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            kernel.die_with_parent(signal.SIGTERM, self._parent)
+            kernel.die_with_parent(signal.SIGTERM, parent)
             self._take_over()
+            self._position.catch_stacks()
             self._serve()
             code = 0
+        except (KeyboardInterrupt, pytest.exit.Exception) as error:
+            self._say("raised", (type(error).__name__, str(error), getattr(error, "returncode", None)))
         finally:
+            _save_coverage()
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
+
+    def _say(self, kind: str, value: Any) -> None:
+        self._flush()
+        with contextlib.suppress(OSError):  # nobody listens any more: this process is about to be ended
+            send(self._channel, (kind, value))
 
     def _take_over(self) -> None:
         manager = self._session.config.pluginmanager
@@ -84,36 +165,86 @@ class Worker:
         if capture is not None:
             # The files that the parent captures into are shared with all workers: make own ones.
             capture.stop_global_capturing()
+            self._show()
             capture.start_global_capturing()
+            capture.suspend_global_capture()
         for name in (*_REPORTING, "pytest_warning_recorded"):
             caller = getattr(self._session.config.hook, name)
             for implementation in caller.get_hookimpls():
                 caller._remove_plugin(implementation.plugin)  # noqa: SLF001 - pluggy has no other way to mute one hook
         manager.register(self._reports, "sooner-worker-reports")
-        self._reports.messages.clear()  # warnings from before the fork, which pluggy plays to every new plugin
+        self._reports.take()  # warnings from before the fork, which pluggy plays to every new plugin
+        self._guarding = Guarding(self._session, self._guards)
+        manager.register(self._guarding, "sooner-guarding")
+        gc.freeze()  # the first collection of garbage after a fork would copy the whole heap
 
     def _serve(self) -> None:
-        receiver = Receiver(self._channel)
-        while (message := receiver.wait()) is not None:
+        while (message := self._receiver.wait()) is not None:
             kind, value = message
-            if kind == "stop":
+            if kind != "run":
                 break
-            self._run_unit(value)
-            send(self._channel, ("done", None))
+            if not self._run(value):
+                break
         self._tear_down()
 
-    def _run_unit(self, positions: Sequence[int]) -> None:
-        items = [self._session.items[i] for i in positions]
-        for place, (position, item) in enumerate(zip(positions, items, strict=True)):
-            following: Any = items[place + 1] if place + 1 < len(items) else _Boundary(self._session)
-            self._current.value = position
-            self._last = item
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            self._send(position)
+    def _run(self, errand: Errand) -> bool:
+        """Run the items of a unit; says whether this process may run another."""
+        self._guarding.begin_unit()
+        doubt = ""
+        for place, number in enumerate(errand.items):
+            following = errand.items[place + 1] if place + 1 < len(errand.items) else None
+            cleaned, has_failed = self._run_item(number, following)
+            if self._position.must_stop:
+                return False
+            doubt = doubt or cleaned.discard
+            if doubt and not errand.keeps_fixtures:
+                break
+            waits = errand.waits == "always" or (errand.waits == "failures" and has_failed and self._count > 1)
+            if waits:
+                self._flush()
+            if waits and self._receiver.wait() != ("on", None):
+                return False
+        doubt = doubt or self._guarding.end_unit().discard
+        self._say("done", doubt)
+        return not doubt
 
-    def _send(self, position: int) -> None:
-        messages, self._reports.messages = self._reports.messages, []
-        send(self._channel, ("item", (position, messages)))
+    def _run_item(self, number: int, following: int | None) -> tuple[Cleaned, bool]:
+        item = self._items[number]
+        if item is None:
+            self._say("absent", number)
+            return Cleaned(), False
+        after: Any = (self._items[following] if following is not None else None) or _Boundary(self._session)
+        self._position.set(number, time.monotonic())
+        self._last = item
+        self._guarding.begin(item)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        self._position.set(-1, time.monotonic())
+        return self._tell(number, self._guarding.cleaned)
+
+    def _tell(self, number: int, cleaned: Cleaned) -> tuple[Cleaned, bool]:
+        session, has_failed = self._session, self._reports.has_failed
+        ran = Ran(
+            item=number,
+            messages=self._reports.take(),
+            has_failed=has_failed,
+            ran_before=self._count,
+            restored=cleaned.restored,
+            discard=cleaned.discard,
+            stop=str(session.shouldfail or session.shouldstop or ""),
+        )
+        self._count += 1
+        self._batch.append(ran)
+        if has_failed or time.monotonic() - self._flushed_at > _FLUSH_S:
+            self._flush()
+        return cleaned, has_failed
+
+    def _flush(self) -> None:
+        """Send the results that wait; those of a worker that dies before are run again elsewhere."""
+        batch, self._batch = self._batch, []
+        self._flushed_at = time.monotonic()
+        if batch:
+            with contextlib.suppress(OSError):  # as above
+                send(self._channel, ("items", batch))
 
     def _tear_down(self) -> None:
         """Tear down what outlived the units; an error of it is the last item's, as in plain pytest."""
@@ -125,4 +256,15 @@ class Worker:
         if call.excinfo is not None:
             report = item.ihook.pytest_runtest_makereport(item=item, call=call)
             self._reports.pytest_runtest_logreport(report)
-        self._send(self._current.value)
+        if messages := self._reports.take():
+            self._say("late", (self._items.index(item), messages))
+
+
+def _save_coverage() -> None:
+    """Write what coverage.py measured in this process: it ends without the exit functions that would."""
+    if (coverage := sys.modules.get("coverage")) is None:
+        return
+    with contextlib.suppress(Exception):  # whatever is wrong with it, the test's verdict stands
+        if (current := coverage.Coverage.current()) is not None:
+            current.stop()
+            current.save()

@@ -8,13 +8,16 @@ Cheap by design: a capture and a restore of everything here take about 0.2 ms. n
 the suite has imported them (`torch_guards.py`).
 """
 
+import _signal  # type: ignore[import-not-found]
 import atexit
 import contextlib
 import gc
 import locale
 import logging
+import operator
 import os
 import random
+import resource
 import signal
 import sys
 import threading
@@ -25,8 +28,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 _LOCALES: Final = tuple(getattr(locale, name) for name in dir(locale) if name.startswith("LC_") and name != "LC_ALL")
-_SIGNALS: Final = tuple(sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}))
+_SIGNALS: Final = tuple(sorted(map(int, signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})))
+_getsignal: Final = _signal.getsignal  # without the enums of the public one: 60 of them are asked for after each test
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_RSS_UNIT: Final = 1 if sys.platform == "darwin" else 1024
 
 
 class Guard(Protocol):
@@ -108,10 +113,51 @@ class Contents:
         return True
 
 
+@dataclass(frozen=True, slots=True)
+class _Imported:
+    """A guard over a value of a module that need not be imported."""
+
+    name: str
+    module: str
+    get: Callable[[Any], Any]
+    put: Callable[[Any, Any], object]
+
+    def capture(self) -> Any:
+        """The value now; None where the module is not imported."""
+        module = sys.modules.get(self.module)
+        return None if module is None else (self.get(module),)
+
+    def restore(self, state: Any) -> bool:
+        """Set the value back if it is another; what a module had when a test imported it is not known, and stays."""
+        if state is None or (module := sys.modules.get(self.module)) is None or (self.get(module),) == state:
+            return False
+        self.put(module, state[0])
+        return True
+
+
+class DecimalContext:
+    """The context of the decimal module, if it is imported."""
+
+    name = "decimal context"
+
+    def capture(self) -> tuple[str, Any] | None:
+        """Everything that it holds as text, which is quickly compared, and a copy."""
+        decimal = sys.modules.get("decimal")
+        return None if decimal is None else (str(decimal.getcontext()), decimal.getcontext().copy())
+
+    def restore(self, state: tuple[str, Any] | None) -> bool:
+        """Put a copy back."""
+        if state is None or str(sys.modules["decimal"].getcontext()) == state[0]:
+            return False
+        sys.modules["decimal"].setcontext(state[1].copy())
+        return True
+
+
 class Environment:
-    """Environment variables, and the time zone that follows from one of them."""
+    """Environment variables, and the time zone that follows from one of them; pytest's own variable is pytest's."""
 
     name = "environment"
+    _EXEMPT: Final = b"PYTEST_CURRENT_TEST"
 
     def capture(self) -> dict[bytes, bytes]:
         """All variables, as bytes: no decoding for each test."""
@@ -119,12 +165,13 @@ class Environment:
 
     def restore(self, state: Mapping[bytes, bytes]) -> bool:
         """Set, change and remove what differs."""
-        now = _environment_data()
-        if now == state:
+        now = dict(_environment_data())
+        wanted = {**state, self._EXEMPT: now[self._EXEMPT]} if self._EXEMPT in now else state
+        if now == wanted:
             return False
-        for name in [name for name in now if name not in state]:
+        for name in now.keys() - wanted.keys():
             del os.environb[name]
-        for name, value in state.items():
+        for name, value in wanted.items():
             if now.get(name) != value:
                 os.environb[name] = value
         if b"TZ" in state or b"TZ" in now:
@@ -145,7 +192,7 @@ class Signals:
 
     def capture(self) -> tuple[Any, ...]:
         """The handler of every signal."""
-        return tuple(map(signal.getsignal, _SIGNALS))
+        return tuple(map(_getsignal, _SIGNALS))
 
     def restore(self, state: tuple[Any, ...]) -> bool:
         """Disarm timers, put handlers back."""
@@ -154,7 +201,10 @@ class Signals:
             if signal.getitimer(timer) != (0.0, 0.0):
                 signal.setitimer(timer, 0.0)
                 changed = True
-        for number, before, now in zip(_SIGNALS, state, map(signal.getsignal, _SIGNALS), strict=True):
+        handlers = tuple(map(_getsignal, _SIGNALS))
+        if handlers == state:
+            return changed
+        for number, before, now in zip(_SIGNALS, state, handlers, strict=True):
             if now is not before and now != before:
                 if before is None:
                     raise RuntimeError(f"the handler of signal {number} was not installed by Python")
@@ -224,10 +274,12 @@ class Threads:
 
     def capture(self) -> frozenset[int | None]:
         """The threads that Python knows."""
-        return frozenset(thread.ident for thread in threading.enumerate())
+        return frozenset(threading._active)  # type: ignore[attr-defined]  # noqa: SLF001 - `enumerate` takes a lock
 
     def doubt(self, state: frozenset[int | None]) -> str:
         """Names of new threads."""
+        if self.capture() <= state:
+            return ""
         new = [thread.name for thread in threading.enumerate() if thread.ident not in state]
         return f"left {len(new)} threads: {', '.join(new[:3])}" if new else ""
 
@@ -240,6 +292,8 @@ class Children:
     def capture(self) -> frozenset[str]:
         """Their process ids; where /proc does not list children, a word if there are any."""
         found: set[str] = set()
+        if not self._any():
+            return frozenset()
         try:
             for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - after every test
                 with open(f"/proc/self/task/{thread}/children", encoding="ascii") as file:  # noqa: PTH123
@@ -266,24 +320,37 @@ class OpenFiles:
 
     name = "open files"
 
-    def capture(self) -> frozenset[str]:
+    def capture(self) -> tuple[int, frozenset[str]]:
+        """The lowest number that is free, and all that are taken."""
+        return self._lowest_free(), self._open()
+
+    @staticmethod
+    def _lowest_free() -> int:
+        """A file that is left open takes it: asking for it costs a hundredth of listing all."""
+        number = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        os.close(number)
+        return number
+
+    @staticmethod
+    def _open() -> frozenset[str]:
         """Their numbers, without those that listing them took."""
         try:
             return frozenset(filter(_is_open, os.listdir("/proc/self/fd")))  # noqa: PTH208 - twice as fast
         except OSError:
             return frozenset()
 
-    def doubt(self, state: frozenset[str]) -> str:
+    def doubt(self, state: tuple[int, frozenset[str]]) -> str:
         """New descriptors, after one collection of garbage: a file that nobody refers to is about to be closed."""
-        if not self._new(state):
+        lowest, before = state
+        if self._lowest_free() == lowest or not self._new(before):
             return ""
         gc.collect()
-        new = self._new(state)
+        new = self._new(before)
         return f"left {len(new)} files open: {', '.join(new[:3])}" if new else ""
 
-    def _new(self, state: frozenset[str]) -> list[str]:
+    def _new(self, before: frozenset[str]) -> list[str]:
         names = []
-        for number in self.capture() - state:
+        for number in self._open() - before:
             with contextlib.suppress(OSError):
                 names.append(os.readlink(f"/proc/self/fd/{number}"))  # noqa: PTH115 - what is no path is a name too
         return names
@@ -298,19 +365,38 @@ def _is_open(number: str) -> bool:
 
 
 class ExitFunctions:
-    """Functions registered to run at exit: they would pile up."""
+    """Functions registered to run at exit: they would pile up. What an import registers comes once."""
 
     name = "exit functions"
 
-    def capture(self) -> int:
-        """How many there are."""
-        count: int = atexit._ncallbacks()  # noqa: SLF001 - there is no public count
-        return count
+    def capture(self) -> tuple[int, int]:
+        """How many there are, and how many modules."""
+        return atexit._ncallbacks(), len(sys.modules)  # noqa: SLF001 - there is no public count
 
-    def doubt(self, state: int) -> str:
-        """More than before."""
-        grown = self.capture() - state
-        return f"registered {grown} exit functions" if grown > 0 else ""
+    def doubt(self, state: tuple[int, int]) -> str:
+        """More than before, and nothing was imported."""
+        count, modules = self.capture()
+        grown = count - state[0]
+        return f"registered {grown} exit functions" if grown > 0 and modules == state[1] else ""
+
+
+class Modules:
+    """Modules that were imported before the test and are now gone or others: two copies of a class may be about."""
+
+    name = "modules"
+
+    def capture(self) -> dict[str, Any]:
+        """What is imported."""
+        return sys.modules.copy()
+
+    def doubt(self, state: dict[str, Any]) -> str:
+        """Names of those that are gone or replaced."""
+        now = sys.modules
+        values = list(state.values())
+        if len(now) >= len(values) and all(map(operator.is_, now.values(), values)):
+            return ""
+        changed = [name for name, module in state.items() if now.get(name) is not module]
+        return f"removed or replaced {len(changed)} modules: {', '.join(changed[:3])}" if changed else ""
 
 
 class Memory:
@@ -327,6 +413,8 @@ class Memory:
     def doubt(self, state: None) -> str:
         """Over the limit."""
         del state
+        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT <= self._limit_mib * 2**20:
+            return ""  # its peak was allowed
         try:
             with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - after every test
                 resident = int(file.read().split()[1]) * _PAGE / 2**20
@@ -335,8 +423,12 @@ class Memory:
         return f"holds {resident:.0f} MiB, {self._limit_mib:.0f} allowed" if resident > self._limit_mib else ""
 
 
-def standard_guards() -> list[Guard]:
-    """Guards over what the standard library holds, in the order of their restoration."""
+def standard_guards(*, seeded: bool = False) -> list[Guard]:
+    """Guards over what the standard library holds, in the order of their restoration.
+
+    Args:
+        seeded: Every test begins with `seed_from`: generators of random numbers need not be put back.
+    """
     return [
         Signals(),
         Environment(),
@@ -355,13 +447,15 @@ def standard_guards() -> list[Guard]:
         Logging(),
         Value("locale", lambda: tuple(map(locale.setlocale, _LOCALES)), _set_locales),
         Value("garbage collector", lambda: (gc.isenabled(), gc.get_threshold(), gc.get_debug()), _set_gc),
-        Value("random", random.getstate, random.setstate),
+        DecimalContext(),
+        _Imported("socket timeout", "socket", _socket_timeout, _set_socket_timeout),
+        *([] if seeded else [Value("random", random.getstate, random.setstate)]),
     ]
 
 
 def standard_witnesses(*, memory_limit_mib: float = float("inf")) -> list[Witness]:
     """Witnesses of what cannot be put back."""
-    return [Threads(), Children(), OpenFiles(), ExitFunctions(), Memory(memory_limit_mib)]
+    return [Threads(), Children(), OpenFiles(), ExitFunctions(), Modules(), Memory(memory_limit_mib)]
 
 
 class GuardSet:
@@ -411,6 +505,16 @@ def _cwd() -> str:
         return os.getcwd()  # noqa: PTH109 - as text
     except FileNotFoundError:
         return ""  # a test removed it: that differs from any folder, so the old one is entered again
+
+
+
+def _socket_timeout(socket: Any) -> float | None:
+    seconds: float | None = socket.getdefaulttimeout()
+    return seconds
+
+
+def _set_socket_timeout(socket: Any, seconds: float | None) -> None:
+    socket.setdefaulttimeout(seconds)
 
 
 def _umask() -> int:

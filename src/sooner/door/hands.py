@@ -1,0 +1,163 @@
+"""The controlling side of workers: which run where, at what level of isolation, and from which origin they come."""
+
+import contextlib
+import select
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from sooner.devices.masks import visible_env
+from sooner.door.channel import Receiver, send
+from sooner.door.guards import guards_of_project
+from sooner.door.origins import Here, Origin, Process, Remote, remote_spec
+from sooner.door.units import DoorUnit, Level
+from sooner.door.worker import Errand, Ran
+from sooner.model.devices import Device
+from sooner.warm.forking import fork_refusal, quiet_threads
+
+
+class Hand:
+    """One worker, as the controlling pytest sees it."""
+
+    def __init__(self, process: Process, devices: tuple[int, ...], level: Level, serial: int) -> None:
+        self.process = process
+        self.receiver = Receiver(process.channel)
+        self.devices = devices
+        self.level = level
+        self.serial = serial
+        self.unit: DoorUnit | None = None
+        self.left: list[int] = []
+        """Items of its unit that have not reported."""
+        self.ran: list[int] = []
+        """Items that ran in its process, in order."""
+        self.restored_in_unit = False
+        """Whether a guard put something back since its unit began."""
+        self.judged: Ran | None = None
+        """The failure that a judge looks at, while this worker waits."""
+        self.judge: Judge | None = None
+        """Set in a worker that is itself a judge."""
+
+    def ask(self, unit: DoorUnit, items: Sequence[int], *, waits: str) -> None:
+        """Have it run items of a unit."""
+        self.unit, self.left = unit, list(items)
+        self.restored_in_unit = False
+        self.say("run", Errand(items=tuple(items), keeps_fixtures=unit.keeps_fixtures, waits=waits))
+
+    def say(self, kind: str, value: Any = None) -> None:
+        """Send a word; a worker that died is noticed when its channel is read."""
+        with contextlib.suppress(OSError):
+            send(self.process.channel, (kind, value))
+
+    def ends_before(self, deadline: float) -> bool:
+        """Wait for its end, on the monotonic clock; what it still says is not heard."""
+        while (left := deadline - time.monotonic()) > 0:
+            if not select.select([self.process.channel], [], [], left)[0]:
+                return False
+            if self.receiver.receive() is None:
+                return True
+        return False
+
+    def last_words(self) -> list[Any]:
+        """Everything that it still says before it ends."""
+        rest = []
+        while (messages := self.receiver.receive()) is not None:
+            rest.extend(messages)
+        return rest
+
+
+class Judge:
+    """A failed test is judged again, by itself, while the worker in which it failed waits.
+
+    Args:
+        waiting: The worker that waits.
+        item: The test.
+        replays: Whether the tests of its unit run before it, unguarded: it may need what they leave.
+    """
+
+    def __init__(self, waiting: Hand, item: int, *, replays: bool = False) -> None:
+        self.waiting = waiting
+        self.item = item
+        self.replays = replays
+        self.ran: Ran | None = None
+
+
+class Workshop:
+    """Makes workers of every level and width.
+
+    Args:
+        session: The session that has collected.
+        devices: The devices of the run.
+        nodeids: Ids of all items.
+    """
+
+    def __init__(self, session: pytest.Session, devices: Sequence[Device], nodeids: Sequence[str]) -> None:
+        self._session = session
+        self._devices = devices
+        self._nodeids = nodeids
+        self._origins: dict[int, Origin] = {}
+        self._single: dict[int, Remote] = {}
+        """Remotes that are themselves the worker with this serial."""
+        self._count = 0
+        self.refusal = fork_refusal()
+        """Why this process must not be forked; empty where it may."""
+
+    @property
+    def count(self) -> int:
+        """Workers made so far."""
+        return self._count
+
+    def prepare(self, width: int) -> None:
+        """Begin to collect for a width, while other tests run."""
+        if width > 1 and not self.refusal:
+            self._origin(width)
+
+    def make(self, positions: tuple[int, ...], level: Level, path: str) -> Hand:
+        """A worker on these devices.
+
+        Args:
+            positions: Its devices.
+            level: How much its process shares with other tests.
+            path: The file of the test, which is all that a fresh process collects.
+        """
+        self._count += 1
+        environment = visible_env([self._devices[i] for i in positions])
+        if level is Level.FRESH or self.refusal:
+            remote = self._remote(environment, files=[path] if level is Level.FRESH else [], forks=False)
+            self._single[self._count] = remote
+            process = remote.start(environment, guarded=level is Level.WARM)
+        else:
+            process = self._origin(len(positions)).start(environment, guarded=level is Level.WARM)
+        return Hand(process, positions, level, self._count)
+
+    def _origin(self, width: int) -> Origin:
+        if width not in self._origins:
+            if width <= 1:
+                make: Callable[[], Any] = lambda: guards_of_project(self._session.config)  # noqa: E731
+                self._origins[width] = Here(self._session, make, quiet_threads)
+            else:
+                mask = visible_env(self._devices[:width])
+                self._origins[width] = self._remote(mask, files=[], forks=True)
+        return self._origins[width]
+
+    def _remote(self, environment: Mapping[str, str], *, files: Sequence[str], forks: bool) -> Remote:
+        spec = remote_spec(self._session.config, self._nodeids, files=files)
+        return Remote(spec, environment, forks=forks)
+
+    def unmake(self, hand: Hand) -> int | None:
+        """Wait for a worker that is at its end; returns its wait status."""
+        status = hand.process.end()
+        if remote := self._single.pop(hand.serial, None):
+            remote.close()
+        return status
+
+    def last_words(self, hand: Hand) -> str:
+        """What the process from which a worker comes said when it could not make it."""
+        origin = self._single.get(hand.serial) or self._origins.get(len(hand.devices))
+        return origin.last_words if isinstance(origin, Remote) else ""
+
+    def close(self) -> None:
+        """End all origins."""
+        for origin in (*self._origins.values(), *self._single.values()):
+            origin.close()

@@ -1,0 +1,337 @@
+"""The controlling pytest's walk over all items: units go to workers, what they say is reported or judged again."""
+
+import select
+import signal
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pytest
+
+from sooner.door.durations import Durations
+from sooner.door.hands import Hand, Judge, Workshop
+from sooner.door.journal import Entry, Journal
+from sooner.door.reporting import Reporter, how_it_ended, outcome_of, seconds_of
+from sooner.door.units import DoorUnit, Level, units_of, works_of_units
+from sooner.door.worker import Ran
+from sooner.model.devices import Device, DeviceKind
+from sooner.model.outcomes import Outcome
+from sooner.schedule.order import ranks
+from sooner.schedule.scheduler import Scheduler
+from sooner.schedule.work import Begin, Command, Ended, Start
+
+_WITHOUT_MEMORY: Final = (DeviceKind.VIRTUAL, DeviceKind.CPU)
+_GRACE_S: Final = 3.0
+"""Time to finish a test and to tear fixtures down once the run is over before its end."""
+_STACKS_S: Final = 0.3
+"""Time for the stacks of a hung process to be written."""
+
+
+class Loop:
+    """One walk over all items.
+
+    Args:
+        session: The session that has collected.
+        devices: The devices of the run.
+        journal: Hears what became of each test's isolation.
+        durations: What tests took before.
+    """
+
+    def __init__(
+        self, session: pytest.Session, devices: Sequence[Device], journal: Journal, durations: Durations
+    ) -> None:
+        option = session.config.option
+        self._session = session
+        self._journal = journal
+        self._durations = durations
+        self._reporter = Reporter(session)
+        self._hang_s: float = option.hang_timeout
+        self._verifies = option.reuse == "verify"
+        units = units_of(
+            session.items,
+            how=option.unit,
+            isolation=option.isolation,
+            reuse=option.reuse != "off",
+            devices=len(devices),
+        )
+        self._units = {unit.key: unit for unit in units}
+        works = works_of_units(units, durations.of_items(session.items))
+        orders = durations.are_known and not _orders_by_itself(option)
+        self._scheduler = Scheduler(works, devices, ranks=ranks(works, devices) if orders else None, host_slots=1)
+        self._workshop = Workshop(session, devices, [item.nodeid for item in session.items])
+        self._hands: dict[tuple[tuple[int, ...], Level], Hand] = {}
+        self._holds_memory = any(device.kind not in _WITHOUT_MEMORY for device in devices)
+        self._judges: list[Hand] = []
+
+    def run(self) -> None:
+        """Run all units; raises what pytest's own loop raises for `-x`, `--maxfail` and `session.shouldstop`."""
+        try:
+            for width in sorted({unit.devices for unit in self._units.values()}):
+                self._workshop.prepare(width)
+            self._carry_out(self._scheduler.handle(Begin(time.time())))
+            while not self._scheduler.is_done:
+                self._step()
+            self._retire(list(self._hands.values()))
+            self._check_stop()
+        finally:
+            self._journal.workers = self._workshop.count
+            self._end_all()
+
+    def _check_stop(self) -> None:
+        session = self._session
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+
+    # What the scheduler commands
+
+    def _carry_out(self, commands: Sequence[Command]) -> None:
+        for command in commands:
+            if isinstance(command, Start):
+                self._start(self._units[command.key], command.devices)
+            elif command.outcome is Outcome.HOLE:
+                for number in self._units[command.key].items:
+                    self._reporter.failure(number, f"coverage hole: {command.cause}")
+
+    def _start(self, unit: DoorUnit, devices: tuple[int, ...]) -> None:
+        hand = self._hands.get((devices, Level.WARM))
+        if hand is not None and unit.level is Level.WARM:
+            self._ask(hand, unit, unit.items)
+            return
+        if self._holds_memory:  # what an idle worker of another gang keeps on a device is not there for this one
+            others = [other for other in self._hands.values() if other.devices != devices]
+            self._retire([other for other in others if set(other.devices) & set(devices)])
+        self._begin(unit, devices, unit.items)
+
+    def _begin(self, unit: DoorUnit, devices: tuple[int, ...], items: Sequence[int]) -> None:
+        """Make a worker for a unit and give it these items."""
+        hand = self._hands[devices, unit.level] = self._workshop.make(devices, unit.level, self._path(items[0]))
+        self._ask(hand, unit, items)
+
+    def _ask(self, hand: Hand, unit: DoorUnit, items: Sequence[int]) -> None:
+        waits = "" if unit.level is not Level.WARM else "always" if self._verifies else "failures"
+        hand.ask(unit, items, waits=waits)
+
+    def _path(self, number: int) -> str:
+        return str(self._session.items[number].path)
+
+    # What workers say
+
+    def _step(self) -> None:
+        """Wait for some worker to say something, to die, or to hang."""
+        by_fd = {hand.process.channel.fileno(): hand for hand in (*self._hands.values(), *self._judges)}
+        ready, _, _ = select.select(list(by_fd), [], [], self._hang_s / 10 if self._hang_s else None)
+        for fd in ready:
+            hand = by_fd[fd]
+            if self._is_here(hand):
+                self._listen(hand)
+            self._check_stop()
+        if self._hang_s:
+            for hand in filter(self._is_here, by_fd.values()):
+                self._end_if_hung(hand)
+
+    def _is_here(self, hand: Hand) -> bool:
+        """Whether the worker was not ended meanwhile."""
+        return self._hands.get((hand.devices, hand.level)) is hand or hand in self._judges
+
+    def _listen(self, hand: Hand) -> None:
+        messages = hand.receiver.receive()
+        if messages is None:
+            self._lost(hand)
+            return
+        for kind, value in messages:
+            self._hear(hand, kind, value)
+
+    def _hear(self, hand: Hand, kind: str, value: Any) -> None:
+        match kind:
+            case "items" if hand.judge is not None:
+                hand.judge.ran = value[-1]
+            case "items":
+                with self._reporter.together():
+                    for ran in value:
+                        self._take(hand, ran)
+            case "absent":
+                self._absent(hand, value)
+            case "late":
+                self._reporter.phases(*value)
+            case "raised":
+                self._raise(*value)
+            case "done" if hand.judge is not None:
+                self._judged(hand, hand.judge)
+            case "done":
+                self._done(hand, doubt=value)
+
+    def _take(self, hand: Hand, ran: Ran) -> None:
+        hand.left.remove(ran.item)
+        hand.ran.append(ran.item)
+        is_in_doubt = ran.has_failed and ran.ran_before > 0 and hand.level is Level.WARM
+        if is_in_doubt or (self._verifies and hand.level is Level.WARM):
+            hand.judged = ran
+            self._judge(hand, ran.item, replays=False)
+            return
+        self._conclude(hand, ran, ran)
+        hand.restored_in_unit = hand.restored_in_unit or bool(ran.restored)
+
+    def _conclude(
+        self,
+        hand: Hand,
+        ran: Ran,
+        said: Ran,
+        *,
+        level: Level | None = None,
+        pollution: bool = False,
+        depends: bool = False,
+    ) -> None:
+        """Report an item with what `said` says; `ran` is how it ran in its worker."""
+        item = self._session.items[ran.item]
+        self._reporter.item(ran.item, said.messages)
+        self._durations.add(item, seconds_of(said.messages))
+        self._journal.add(
+            Entry(
+                nodeid=item.nodeid,
+                worker=hand.serial,
+                level=level or hand.level,
+                outcome=outcome_of(said.messages),
+                restored=ran.restored,
+                discard=ran.discard,
+                pollution=pollution,
+                depends=depends,
+            )
+        )
+        if said.stop and not self._session.shouldstop:
+            self._session.shouldstop = said.stop
+
+    def _absent(self, hand: Hand, number: int) -> None:
+        hand.left.remove(number)
+        text = f"not collected while {len(hand.devices)} devices are visible: the need of the test is wrong"
+        self._reporter.failure(number, text)
+
+    def _raise(self, kind: str, text: str, code: int | None) -> None:
+        """What ends plain pytest in a test ends this one."""
+        if kind == "KeyboardInterrupt":
+            raise KeyboardInterrupt
+        pytest.exit(text, returncode=code)
+
+    def _done(self, hand: Hand, *, doubt: str) -> None:
+        unit, devices, left = hand.unit, hand.devices, hand.left
+        hand.unit = None
+        if doubt or hand.level is not Level.WARM:
+            self._retire([hand])
+        if unit is None:
+            return
+        if left:
+            self._begin(unit, devices, left)
+            return
+        self._carry_out(self._scheduler.handle(Ended(time.time(), unit.key, Outcome.PASSED)))
+
+    # What is in doubt
+
+    def _judge(self, hand: Hand, number: int, *, replays: bool) -> None:
+        """Have a test judged by itself, or after the tests of its unit, on the same devices."""
+        unit = hand.unit
+        assert unit is not None  # noqa: S101 - it has just run one of its items
+        items = (*(i for i in unit.items if i in hand.ran and i < number), number) if replays else (number,)
+        judge = self._workshop.make(hand.devices, Level.FORK, self._path(number))
+        judge.judge = Judge(hand, number, replays=replays)
+        judge.ask(unit, items, waits="")
+        self._judges.append(judge)
+        self._journal.judged_again += 1
+
+    def _judged(self, judge_hand: Hand, judge: Judge) -> None:
+        """Two runs of one test: if they agree the first one is reported, else the second, with what that means."""
+        self._judges.remove(judge_hand)
+        judge_hand.say("stop")
+        judge_hand.last_words()
+        self._workshop.unmake(judge_hand)
+        hand, first, second = judge.waiting, judge.waiting.judged, judge.ran
+        assert first is not None  # noqa: S101 - set before the judge was made
+        passed = second is not None and second.item == judge.item and not second.has_failed
+        if first.has_failed and not passed and not judge.replays and hand.restored_in_unit:
+            self._judge(hand, judge.item, replays=True)
+            return
+        if second is None or passed != first.has_failed or (judge.replays and not passed):
+            self._conclude(hand, first, first)
+        elif judge.replays:
+            self._conclude(hand, first, second, level=Level.FORK, depends=True)
+        else:
+            self._conclude(hand, first, second, level=Level.FORK, pollution=True)
+            self._durations.add_pollution([self._session.items[i].nodeid for i in hand.ran])
+        hand.judged = None
+        hand.restored_in_unit = hand.restored_in_unit or bool(first.restored)
+        hand.say("on")
+
+    # Workers that end
+
+    def _lost(self, hand: Hand) -> None:
+        """A worker died: the item that it ran is to blame, the others of its unit go on in a new one."""
+        number, _ = hand.process.position.get()
+        stacks = hand.process.position.stacks
+        if hand.judge is not None:
+            self._judged(hand, hand.judge)
+            return
+        del self._hands[hand.devices, hand.level]
+        status = self._workshop.unmake(hand)
+        unit, left = hand.unit, hand.left
+        if hand.judged is not None:  # it died while it waited: its verdict is known
+            self._drop_judge_of(hand)
+            self._conclude(hand, hand.judged, hand.judged)
+        elif unit is None:
+            return
+        else:
+            number = number if number in left else left[0]
+            self._reporter.failure(number, self._how(hand, status, stacks))
+            left.remove(number)
+        if unit is not None and left:
+            self._begin(unit, hand.devices, left)
+        elif unit is not None:
+            self._carry_out(self._scheduler.handle(Ended(time.time(), unit.key, Outcome.CRASHED)))
+
+    def _how(self, hand: Hand, status: int | None, stacks: str) -> str:
+        words = self._workshop.last_words(hand) if status is None or not hand.ran else ""
+        return "\n".join(filter(None, (how_it_ended(status, stacks), words)))
+
+    def _drop_judge_of(self, hand: Hand) -> None:
+        for judge in [one for one in self._judges if one.judge is not None and one.judge.waiting is hand]:
+            self._judges.remove(judge)
+            judge.process.kill()
+            self._workshop.unmake(judge)
+
+    def _end_if_hung(self, hand: Hand) -> None:
+        number, since = hand.process.position.get()
+        if number < 0 or time.monotonic() - since < self._hang_s:
+            return
+        hand.process.signal(signal.SIGUSR2)
+        time.sleep(_STACKS_S)
+        hand.process.kill()
+
+    def _retire(self, hands: Sequence[Hand]) -> None:
+        """Let workers tear down what they hold, and wait for them."""
+        for hand in hands:
+            self._hands.pop((hand.devices, hand.level), None)
+            hand.say("stop")
+        for hand in hands:
+            for kind, value in hand.last_words():
+                if kind == "late":
+                    self._reporter.phases(*value)
+            self._workshop.unmake(hand)
+
+    def _end_all(self) -> None:
+        """End what is left: workers may finish the item that they run and tear down; what takes longer is killed."""
+        hands = [*self._hands.values(), *self._judges]
+        for hand in hands:
+            hand.process.position.ask_to_stop()
+            hand.say("stop")
+        deadline = time.monotonic() + _GRACE_S
+        for hand in hands:
+            if not hand.ends_before(deadline):
+                hand.process.kill()
+            self._workshop.unmake(hand)
+        self._hands.clear()
+        self._judges.clear()
+        self._workshop.close()
+
+
+def _orders_by_itself(option: Any) -> bool:
+    """Whether the user asked pytest for an order."""
+    return bool(getattr(option, "failedfirst", False) or getattr(option, "newfirst", False))

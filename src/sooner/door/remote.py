@@ -1,0 +1,123 @@
+"""A pytest in a process of its own, that collects under another mask and makes workers; see `origins.Remote`."""
+
+import contextlib
+import gc
+import os
+import pickle
+import select
+import signal
+import socket
+import sys
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from sooner.door.channel import Position
+from sooner.door.guards import guards_of_project
+from sooner.door.worker import Worker
+from sooner.run.supervision import kernel
+from sooner.warm.forking import fork_refusal, quiet_threads
+
+NAME = "sooner-remote"
+
+
+def main() -> None:
+    """Entry point: `remote ROOT CHANNEL SPEC STDERR`, descriptors by number."""
+    channel_fd, spec_fd, error_fd = map(int, sys.argv[2:5])
+    channel, shown = socket.socket(fileno=channel_fd), (os.dup(1), error_fd)
+    with open(spec_fd, "rb") as file:  # noqa: PTH123 - a descriptor
+        spec = pickle.load(file)  # noqa: S301 - written by the controlling pytest
+    os.set_inheritable(channel.fileno(), False)
+    kernel.die_with_parent(signal.SIGTERM, spec["parent"])
+    sys.argv[:], sys.path[:] = spec["argv"], spec["path"]
+    os.dup2(2, 1)  # what is printed while collecting was printed by the controlling pytest already
+    code = pytest.main(spec["args"], plugins=[Collected(channel, spec, shown)])
+    sys.stderr.write(f"pytest ended with exit code {int(code)} before its tests could run\n")
+    sys.stderr.flush()
+    os._exit(int(code) or 1)
+
+
+class Collected:
+    """Takes the place of pytest's loop over items: makes workers on request."""
+
+    __name__ = NAME
+
+    def __init__(self, channel: socket.socket, spec: Mapping[str, Any], shown: tuple[int, int]) -> None:
+        self._channel = channel
+        self._spec = spec
+        self._shown = shown
+        self._children: dict[int, int] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Collect only the asked files; never touch the folder of temporary files of the controlling pytest."""
+        if self._spec["files"]:
+            config.args = list(self._spec["files"])
+        if basetemp := config.getoption("basetemp", None):
+            config.option.basetemp = f"{basetemp}-{os.getpid()}"
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Serve until the controlling pytest is gone; never returns."""
+        items = _in_order(session.items, self._spec["nodeids"])
+        if not fork_refusal():
+            quiet_threads()
+        gc.freeze()
+        wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        while True:
+            ready, _, _ = select.select([self._channel.fileno(), wake_read], [], [])
+            if wake_read in ready:
+                os.read(wake_read, 4096)
+                self._reap()
+            if self._channel.fileno() in ready:
+                data, fds, _, _ = socket.recv_fds(self._channel, 1 << 16, 2)
+                if not data:
+                    os._exit(0)
+                self._serve(session, items, pickle.loads(data), fds)  # noqa: S301 - as above
+
+    def _reap(self) -> None:
+        for pid, status, _ in kernel.reap():
+            if pid in self._children:
+                with contextlib.suppress(OSError):
+                    self._channel.send(pickle.dumps((self._children.pop(pid), status)))
+
+    def _serve(self, session: pytest.Session, items: list[pytest.Item | None], request: Any, fds: list[int]) -> None:
+        kind, serial, environment, guarded = request
+        if kind == "signal":
+            kernel.send([pid for pid, number in self._children.items() if number == serial], environment)
+            return
+        parent = os.getpid()
+        pid = 0 if kind == "become" else os.fork()
+        if pid == 0:
+            guards = guards_of_project(session.config) if guarded else None
+            self._prepare()
+            worker = Worker(
+                session, items, socket.socket(fileno=fds[0]), Position(fds[1]), guards=guards, show=self._show
+            )
+            worker.run(environment, parent=parent if kind == "fork" else os.getppid())
+        self._children[pid] = serial
+        for fd in fds:
+            os.close(fd)
+
+    def _prepare(self) -> None:
+        """Let go of what belongs to the origin, in a process that becomes a worker."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self._channel.close()
+
+    def _show(self) -> None:
+        for target, fd in enumerate(self._shown, start=1):
+            os.dup2(fd, target)
+            os.close(fd)
+
+
+def _in_order(items: list[pytest.Item], nodeids: list[str]) -> list[pytest.Item | None]:
+    """The items by the numbers of the controlling pytest; ids that occur several times are matched in order."""
+    found: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in reversed(items):
+        found[item.nodeid].append(item)
+    return [found[nodeid].pop() if found.get(nodeid) else None for nodeid in nodeids]

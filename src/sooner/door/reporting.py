@@ -1,0 +1,114 @@
+"""Tells the controlling pytest's plugins what workers said, in the order in which plain pytest calls them."""
+
+import builtins
+import contextlib
+import io
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from sooner.door.worker import SENT
+from sooner.run.classify import signal_name
+
+
+class Reporter:
+    """Calls the reporting hooks of one session."""
+
+    def __init__(self, session: pytest.Session) -> None:
+        self._session = session
+        self._hook = session.config.hook
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Write what the terminal is told meanwhile in one piece: pytest writes each dot by itself."""
+        writer: Any = self._session.config.get_terminal_writer()
+        file = getattr(writer, "_file", None)
+        if not isinstance(file, io.TextIOBase):
+            yield
+            return
+        writer._file = text = io.StringIO()  # noqa: SLF001 - it has no public switch, and a write a test is a third of all
+        try:
+            yield
+        finally:
+            writer._file = file  # noqa: SLF001 - as above
+            file.write(text.getvalue())
+            file.flush()
+
+    def item(self, number: int, messages: Sequence[tuple[str, Any]]) -> str:
+        """Report all phases of an item; returns the outcome that pytest's summary gives it."""
+        item = self._session.items[number]
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        outcome = self.phases(number, messages)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return outcome
+
+    def phases(self, number: int, messages: Sequence[tuple[str, Any]]) -> str:
+        """Report what a worker sent of an item, without its start and its end."""
+        item = self._session.items[number]
+        outcome = "passed"
+        for kind, value in messages:
+            if kind == "warning":
+                self._warn(value)
+        for kind, value in messages:
+            if kind != "warning":
+                report = self._report(item, kind, value)
+                outcome = report.outcome if report.outcome != "passed" else outcome
+                item.ihook.pytest_runtest_logreport(report=report)
+        return outcome
+
+    def _report(self, item: pytest.Item, kind: str, value: Any) -> Any:
+        if kind == "plain":
+            keywords: Any = dict.fromkeys(item.keywords, 1)
+            fields = dict(zip(SENT, value, strict=True))
+            return pytest.TestReport(item.nodeid, item.location, keywords, longrepr=None, **fields)
+        return self._hook.pytest_report_from_serializable(config=self._session.config, data=value)
+
+    def _warn(self, value: tuple[Any, ...]) -> None:
+        text, category, filename, line, when, nodeid, location = value
+        kind = getattr(builtins, category, None) or type(category, (Warning,), {})
+        message = warnings.WarningMessage(kind(text), kind, filename, line)
+        arguments = {"warning_message": message, "when": when, "nodeid": nodeid, "location": location}
+        self._hook.pytest_warning_recorded.call_historic(kwargs=arguments)
+
+    def failure(self, number: int, text: str) -> None:
+        """Report a failure that no test could report itself."""
+        item = self._session.items[number]
+        report = pytest.TestReport(
+            nodeid=item.nodeid,
+            location=item.location,
+            keywords=dict.fromkeys(item.keywords, 1),
+            outcome="failed",
+            longrepr=text,
+            when="call",
+        )
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+
+def how_it_ended(status: int | None, stacks: str) -> str:
+    """What to say of a process that ended in the middle of a test."""
+    how = "its process is gone"
+    if status is not None:
+        code = os.waitstatus_to_exitcode(status)
+        how = signal_name(-code) if code < 0 else f"exit code {code}"
+    text = f"the process of the test ended in its middle: {how}"
+    return f"{text}\n{stacks}" if stacks else text
+
+
+def outcome_of(messages: Sequence[tuple[str, Any]]) -> str:
+    """The outcome of an item from its serialised reports."""
+    outcomes = [_field(kind, value, "outcome") for kind, value in messages if kind != "warning"]
+    return next((one for one in ("failed", "skipped") if one in outcomes), "passed")
+
+
+def seconds_of(messages: Sequence[tuple[str, Any]]) -> float:
+    """How long all phases of an item took."""
+    return float(sum(_field(kind, value, "duration") for kind, value in messages if kind != "warning"))
+
+
+def _field(kind: str, value: Any, name: str) -> Any:
+    return value[SENT.index(name)] if kind == "plain" else value[name]
