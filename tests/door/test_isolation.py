@@ -234,3 +234,27 @@ def test_the_first_failure_stops_a_run_with_x_at_once(suite):
     suite.write(test_x="def test_a(): pass\ndef test_b(): assert 0\ndef test_c(): pass\n")
     done = suite.pytest("--gpus=virtual:1", "-x")
     assert "1 failed, 1 passed" in done.stdout
+
+
+def test_a_test_that_skips_for_lack_of_devices_is_tried_with_all_of_them(suite):
+    text = """
+import os, pytest
+WIDTH = len(os.environ["CUDA_VISIBLE_DEVICES"].split(","))
+@pytest.mark.skipif(WIDTH < 2, reason="needs two GPUs")
+def test_two(): assert WIDTH == 4
+@pytest.mark.skipif(WIDTH < 16, reason="needs sixteen GPUs")
+def test_sixteen(): pass
+def test_body():
+    if WIDTH < 3: pytest.skip("three")
+def test_one(): assert WIDTH == 1
+"""
+    suite.write(test_skips=text, test_other="import pytest\n@pytest.mark.skip(reason='no')\ndef test_no(): pass\n")
+    done = suite.pytest("--gpus=virtual:4", "-rs")
+    assert "3 passed, 2 skipped" in done.stdout, done.stdout
+    assert "needs sixteen GPUs" in done.stdout
+
+
+def test_a_skip_with_all_devices_visible_is_not_tried_again(suite):
+    suite.write(test_cuda="import pytest\ndef test_a(): pytest.skip('no cuda')\n")
+    done = suite.pytest("--gpus=virtual:1", "--reuse-stats")
+    assert "workers: 1;" in done.stdout

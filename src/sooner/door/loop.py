@@ -13,6 +13,7 @@ from sooner.door.hands import Hand, Judge, Workshop
 from sooner.door.journal import Entry, Journal
 from sooner.door.reporting import Reporter, how_it_ended, outcome_of, seconds_of
 from sooner.door.units import DoorUnit, Level, units_of, works_of_units
+from sooner.door.wider import Wider
 from sooner.door.worker import Ran
 from sooner.model.devices import Device, DeviceKind
 from sooner.model.outcomes import Outcome
@@ -54,28 +55,40 @@ class Loop:
             reuse=option.reuse != "off",
             devices=len(devices),
         )
-        self._units = {unit.key: unit for unit in units}
-        works = works_of_units(units, durations.of_items(session.items))
-        orders = durations.are_known and not _orders_by_itself(option)
-        self._scheduler = Scheduler(works, devices, ranks=ranks(works, devices) if orders else None, host_slots=1)
+        self._devices = devices
+        self._schedule(units)
         self._workshop = Workshop(session, devices, [item.nodeid for item in session.items])
         self._hands: dict[tuple[tuple[int, ...], Level], Hand] = {}
         self._holds_memory = any(device.kind not in _WITHOUT_MEMORY for device in devices)
         self._judges: list[Hand] = []
+        self._wider = Wider(session.items, len(devices))
 
     def run(self) -> None:
         """Run all units; raises what pytest's own loop raises for `-x`, `--maxfail` and `session.shouldstop`."""
         try:
             for width in sorted({unit.devices for unit in self._units.values()}):
                 self._workshop.prepare(width)
-            self._carry_out(self._scheduler.handle(Begin(time.time())))
-            while not self._scheduler.is_done:
-                self._step()
+            self._run_all()
+            if self._wider.has_some:
+                self._schedule(self._wider.units())
+                self._run_all()
             self._retire(list(self._hands.values()))
             self._check_stop()
         finally:
             self._journal.workers = self._workshop.count
             self._end_all()
+
+    def _schedule(self, units: Sequence[DoorUnit]) -> None:
+        self._units = {unit.key: unit for unit in units}
+        works = works_of_units(units, self._durations.of_items(self._session.items))
+        orders = self._durations.are_known and not _orders_by_itself(self._session.config.option)
+        order = ranks(works, self._devices) if orders else None
+        self._scheduler = Scheduler(works, self._devices, ranks=order, host_slots=1)
+
+    def _run_all(self) -> None:
+        self._carry_out(self._scheduler.handle(Begin(time.time())))
+        while not self._scheduler.is_done:
+            self._step()
 
     def _check_stop(self) -> None:
         session = self._session
@@ -170,7 +183,10 @@ class Loop:
             hand.judged = ran
             self._judge(hand, ran.item, replays=False)
             return
-        self._conclude(hand, ran, ran)
+        if self._wider.holds_back(ran, len(hand.devices)):
+            self._workshop.prepare(len(self._devices))
+        else:
+            self._conclude(hand, ran, self._wider.better(ran))
         hand.restored_in_unit = hand.restored_in_unit or bool(ran.restored)
 
     def _conclude(
