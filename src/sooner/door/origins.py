@@ -20,6 +20,7 @@ from typing import IO, Any, Final
 
 import pytest
 
+from sooner.door import coverage_data
 from sooner.door.channel import Position
 from sooner.door.worker import Worker
 from sooner.run.supervision import kernel
@@ -210,8 +211,10 @@ def remote_spec(config: pytest.Config, nodeids: Sequence[str], *, files: Sequenc
         files: Collect only these files instead of what the command line names.
     """
     parameters = config.invocation_params
+    measured = coverage_data.settings()
     return {
-        "args": [str(argument) for argument in parameters.args],
+        "args": [*map(str, parameters.args), *(["--no-cov"] if measured and hasattr(config.option, "no_cov") else [])],
+        "coverage": measured,
         "dir": str(parameters.dir),
         "argv": list(sys.argv),
         "path": list(sys.path),

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from sooner.door import coverage_data
 from sooner.door.channel import Position
 from sooner.door.guards import guards_of_project
 from sooner.door.worker import Worker
@@ -95,6 +96,7 @@ class Collected:
         if pid == 0:
             guards = guards_of_project(session.config) if guarded else None
             self._prepare()
+            coverage_data.begin(self._spec["coverage"])
             worker = Worker(
                 session, items, socket.socket(fileno=fds[0]), Position(fds[1]), guards=guards, show=self._show
             )

@@ -19,6 +19,7 @@ from typing import Any, Final, NoReturn
 import pytest
 from msgspec import Struct
 
+from sooner.door import coverage_data
 from sooner.door.channel import Position, Receiver, send
 from sooner.door.guarding import Guarding
 from sooner.run.supervision import kernel
@@ -149,7 +150,7 @@ class Worker:
         except (KeyboardInterrupt, pytest.exit.Exception) as error:
             self._say("raised", (type(error).__name__, str(error), getattr(error, "returncode", None)))
         finally:
-            _save_coverage()
+            coverage_data.save()
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
@@ -258,13 +259,3 @@ class Worker:
             self._reports.pytest_runtest_logreport(report)
         if messages := self._reports.take():
             self._say("late", (self._items.index(item), messages))
-
-
-def _save_coverage() -> None:
-    """Write what coverage.py measured in this process: it ends without the exit functions that would."""
-    if (coverage := sys.modules.get("coverage")) is None:
-        return
-    with contextlib.suppress(Exception):  # whatever is wrong with it, the test's verdict stands
-        if (current := coverage.Coverage.current()) is not None:
-            current.stop()
-            current.save()

@@ -1,0 +1,43 @@
+"""What coverage.py measures in workers: written by each, combined by pytest-cov in the controlling pytest."""
+
+import contextlib
+import os
+import sys
+from typing import Any
+
+
+def settings() -> dict[str, Any] | None:
+    """How coverage is measured in this process; None where it is not."""
+    current = _current()
+    if current is None:
+        return None
+    config = current.config
+    return {
+        "data_file": config.data_file,
+        "config_file": config.config_file or False,
+        "source": config.source,
+        "branch": config.branch,
+    }
+
+
+def begin(measured: dict[str, Any] | None) -> None:
+    """Measure in this process as the controlling pytest does."""
+    if measured is not None:
+        import coverage
+
+        coverage.Coverage(**measured, data_suffix=True).start()
+
+
+def save() -> None:
+    """Write what was measured in this process, which ends without the exit functions that would."""
+    with contextlib.suppress(Exception):  # whatever is wrong with it, the test's verdict stands
+        if (current := _current()) is not None:
+            current.stop()
+            data = sys.modules["coverage"].CoverageData(current.config.data_file, suffix=f"sooner.{os.getpid()}")
+            data.update(current.get_data())
+            data.write()
+
+
+def _current() -> Any:
+    coverage = sys.modules.get("coverage")
+    return None if coverage is None else coverage.Coverage.current()
