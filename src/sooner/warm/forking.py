@@ -168,11 +168,12 @@ def take_streams(output: int) -> None:
     nowhere = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nowhere, 0)
     os.close(nowhere)
-    sys.stdin = sys.__stdin__ = open(0, closefd=False, encoding="utf-8")  # noqa: SIM115, PTH123 - for the process
+    streams: dict[str, Any] = {"stdin": open(0, closefd=False, encoding="utf-8")}  # noqa: SIM115 - for the process
     for name, number in (("stdout", 1), ("stderr", 2)):
         os.dup2(output, number)
-        raw = io.FileIO(number, "w", closefd=False)
-        stream = io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace", write_through=True)
+        raw: Any = io.FileIO(number, "w", closefd=False)  # unbuffered: a process that crashes has written everything
+        streams[name] = io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
+    for name, stream in streams.items():
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
 

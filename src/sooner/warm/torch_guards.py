@@ -143,16 +143,6 @@ def _named(core: Any, getter: str, setter: str) -> Iterator[Accessors]:
         yield get, lambda value: put(*value) if isinstance(value, tuple) else put(value)
 
 
-def _contents(target: Callable[[], Any], kind: Callable[[Any], Any]) -> Accessors:
-    """The contents of a set or dictionary that keeps its identity."""
-
-    def put(value: Any) -> None:
-        target().clear()
-        target().update(value)
-
-    return lambda: kind(target()), put
-
-
 def _read_only(get: Callable[[], Any], what: str) -> Accessors:
     def refuse(_value: Any) -> None:
         raise RuntimeError(f"{what} cannot be set back")
@@ -166,6 +156,7 @@ def _defaults(torch: Any) -> Iterator[Accessors]:
     yield torch.is_warn_always_enabled, torch.set_warn_always
     # torch has no getter for this switch of the processor, but Python's own numbers obey it too.
     yield lambda: _TINY / 2 == 0.0, torch.set_flush_denormal
+    yield lambda: torch.hub._hub_dir, lambda path: setattr(torch.hub, "_hub_dir", path)
 
 
 def _gradients(torch: Any) -> Iterator[Accessors]:
@@ -245,16 +236,6 @@ def _processes(torch: Any) -> Iterator[Accessors]:
     module = torch.multiprocessing
     yield module.get_sharing_strategy, module.set_sharing_strategy
     yield partial(module.get_start_method, allow_none=True), partial(module.set_start_method, force=True)
-
-
-def _registries(torch: Any) -> Iterator[Accessors]:
-    """What applies to all modules, optimizers and files."""
-    yield lambda: torch.hub._hub_dir, lambda value: setattr(torch.hub, "_hub_dir", value)
-    yield _contents(lambda: torch._weights_only_unpickler._marked_safe_globals_set, set)
-    for module in (torch.nn.modules.module, sys.modules["torch.optim.optimizer"]):
-        for name, value in vars(module).items():
-            if name.startswith("_global_") and isinstance(value, dict):
-                yield _contents(partial(getattr, module, name), dict)
 
 
 def _numpy_settings(numpy: Any) -> Iterator[Accessors]:
@@ -343,6 +324,65 @@ def _lower_levels(torch: Any, hooks: Any, level: int) -> None:
         core._pop_saved_tensors_default_hooks()
 
 
+class Registries:
+    """Hooks on all modules and optimizers, and what files may hold: registered once, they apply to everything."""
+
+    name = "torch registries"
+
+    def __init__(self) -> None:
+        self._places: list[tuple[dict[str, Any], str]] = []
+
+    def capture(self) -> tuple[int, list[dict[Any, Any] | None]] | None:
+        """The number of imported modules, and a copy of each registry that is not empty; None without torch."""
+        if (torch := _torch()) is None:
+            return None
+        self._places = self._places or list(_registries(torch))
+        return len(sys.modules), [_entries(names[name]) if names[name] else None for names, name in self._places]
+
+    def restore(self, state: tuple[int, list[dict[Any, Any] | None]] | None) -> bool:
+        """Remove what is new, unless the import of its module registered it, and bring back what is missing."""
+        if state is None:
+            return False
+        count, copies = state
+        changed = False
+        for (names, name), before in zip(self._places, copies, strict=True):
+            if names[name] or before:
+                changed |= _bring_back(names[name], before or {}, count)
+        return changed
+
+
+def _bring_back(registry: Any, before: Mapping[Any, Any], count: int) -> bool:
+    now = _entries(registry)
+    if now == before:
+        return False
+    new = _imported_since(count)
+    wanted = {**before, **{key: value for key, value in now.items() if _came_with(value, new)}}
+    if wanted == now:
+        return False
+    registry.clear()
+    registry.update(wanted)
+    return True
+
+
+def _registries(torch: Any) -> Iterator[tuple[dict[str, Any], str]]:
+    """The namespaces and names of all registries."""
+    safe = getattr(sys.modules.get("torch._weights_only_unpickler"), "__dict__", {})
+    if "_marked_safe_globals_set" in safe:
+        yield safe, "_marked_safe_globals_set"
+    for module in (torch.nn.modules.module, sys.modules.get("torch.optim.optimizer", torch)):
+        names = vars(module)
+        yield from ((names, name) for name in names if name.startswith("_global_") and isinstance(names[name], dict))
+
+
+def _entries(registry: Any) -> dict[Any, Any]:
+    return dict(registry) if isinstance(registry, dict) else {one: one for one in registry}
+
+
+def _came_with(value: Any, new: set[str]) -> bool:
+    """Whether something came with the import of the new modules; what is torch's own then came with its lazy parts."""
+    return bool(new) and _is_of(_home(value[0] if isinstance(value, tuple) else value), new)
+
+
 class Names:
     """Functions and classes that a test replaced in a sample of torch's modules, or put there."""
 
@@ -426,7 +466,7 @@ _HAS_VERSIONS: Final = _has_versions()
 def _put_back(owner: Any, before: Mapping[str, Any], now: Mapping[str, Any], new: set[str]) -> bool:
     changed = False
     for name, value in before.items():
-        if now.get(name) is not value and _is_definition(value) and _home(now.get(name)) not in new:
+        if now.get(name) is not value and _is_definition(value) and not _came_with(now.get(name), new):
             setattr(owner, name, value)
             changed = True
     for name in now.keys() - before.keys():
@@ -690,6 +730,8 @@ def _judge_tree_nodes(before: tuple[int, frozenset[type]], now: tuple[int, froze
     if before[1] >= now[1]:
         return ""
     imported = _imported_since(before[0])
+    if not before[1]:
+        imported |= sys.stdlib_module_names  # importing torch registers its own, and the containers of the library
     left = sorted(cls.__name__ for cls in now[1] - before[1] if not _is_of(cls.__module__, imported))
     return f"registered {len(left)} pytree nodes: {', '.join(left[:3])}" if left else ""
 
@@ -723,8 +765,11 @@ class Operators:
             return []
         imported = _imported_since(count)
         files = {getattr(sys.modules.get(name), "__file__", None) for name in imported}
-        names = [sorted([*definitions, *implementations]) for _, implementations, _, definitions, *_ in new]
-        return [one[0] if one else "an empty one" for one in names if not one or not _came(one[0], imported, files)]
+        libraries = [[*sorted(definitions), *sorted(rest)] for _, rest, _, definitions, *_ in new]
+        left = [names[0] for names in libraries if names and not _came(names[0], imported, files)]
+        if not imported:  # where a library without operators was made is written nowhere
+            left += ["one without operators" for names in libraries if not names]
+        return left
 
 
 def _finalisers() -> Iterator[Any]:
@@ -735,11 +780,15 @@ def _finalisers() -> Iterator[Any]:
 def _came(operator: str, imported: set[str], files: set[str | None]) -> bool:
     """Whether an operator (`space::name`, or `space/name/key` for an implementation) came with an import."""
     torch = _torch()
-    space, name, key = (*operator.replace("::", "/", 1).split("/", 2), "debug")[:3]
+    # A schema may hold line breaks.
+    space, name, key = (*"".join(operator.split()).replace("::", "/", 1).split("/", 2), "debug")[:3]
     made = getattr(sys.modules.get("torch._library.custom_ops"), "OPDEFS", {}).get(f"{space}::{name}")
     if made is not None:
         return _is_of(str(made._init_fn.__module__), imported)
-    dump: str = torch._C._dispatch_dump(f"{space}::{name}")  # says in which line of which file what was registered
+    try:
+        dump: str = torch._C._dispatch_dump(f"{space}::{name}")  # says in which file what was registered
+    except RuntimeError:
+        return False
     places = re.findall(rf"^{re.escape(key)}\b.*?: registered at (.*):\d+", dump, re.MULTILINE)
     return bool(places) and (
         places[0] in files or places[0].startswith(str(torch.__file__).removesuffix("__init__.py"))
@@ -757,7 +806,7 @@ def torch_guards() -> list[Guard]:
         Settings("torch backends", _backends),
         Settings("torch print options", _printing),
         Settings("torch processes", _processes),
-        Settings("torch registries", _registries),
+        Registries(),
         Settings("numpy settings", _numpy_settings, lambda: sys.modules.get("numpy")),
         Names(),
         Compiler(),

@@ -27,6 +27,8 @@ _ORPHAN_GRACE_S: Final = 1.0
 """The runner is gone: nobody waits for a long grace any more."""
 _LOG_RESERVE: Final = 64 * 1024
 """Of each log so much is reserved at its start: a neighbour that fills the disk must not make a unit fail to print."""
+_LINGER_S: Final = 0.008
+"""A device waits for its next unit, whose start needs the processors more than the end of this process does."""
 _NOWHERE: Final = "/proc/self/no-such-command"
 _UNKILLABLE_S: Final = 10.0
 """How long to wait for processes that SIGKILL does not end (uninterruptible in a driver)."""
@@ -104,6 +106,7 @@ class Warden:
                 "survivors": survivors[:5],
             },
         )
+        time.sleep(_LINGER_S)
         self._give_back_reserve()
 
     def _listen_to_signals(self) -> None:
