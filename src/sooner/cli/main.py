@@ -21,6 +21,7 @@ _VERBS: Final = {
     "replay": "Print the logs and the summary of a run.",
     "tail": "Print or follow the log of one unit.",
     "bisect-pollution": "Find the tests after which another one fails.",
+    "tts": "Show how long a signal takes, what of, and since when.",
     "devices": "List the machine's devices, and who holds them.",
 }
 _EPILOG: Final = (

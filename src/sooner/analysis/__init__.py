@@ -1,0 +1,1 @@
+"""Proposes changes from what happened. Each part has `load.py` (rows of the history to facts) and pure decisions."""

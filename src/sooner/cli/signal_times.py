@@ -1,0 +1,126 @@
+"""What `sooner tts` does: reads the history, computes, prints."""
+
+import datetime as dt
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from sooner.analysis.metrics import decide
+from sooner.analysis.metrics.facts import JobFact, Sample
+from sooner.analysis.metrics.load import job_facts, measure_samples
+from sooner.analysis.metrics.statistics import Estimate, percentile, rate
+from sooner.analysis.metrics.summary import By, Group, summarise
+from sooner.history import DEFAULT_ROOT, History, Where
+from sooner.model.errors import UsageError
+from sooner.model.outcomes import ExitCode
+from sooner.report.signal_times import changes_text, groups_text, overview
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """What was asked."""
+
+    root: str
+    by: By
+    metric: str
+    measure: str
+    where: Where
+    required: tuple[str, ...]
+    why: bool
+    limit: int
+    as_json: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "Question":
+        """From the options of the command line.
+
+        Raises:
+            UsageError: A name or a date that is not understood, or a history that is not there.
+        """
+        if options["metric"] not in decide.METRICS:
+            raise UsageError(f"--metric {options['metric']!r}: there are {', '.join(decide.METRICS)}")
+        root = options["root"] or DEFAULT_ROOT
+        if "://" not in root and not Path(root).is_dir():
+            raise UsageError(f"there is no history at {root}: `sooner ingest` makes one, or name it with --history")
+        where: dict[str, Any] = {name: options[name] for name in ("repository", "workflow", "branch")}
+        where |= {name: _epoch(f"--{name}", options[name]) for name in ("since", "until")}
+        return cls(
+            root=root,
+            by=By(options["by"]),
+            where=Where(**where),
+            **{name: options[name] for name in ("metric", "measure", "required", "why", "limit", "as_json")},
+        )
+
+
+def _epoch(option: str, text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        day = dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{option} {text!r} is no date such as 2026-11-01") from None
+    return day.replace(tzinfo=day.tzinfo or dt.UTC).timestamp()
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """Everything that is known."""
+
+    metric: str
+    by: str
+    metrics: dict[str, dict[str, Any] | None]
+    red: dict[str, Any]
+    flaky: dict[str, Any]
+    rows: list[Group]
+
+
+def show(question: Question) -> int:
+    """Compute and print; the exit code says whether there was anything."""
+    with History(question.root) as history:
+        facts = job_facts(history, question.where)
+        measured = list(measure_samples(history, question.measure, question.where)) if question.measure else []
+    samples = {name: _samples(name, facts, question) for name in decide.METRICS}
+    if question.measure:
+        samples = {question.measure: measured}
+    chosen = question.measure or question.metric
+    if not any(samples.values()):
+        click.echo("the history has nothing to answer from: no job has the times that are asked for", err=True)
+    groups = summarise(samples[chosen], question.by)
+    figures = {name: _figures(some) for name, some in samples.items()}
+    cells = list(decide.cells(facts))
+    if question.as_json:
+        red, flaky = sum(cell.is_red for cell in cells), sum(cell.is_flaky for cell in cells)
+        answer = Answer(
+            metric=chosen,
+            by=question.by,
+            metrics={name: _named(one) for name, one in figures.items()},
+            red={"cells": len(cells), "count": red, "rate": rate(red, len(cells))},
+            flaky={"cells": len(cells), "count": flaky, "rate": rate(flaky, len(cells))},
+            rows=groups,
+        )
+        click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=1).decode())
+    else:
+        parts = [overview(figures), f"{chosen} by {question.by}:", groups_text(groups, question.by, question.limit)]
+        if changes := changes_text(groups, why=question.why):
+            parts += ["changes:", changes]
+        click.echo("\n\n".join(parts))
+    return int(ExitCode.ALL_PASSED if groups else ExitCode.NOTHING_TO_RUN)
+
+
+def _samples(name: str, facts: list[JobFact], question: Question) -> list[Sample]:
+    if name == "commit_time_to_signal":
+        return list(decide.commit_time_to_signal(facts, question.required))
+    if name == "strict_lag":
+        return list(decide.strict_lag(facts, question.required))
+    return list(decide.METRICS[name](facts))
+
+
+def _figures(samples: list[Sample]) -> tuple[int, Estimate, Estimate] | None:
+    seconds = [sample.seconds for sample in samples]
+    return (len(seconds), percentile(seconds, 0.5), percentile(seconds, 0.9)) if seconds else None
+
+
+def _named(figures: tuple[int, Estimate, Estimate] | None) -> dict[str, Any] | None:
+    return None if figures is None else {"n": figures[0], "p50": figures[1], "p90": figures[2]}

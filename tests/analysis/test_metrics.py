@@ -1,0 +1,149 @@
+"""Definitions against values computed by hand; a trace with every trap that a CI system sets."""
+
+import numpy as np
+import pytest
+
+from sooner.analysis.metrics import decide
+from sooner.analysis.metrics.changes import changes_of_runs, changes_of_totals
+from sooner.analysis.metrics.facts import Ending, JobFact, Sample
+from sooner.analysis.metrics.statistics import percentile, rate
+from sooner.analysis.metrics.summary import By, summarise, week_of
+
+GREEN, RED, OTHER, OPEN = Ending.GREEN, Ending.RED, Ending.OTHER, Ending.OPEN
+
+
+def fact(job, ending=GREEN, *, commit="a", workflow="ci", attempt=1, event="push", **times):
+    return JobFact(job=job, ending=ending, commit=commit, workflow=workflow, attempt=attempt, event=event, **times)
+
+
+TRACE = [
+    # commit a: pushed at 1000, all green at the first attempt; the slower workflow ends at 1900
+    fact("build", run_created=1000, created=1005, started=1065, completed=1600),
+    fact("test", run_created=1000, created=1600, started=1630, completed=1900),
+    fact("lint", workflow="style", run_created=1010, created=1010, started=1020, completed=1110),
+    fact("docs", OTHER, run_created=1000),
+    # commit b: one job fails, then passes when run again
+    fact("build", commit="b", run_created=2000, created=2000, started=2300, completed=2900),
+    fact("test", RED, commit="b", run_created=2000, created=2900, started=2910, completed=3000),
+    fact("test", commit="b", attempt=2, run_created=5000, created=5000, started=5100, completed=5400),
+    fact("lint", commit="b", workflow="style", run_created=2000, created=2000, started=2010, completed=2100),
+    # commit c: red at every attempt; a cancelled job; one that still waits
+    fact("build", RED, commit="c", run_created=6000, created=6000, started=6010, completed=6500),
+    fact("build", RED, commit="c", attempt=2, run_created=7000, created=7000, started=7010, completed=7400),
+    fact("lint", OTHER, commit="c", workflow="style", run_created=6000, created=6000, started=6100, completed=6200),
+    fact("test", OPEN, commit="c", run_created=6000, created=6600),
+    # a pull request's job is no push
+    fact("build", commit="p", event="pull_request", run_created=100, created=100, started=150, completed=400),
+]
+
+
+def seconds(samples):
+    return sorted(sample.seconds for sample in samples)
+
+
+def test_job_time_to_signal_counts_first_attempts_on_pushes_that_passed():
+    assert seconds(decide.job_time_to_signal(TRACE)) == [100, 100, 600, 900, 900]
+
+
+def test_the_dashboards_time_to_signal_counts_everything_that_has_ended():
+    assert seconds(decide.dashboard_time_to_signal(TRACE)) == [100, 100, 200, 300, 400, 400, 500, 600, 900, 900, 1000]
+
+
+def test_commit_time_to_signal_is_that_of_the_slowest_required_workflow():
+    assert [(s.commit, s.seconds, s.job) for s in decide.commit_time_to_signal(TRACE)] == [("a", 900, "test")]
+    assert [(s.commit, s.seconds) for s in decide.commit_time_to_signal(TRACE, ["style"])] == [("a", 100), ("b", 100)]
+
+
+def test_time_to_red_signal_ends_with_the_first_failure():
+    assert [(s.commit, s.seconds) for s in decide.time_to_red_signal(TRACE)] == [("b", 1000), ("c", 500)]
+
+
+def test_queue_time_of_a_job_that_still_waits_grows_with_the_clock():
+    closed = [10, 10, 10, 10, 10, 30, 50, 60, 100, 100, 300]
+    assert seconds(decide.queue_time(TRACE)) == closed
+    assert seconds(decide.queue_time(TRACE, now=7000)) == sorted([*closed, 400])
+
+
+def test_duration_counts_what_passed_or_failed():
+    assert seconds(decide.duration(TRACE)) == [90, 90, 90, 250, 270, 300, 390, 490, 535, 600]
+
+
+def test_strict_lag_is_the_age_of_the_newest_commit_known_to_be_green():
+    # a is known to be green at 1900: at b's push (2000) it is 1000 old, at c's (6000) b is green since 5400
+    assert [(s.commit, s.seconds) for s in decide.strict_lag(TRACE)] == [("b", 1000), ("c", 4000)]
+
+
+def test_red_is_every_attempt_and_flaky_is_some():
+    cells = {(cell.job, cell.commit): cell for cell in decide.cells(TRACE)}
+    assert [key for key, cell in cells.items() if cell.is_red] == [("build", "c")]
+    assert [key for key, cell in cells.items() if cell.is_flaky] == [("test", "b")]
+
+
+def test_an_interval_of_a_percentile_holds_it_and_shrinks():
+    few, many = percentile(range(10), 0.5), percentile(np.arange(1000) / 100, 0.5)
+    assert few.low <= few.value == 4.5 <= few.high
+    assert many.high - many.low < few.high - few.low
+    assert percentile([7.0], 0.9).low == percentile([7.0], 0.9).high == 7.0
+
+
+def test_the_interval_of_a_percentile_is_that_of_many_resamples():
+    values = np.random.default_rng(1).lognormal(size=200)
+    resampled = np.quantile(np.random.default_rng(2).choice(values, (4000, 200)), 0.9, axis=1)
+    low, high = np.quantile(resampled, [0.025, 0.975])
+    estimate = percentile(values, 0.9)
+    assert (estimate.low, estimate.high) == pytest.approx((low, high), rel=0.1)
+
+
+def test_a_rate_has_the_interval_of_clopper_and_pearson():
+    assert rate(0, 10).high == pytest.approx(0.3085, abs=1e-4)
+    assert rate(5, 10).low == pytest.approx(0.1871, abs=1e-4)
+    assert (rate(0, 0).low, rate(0, 0).high) == (0.0, 1.0)
+
+
+def noisy(n, seed, sigma=0.05):
+    return 600 * np.exp(np.random.default_rng(seed).normal(0, sigma, n))
+
+
+def test_a_level_that_does_not_change_has_no_changes():
+    assert [changes_of_runs(noisy(300, seed)) for seed in range(10)] == [[]] * 10
+
+
+def test_a_step_is_found_where_it_is_with_its_size():
+    values = noisy(300, 1)
+    values[200:] *= 1.3
+    (change,) = changes_of_runs(values)
+    assert abs(change.index - 200) <= 3
+    assert change.after / change.before == pytest.approx(1.3, abs=0.05)
+
+
+def test_an_outlier_is_no_change():
+    values = noisy(300, 2)
+    values[[50, 150, 299]] *= 10
+    assert changes_of_runs(values) == []
+
+
+def test_a_jump_of_a_total_is_seen_in_the_first_snapshot_that_shows_it():
+    totals = [7.15, 6.41, 7.22, 7.25, 5.61, 6.16, 5.79, 8.19]
+    changes = changes_of_totals(totals)
+    assert changes[-1].index == 7
+    assert not any(change.index == 6 for change in changes_of_totals(totals[:-1]))
+
+
+def test_a_change_names_the_part_and_the_jobs_that_moved_it():
+    rng = np.random.default_rng(3)
+    samples = []
+    for i in range(240):
+        queue = 60 * np.exp(rng.normal(0, 0.1)) + (200 if i >= 120 and i % 2 else 0)
+        samples.append(
+            Sample(at=i * 3600, seconds=queue + 300, queue_s=queue, workflow="ci", job="gpu" if i % 2 else "cpu")
+        )
+    (group,) = summarise(samples, By.WORKFLOW)
+    assert {shift.part for shift in group.changes} == {"queue"}
+    assert group.changes[0].jobs[0].part == "gpu"
+
+
+def test_weeks_begin_on_mondays():
+    monday = 1_767_571_200.0  # 2026-01-05 00:00 UTC
+    assert week_of(monday) == week_of(monday + 7 * 86_400 - 1) == monday
+    rows = summarise([Sample(at=monday + 100, seconds=60.0), Sample(at=monday + 8 * 86_400, seconds=120.0)], By.WEEK)
+    assert [float(row.key) for row in rows] == [monday, monday + 7 * 86_400]
