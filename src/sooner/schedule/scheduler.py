@@ -51,7 +51,7 @@ class _Reservation(Struct):
     """Those of the devices on which still runs what ran when the reservation was made."""
 
 
-class _Running(Struct):
+class _Running(Struct, gc=False):
     index: int
     gang: int
     shared_mib: int | None
@@ -350,8 +350,10 @@ class Scheduler:
         shared_mib = work.memory_mib if work.shared else None
         self._fleet.take(gang, shared_mib=shared_mib)
         end = now + work.seconds if work.seconds is not None else _FOREVER
-        for i in positions(gang):
-            self._ends[i] = max(end, self._ends[i])
+        places = tuple(positions(gang))
+        for i in places:
+            if end > self._ends[i]:
+                self._ends[i] = end
         if not work.devices:
             self._host_free -= 1
         self._tries[index] += 1
@@ -359,4 +361,4 @@ class Scheduler:
         self._waiting_count -= 1
         self._running[work.key] = _Running(index, gang, shared_mib)
         attempt = work.attempts_before + self._tries[index]
-        commands.append(Start(work.key, tuple(positions(gang)), attempt))
+        commands.append(Start(work.key, places, attempt))

@@ -12,7 +12,7 @@ from sooner.schedule.scheduler import Scheduler
 from sooner.schedule.work import Begin, Command, Ended, Policy, Start, Work
 
 
-class Placement(Struct, frozen=True, kw_only=True):
+class Placement(Struct, frozen=True, kw_only=True, gc=False):
     """When and where a unit runs in a simulation."""
 
     key: UnitKey

@@ -1,4 +1,7 @@
-"""What the scheduler knows of a unit, and what it is told and what it commands."""
+"""What the scheduler knows of a unit, and what it is told and what it commands.
+
+What there are a hundred thousand of is not tracked by the garbage collector (`gc=False`): it holds no cycles.
+"""
 
 from collections.abc import Collection, Mapping
 from enum import StrEnum
@@ -20,7 +23,7 @@ class Policy(StrEnum):
     """One unit at a time, in plan order."""
 
 
-class Work(Struct, frozen=True, kw_only=True):
+class Work(Struct, frozen=True, kw_only=True, gc=False):
     """One unit as the scheduler sees it."""
 
     key: UnitKey
@@ -42,7 +45,7 @@ class Begin(Struct, frozen=True):
     at: float
 
 
-class Ended(Struct, frozen=True):
+class Ended(Struct, frozen=True, gc=False):
     """An attempt ended. Devices in `held_back` are not free yet: `Returned` or `PutAside` follows for each."""
 
     at: float
@@ -88,7 +91,7 @@ class Stop(Struct, frozen=True):
 Input = Begin | Ended | Away | Returned | PutAside | Reorder | Stop
 
 
-class Start(Struct, frozen=True):
+class Start(Struct, frozen=True, gc=False):
     """Start this unit on these devices (positions in the device list)."""
 
     key: UnitKey
@@ -96,7 +99,7 @@ class Start(Struct, frozen=True):
     attempt: int
 
 
-class Conclude(Struct, frozen=True):
+class Conclude(Struct, frozen=True, gc=False):
     """This unit has its verdict: it ended for good, or it can never start."""
 
     key: UnitKey
