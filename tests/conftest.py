@@ -16,6 +16,7 @@ def _own_world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     world = tmp_path_factory.mktemp("world")
     monkeypatch.setenv("SOONER_LEASE_DIR", str(world / "leases"))
     monkeypatch.setenv("XDG_STATE_HOME", str(world / "state"))
+    monkeypatch.setenv("SOONER_RUN_HISTORY", "none")  # opening DuckDB for each run of a test would take minutes
 
 
 @pytest.fixture

@@ -15,11 +15,12 @@ import click
 )
 @click.option("--shard", metavar="I/N", help="Only the I-th of N parts, balanced by duration.")
 @click.option("--durations", metavar="PATH", type=click.Path(exists=True), help="JSON file or run folder.")
+@click.option("--history", metavar="DIR", help="Where durations come from that the last runs do not tell.")
 @click.option("--json", "as_json", is_flag=True, help='{"order": [...], "makespan_s", "bound_s"} on stdout.')
 def plan(plan_file: str, *, as_json: bool, **cli: Any) -> int:
     """Predict in which order, when and where the units would run; start nothing.
 
-    Durations come from --durations or the last runs; units that nothing is known of count as the median of the others.
+    Durations come from --durations, or the last runs and the history; units that nothing is known of count as the median of the others.
     """
     import msgspec
 

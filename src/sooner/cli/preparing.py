@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from sooner.cli.remembering import STATE, history_root, remembered
 from sooner.cli.settings import RunSettings, run_settings
 from sooner.devices.find import find_devices
 from sooner.devices.leases import LeaseBook, lease_root
@@ -28,8 +29,6 @@ from sooner.schedule.scheduler import Scheduler
 from sooner.schedule.shard import shard
 from sooner.schedule.work import Work, works_of
 
-STATE: Final = Path(".sooner")
-"""Where runs are kept if nobody says where."""
 _PAST_RUNS: Final = 5
 
 Attempts = Mapping[UnitKey, Sequence[Attempt]]
@@ -69,7 +68,7 @@ def prepare(
     """
     settings = run_settings(cli)
     devices, notes = _devices(settings)
-    past = _past(plan, cli.get("durations"), folder)
+    past = _past(plan, cli.get("durations"), folder, history=history_root(settings.history))
     plan = _sharded(plan, cli.get("shard"), cli.get("durations"))
     unsettled = msgspec.structs.replace(plan, units=tuple(u for u in plan.units if u.key not in (settled or {})))
     lacking = check_needs(unsettled, devices, text=text)
@@ -108,8 +107,8 @@ def _check_gangs(plan: Plan, devices: Sequence[Device]) -> None:
             )
 
 
-def _past(plan: Plan, durations: str | None, folder: RunFolder | None) -> Past:
-    """Durations from `--durations`, else from the last runs; failures from the last run of each unit."""
+def _past(plan: Plan, durations: str | None, folder: RunFolder | None, *, history: str = "") -> Past:
+    """Durations from `--durations`, else from the last runs and the history; failures from each unit's last run."""
     runs = past_runs(STATE, most=_PAST_RUNS)
     if durations and Path(durations).is_file():
         known = read_durations(Path(durations).read_text(encoding="utf-8"), source=durations)
@@ -125,7 +124,10 @@ def _past(plan: Plan, durations: str | None, folder: RunFolder | None) -> Past:
         for verdict in read_results(run):
             if verdict.outcome is Outcome.PASSED:
                 samples.setdefault(unit_key(verdict.unit, verdict.variant), []).append(verdict.duration_s)
-    return Past(seconds=expected(plan, merge(samples)), failed=_failed(runs))
+    known = merge(samples)
+    if not durations and any(unit.key not in known for unit in plan.units):
+        known = {**known, **remembered(plan, history)}
+    return Past(seconds=expected(plan, known), failed=_failed(runs))
 
 
 def _failed(runs: Sequence[RunFolder]) -> frozenset[UnitKey]:

@@ -32,6 +32,7 @@ class RunSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     timeout_s: float
     on_missing: str
     replay: str
+    history: str
     settle_s: float
     sources: dict[str, str] = {}
     """Where each value came from."""

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from sooner import __version__
-from sooner.cli.preparing import STATE, Attempts, Prepared, host_slots, prepare, scheduler_of
+from sooner.cli.preparing import Attempts, Prepared, host_slots, prepare, scheduler_of
+from sooner.cli.remembering import STATE, history_root, remember
 from sooner.cli.showing import Ending, figures_of, progress, show
 from sooner.devices.leases import LeaseBook, lease_root
 from sooner.devices.proof import Monitor
@@ -65,7 +66,10 @@ def execute(
         folder.create()
         register_run(STATE, folder.path)
     _describe(folder, prepared)
-    return _run(prepared, folder, dict(verdicts or {}), attempts or {}, as_json=bool(cli.get("as_json")))
+    try:
+        return _run(prepared, folder, dict(verdicts or {}), attempts or {}, as_json=bool(cli.get("as_json")))
+    finally:
+        remember(folder.path, history_root(prepared.settings.history))
 
 
 def _describe(folder: RunFolder, prepared: Prepared) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -14,8 +13,6 @@ from sooner.schedule.work import Work
 
 _SHARE: Final = 4
 """Between two searches so many times the duration of the last one passes: at most a fifth of a core is taken."""
-_SWITCH_S: Final = 0.0005
-"""How long the event loop waits for a search to let go of the interpreter: 5 ms by default."""
 
 
 class Replanner:
@@ -58,7 +55,6 @@ class Replanner:
         begun = [(self._works[key], seconds) for key, seconds in running]
         search = functools.partial(new_ranks, works, begun, self._devices, host_slots=self._host_slots)
         self._began = now
-        sys.setswitchinterval(_SWITCH_S)
         self._search = asyncio.get_running_loop().run_in_executor(None, search)
         self._search.add_done_callback(self._done)
 

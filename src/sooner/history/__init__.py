@@ -1,0 +1,38 @@
+"""What happened, kept as Parquet files and read through DuckDB: the only home of DuckDB, of SQL and of foreign formats.
+
+`History` is the door: rows of jobs, runs, tests, commits, runners and measures go in, typed rows and columns come out.
+`sooner.history.ingest` reads other systems' files. Nothing here imports DuckDB before a history is opened.
+"""
+
+from sooner.history.commit import Added
+from sooner.history.durations import Subject
+from sooner.history.errors import HistoryError, IngestError
+from sooner.history.outcomes import HistoryOutcome
+from sooner.history.reading import Columns, Texts, Where
+from sooner.history.record import record_run
+from sooner.history.store import DEFAULT_ROOT, History, known_durations
+from sooner.history.surroundings import surroundings
+from sooner.history.tables import CommitRow, Epoch, JobRow, MeasureRow, RunnerRow, RunRow, TestRow
+
+__all__ = [
+    "DEFAULT_ROOT",
+    "Added",
+    "Columns",
+    "CommitRow",
+    "Epoch",
+    "History",
+    "HistoryError",
+    "HistoryOutcome",
+    "IngestError",
+    "JobRow",
+    "MeasureRow",
+    "RunRow",
+    "RunnerRow",
+    "Subject",
+    "TestRow",
+    "Texts",
+    "Where",
+    "known_durations",
+    "record_run",
+    "surroundings",
+]

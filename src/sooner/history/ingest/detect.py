@@ -1,0 +1,94 @@
+"""Finds out what a source is by what it holds, never by its name alone."""
+
+import json
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+from sooner.history.errors import IngestError
+from sooner.history.ingest import buildkite, git, ossci, test_times
+from sooner.history.ingest.github_jobs import is_github
+from sooner.history.ingest.json_items import Item, items
+from sooner.history.ingest.opening import PARQUET, head
+from sooner.history.record import is_run_folder
+
+FORMATS: Final = (
+    "junit", "csv", "jsonl", "json", "parquet", "github", "github-api", "buildkite", "ossci", "test-times", "git", "run",
+)  # fmt: skip
+LIVE: Final = "github:"
+"""`github:owner/name` is no path but a repository to ask GitHub about."""
+_SKIPPED: Final = frozenset({".git", "node_modules", "__pycache__"})
+
+
+def format_of(path: Path) -> str:
+    """The format of a file or folder; empty for a folder of files.
+
+    Raises:
+        IngestError: Nobody can tell.
+    """
+    if path.is_dir():
+        return _format_of_folder(path)
+    begin = head(path)
+    text = begin.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if begin.startswith(PARQUET):
+        return "parquet"
+    if not text:
+        raise IngestError(str(path), "it is empty")
+    if text.startswith(b"<") or begin[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "junit"
+    return _format_of_json(path, text) if text[:1] in b"{[" else "csv"
+
+
+def _format_of_folder(path: Path) -> str:
+    if is_run_folder(path):
+        return "run"
+    if git.is_repository(path):
+        return "git"
+    return "ossci" if ossci.is_ossci(path) else ""
+
+
+def _format_of_json(path: Path, text: bytes) -> str:
+    if test_times.SHAPE.match(text):
+        return "test-times"
+    first = next(items(BytesIO(text)), None)
+    if not isinstance(first, Item):
+        first = next(items(BytesIO(_whole(path))), None)
+    value: Any = first.value if isinstance(first, Item) else None
+    if is_github(value):
+        return "github"
+    if buildkite.is_buildkite(value):
+        return "buildkite"
+    if not isinstance(value, dict):
+        raise IngestError(str(path), "it is JSON, but no list, page or line of objects: say what it is with --format")
+    return "jsonl" if _is_line(text) else "json"
+
+
+def _whole(path: Path) -> bytes:
+    """More of a file whose first item is larger than what was looked at."""
+    from sooner.history.ingest.opening import opened
+
+    with opened(path) as stream:
+        return stream.read(1 << 26)
+
+
+def _is_line(text: bytes) -> bool:
+    """Whether the first line is an object of its own."""
+    try:
+        return isinstance(json.loads(text.partition(b"\n")[0]), dict)
+    except ValueError:
+        return False
+
+
+def files_in(folder: Path) -> Iterator[Path]:
+    """Files below a folder that may be sources, in a fixed order; a folder in it that is a source itself comes as one."""
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or path.name in _SKIPPED:
+            continue
+        if path.is_dir():
+            if _format_of_folder(path):
+                yield path
+            else:
+                yield from files_in(path)
+        elif path.is_file():
+            yield path

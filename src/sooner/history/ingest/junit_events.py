@@ -1,0 +1,315 @@
+"""JUnit XML as a stream of test attempts, whatever wrote it, in constant memory.
+
+Understands pytest, Maven Surefire, gtest, Bazel, nextest and sooner itself. What they disagree on is decided here: what a
+test is called, which of `failure` and `error` means what, how retries are spelled (`rerunFailure`, `flakyFailure`).
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, tzinfo
+from typing import Final
+
+from sooner.history.fingerprints import digest_of, first_line
+from sooner.history.outcomes import HistoryOutcome, of_skip, spelled
+from sooner.history.tables import Epoch, TestRow
+
+_LONGEST_MESSAGE: Final = 500
+_MOST_TEXT: Final = 4_000
+"""Characters of a failure's text that are kept in memory: enough for its first line."""
+
+_BROKEN: Final = frozenset({"failure", "error"})
+_RERUNS: Final = frozenset({"rerunFailure", "rerunError"})
+"""Surefire and nextest: another attempt after the one told by `failure`, which did not pass either."""
+_FLAKES: Final = frozenset({"flakyFailure", "flakyError"})
+"""Surefire and nextest: an attempt before the one that passed."""
+_RESULTS: Final = _BROKEN | _RERUNS | _FLAKES | {"skipped"}
+_OUTPUTS: Final = frozenset({"system-out", "system-err"})
+_ROOTS: Final = frozenset({"testsuites", "testsuite", "testcase"})
+
+_OWN_TYPES: Final = frozenset(HistoryOutcome) | {"worker_lost", "hole"}
+"""sooner spells outcomes that are neither failure nor skip as the type of an error."""
+_TIMEOUT: Final = re.compile(r"\btime[ds]?[ _-]?out\b|\btimeout ?[>(]|deadline exceeded", re.IGNORECASE)
+_CRASH: Final = re.compile(
+    r"worker '?\w+'? crashed|core dumped|segmentation fault|\bSIG(SEGV|ABRT|BUS|ILL|FPE|KILL)\b", re.IGNORECASE
+)
+
+
+class _Result:
+    """A `failure`, `error`, `skipped` or a retry inside of a test case."""
+
+    __slots__ = ("attributes", "length", "tag", "texts")
+
+    def __init__(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self.tag = tag
+        self.attributes = attributes
+        self.texts: list[str] = []
+        self.length = 0
+
+    def add(self, text: str) -> None:
+        """Take text in, as long as there is not too much of it."""
+        if self.length < _MOST_TEXT:
+            self.texts.append(text[:_MOST_TEXT])
+            self.length += len(text)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts).strip()
+
+    @property
+    def message(self) -> str:
+        """Its first line."""
+        return first_line(self.attributes.get("message", "") or self.text, _LONGEST_MESSAGE)
+
+    @property
+    def outcome(self) -> HistoryOutcome:
+        """What it says of the attempt."""
+        kind = self.attributes.get("type", "")
+        if self.tag == "skipped":
+            return HistoryOutcome.SKIPPED if kind == "pytest.xfail" else of_skip(f"{self.message} {self.text}")
+        if kind in _OWN_TYPES and (own := spelled(kind)) is not None:
+            return own
+        head = f"{kind} {self.message}"
+        if _TIMEOUT.search(head):
+            return HistoryOutcome.TIMED_OUT
+        if _CRASH.search(head):
+            return HistoryOutcome.CRASHED
+        return HistoryOutcome.ERROR if self.tag.endswith(("error", "Error")) else HistoryOutcome.FAILED
+
+
+class _Suite:
+    """A `testsuite` that is open."""
+
+    __slots__ = ("devices", "host", "started", "unit", "variant")
+
+    def __init__(self, attributes: Mapping[str, str], started: Epoch | None) -> None:
+        self.unit = attributes.get("name", "")
+        self.variant = ""
+        self.host = attributes.get("hostname", "")
+        self.started = started
+        self.devices: tuple[str, ...] = ()
+
+    def take_property(self, name: str, value: str) -> None:
+        """Sooner's own files say in properties which unit and variant a suite is of."""
+        if name == "sooner.variant":
+            self.variant = value
+            self.unit = self.unit.removesuffix(f"|{value}")
+        elif name == "sooner.devices":
+            self.devices = tuple(value.split(","))
+
+
+class Cases:
+    """A parser's target that hands out a row for each attempt of each test case as soon as its element ends.
+
+    Attempts of one case are told in their order, all as attempt 1: numbers are given when they are committed, because
+    some tools write another `testcase` for each attempt.
+
+    Args:
+        emit: Takes the rows.
+        like: What all rows have in common: run, source, as_of.
+        zone: What a time without a zone means.
+    """
+
+    def __init__(self, emit: Callable[[TestRow], None], like: TestRow, zone: tzinfo = UTC) -> None:
+        self._emit = emit
+        self._like = like
+        self._zone = zone
+        self._suites: list[_Suite] = []
+        self._case: Mapping[str, str] | None = None
+        self._node_id = ""
+        self._results: list[_Result] = []
+        self._open: _Result | None = None
+        self._last_time: tuple[str, Epoch | None] = "", None
+        self._named: dict[tuple[str, str, str], tuple[str, str]] = {}
+        self.root = ""
+        self.cases = 0
+        self.naive_times = 0
+
+    @property
+    def is_junit(self) -> bool:
+        """Whether the document is one of ours."""
+        return self.root in _ROOTS or self.cases > 0
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """An element begins."""
+        if tag == "testcase":
+            self._case = attributes
+            self._results = []
+            self._node_id = ""
+            return
+        tag = _local(tag)
+        self.root = self.root or tag
+        if tag == "testsuite":
+            self._suites.append(_Suite(attributes, self._time(attributes)))
+        elif self._case is not None and tag in _RESULTS:
+            self._open = _Result(tag, attributes)
+            self._results.append(self._open)
+        elif tag == "property":
+            self._take_property(attributes.get("name", ""), attributes.get("value", ""))
+        elif tag in _OUTPUTS:
+            self._open = None
+        elif tag == "testcase":
+            self.start(tag, attributes)
+
+    def data(self, text: str) -> None:
+        """Text inside of an element."""
+        if self._open is not None:
+            self._open.add(text)
+
+    def end(self, tag: str) -> None:
+        """An element ends."""
+        if tag != "testcase":
+            tag = _local(tag)
+        if tag == "testcase":
+            if self._case is not None:
+                self._finish(self._case)
+            self._case = self._open = None
+        elif tag in _RESULTS:
+            self._open = None
+        elif tag == "testsuite" and self._suites:
+            self._suites.pop()
+
+    def close(self) -> None:
+        """The document ends."""
+
+    def _take_property(self, name: str, value: str) -> None:
+        if self._case is not None:
+            if name in ("nodeid", "node_id", "pytest.nodeid"):
+                self._node_id = value
+        elif self._suites:
+            self._suites[-1].take_property(name, value)
+
+    def _time(self, attributes: Mapping[str, str]) -> Epoch | None:
+        text = attributes.get("timestamp", "")
+        if not text:
+            return None
+        if text != self._last_time[0]:
+            self._last_time = text, self._epoch(text)  # neighbours often share their time
+        return self._last_time[1]
+
+    def _epoch(self, text: str) -> Epoch | None:
+        try:
+            time = datetime.fromisoformat(text.strip())
+        except ValueError:
+            return None
+        if time.tzinfo is None:
+            self.naive_times += 1
+            time = time.replace(tzinfo=self._zone)
+        return Epoch(time.timestamp())
+
+    def _finish(self, case: Mapping[str, str]) -> None:
+        self.cases += 1
+        seconds = _seconds(case.get("time") or case.get("duration") or "")
+        started = self._time(case)
+        if self._results:
+            self._tell_results(case, seconds, started)
+        else:
+            outcome = HistoryOutcome.NOT_RUN if case.get("status") == "notrun" else HistoryOutcome.PASSED
+            if case.get("result") == "skipped":
+                outcome = HistoryOutcome.SKIPPED
+            self._tell(case, outcome, seconds, started, "")
+
+    def _tell_results(self, case: Mapping[str, str], seconds: float | None, started: Epoch | None) -> None:
+        plain = [result for result in self._results if result.tag in _BROKEN or result.tag == "skipped"]
+        before = [result for result in self._results if result.tag in _FLAKES]
+        after = [result for result in self._results if result.tag in _RERUNS]
+        for result in before:
+            self._tell_result(case, result, None, started)
+        if plain:
+            self._tell_result(case, plain[0], seconds, started)
+        elif not after:
+            self._tell(case, HistoryOutcome.PASSED, seconds, started, "")
+        for result in after:
+            self._tell_result(case, result, None, started)
+
+    def _tell_result(
+        self, case: Mapping[str, str], result: _Result, seconds: float | None, started: Epoch | None
+    ) -> None:
+        """A retry may have a time of its own."""
+        own = _seconds(result.attributes.get("time", ""))
+        began = self._time(result.attributes) or started
+        self._tell(case, result.outcome, own if own is not None else seconds, began, result.message)
+
+    def _tell(
+        self,
+        case: Mapping[str, str],
+        outcome: HistoryOutcome,
+        seconds: float | None,
+        started: Epoch | None,
+        message: str,
+    ) -> None:
+        like, suite = self._like, self._suites[-1] if self._suites else _NO_SUITE
+        unit, node_id = self._names(case, suite)
+        self._emit(
+            TestRow(
+                run=like.run,
+                unit=unit,
+                node_id=node_id,
+                variant=suite.variant,
+                kind="case",
+                outcome=outcome,
+                seconds=seconds,
+                started=started if started is not None else suite.started,
+                devices=suite.devices,
+                worker=suite.host,
+                message=message,
+                message_digest=digest_of(message) if message else "",
+                source=like.source,
+                as_of=like.as_of,
+            )
+        )
+
+    def _names(self, case: Mapping[str, str], suite: _Suite) -> tuple[str, str]:
+        """Unit and node id."""
+        if self._node_id:
+            return self._node_id.partition("::")[0], self._node_id
+        place = suite.unit, case.get("classname", ""), case.get("file", "")
+        if place not in self._named:
+            if len(self._named) >= _MOST_PLACES:
+                self._named.clear()
+            self._named[place] = _place(*place)
+        unit, prefix = self._named[place]
+        return unit, prefix + case.get("name", "")
+
+
+_MOST_PLACES: Final = 10_000
+_KNOWN: Final = _ROOTS | _RESULTS | _OUTPUTS | {"property", "properties"}
+
+
+def _local(tag: str) -> str:
+    """A tag without its namespace, as expat (`ns:tag`) and lxml (`{uri}tag`) spell it."""
+    return tag if tag in _KNOWN else tag.rpartition("}")[2].rpartition(":")[2]
+
+
+def _place(suite: str, classname: str, file: str) -> tuple[str, str]:
+    """The unit of a case, and what its node id begins with.
+
+    pytest puts all of a session into one suite, and its class names are dotted paths: they are made node ids again.
+    """
+    module = file or _pytest_file(classname)
+    if not module.endswith(".py"):
+        return suite or file, f"{classname}::" if classname else ""
+    inner = classname.removeprefix(module.removesuffix(".py").replace("/", ".")).strip(".").replace(".", "::")
+    prefix = "".join(f"{part}::" for part in (module, inner) if part)
+    return module if suite in ("pytest", "") else suite, prefix
+
+
+_NO_SUITE: Final = _Suite({}, None)
+
+
+def _pytest_file(classname: str) -> str:
+    """The file of pytest's `tests.unit.test_x.TestA`; empty where it is another tool's class."""
+    parts = classname.split(".")
+    for count, part in enumerate(parts, 1):
+        if part.startswith("test_") or part.endswith("_test"):
+            return "/".join(parts[:count]) + ".py"
+    return ""
+
+
+def _seconds(text: str) -> float | None:
+    """A duration; Surefire writes `1,234.5`."""
+    try:
+        seconds = float(text.replace(",", "") if "," in text else text)
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None

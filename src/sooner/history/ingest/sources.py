@@ -1,0 +1,218 @@
+"""Tables as DuckDB reads them: CSV, JSON lines and Parquet, and where in them a row stands.
+
+Well-formed files are read by DuckDB alone. One that is not (ragged rows, broken quotes, foreign bytes, lines that are no
+JSON) is copied row by row first, so that what is broken is left out with its line, and the rest is kept.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from sooner.history.database import Database
+from sooner.history.errors import HistoryError, IngestError
+from sooner.history.ingest.opening import compression, opened
+from sooner.history.ingest.report import Report
+from sooner.history.statements import path_literal, quoted, sql
+
+LINE: Final = "sooner_line"
+"""Column that says where a row stood in a file that was copied."""
+_DELIMITERS: Final = ",;\t|"
+_LOOKED_AT: Final = 1000
+_LONGEST_FIELD: Final = 1 << 27
+
+
+class Source(Struct, frozen=True):
+    """A table that SQL can read."""
+
+    path: Path
+    kind: str
+    """`csv`, `jsonl` or `parquet`."""
+    relation: str
+    columns: Mapping[str, str]
+    """SQL type by column."""
+    has_lines: bool = False
+    """Whether it has the column `sooner_line`."""
+    delimiter: str = ","
+
+
+def table_source(path: Path, kind: str) -> Source:
+    """A source as it lies on the disk.
+
+    Raises:
+        IngestError: It has no columns, or cannot be read.
+    """
+    match kind:
+        case "parquet":
+            return Source(path, kind, sql("sources", "parquet", path=path_literal(path)), {})
+        case "csv":
+            delimiter, columns = _csv_header(path)
+            return Source(
+                path,
+                kind,
+                csv_relation(path, columns, delimiter),
+                dict.fromkeys(columns, "VARCHAR"),
+                delimiter=delimiter,
+            )
+        case _:
+            columns = _json_keys(path)
+            return Source(path, kind, json_relation(path, columns), dict.fromkeys(columns, "VARCHAR"))
+
+
+def csv_relation(path: Path, columns: Sequence[str], delimiter: str) -> str:
+    """SQL that reads a CSV file: any deviation from its header is an error."""
+    return sql(
+        "sources",
+        "csv",
+        path=path_literal(path),
+        columns=_text_columns(columns),
+        delimiter=quoted(delimiter),
+        compression=quoted(compression(path)),
+    )
+
+
+def json_relation(path: Path, columns: Sequence[str]) -> str:
+    """SQL that reads JSON lines: any line that is no object is an error."""
+    return sql(
+        "sources",
+        "json_lines",
+        path=path_literal(path),
+        columns=_text_columns(columns),
+        compression=quoted(compression(path)),
+    )
+
+
+def _text_columns(columns: Sequence[str]) -> str:
+    return "{" + ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in columns) + "}"
+
+
+def _csv_header(path: Path) -> tuple[str, list[str]]:
+    with opened(path) as stream:
+        reader = io.TextIOWrapper(stream, "utf-8-sig", errors="replace", newline="")
+        first = next((line for line in reader if line.strip()), "")
+        delimiter = max(_DELIMITERS, key=first.count)
+    names = next(csv.reader([first], delimiter=delimiter), [])
+    if not names:
+        raise IngestError(str(path), "it is empty: a table needs a header")
+    columns: list[str] = []
+    for index, name in enumerate(names):
+        stem = name.strip() or f"column_{index + 1}"
+        # Names that differ in case only are one to SQL.
+        taken = {column.lower() for column in columns}
+        columns.append(stem if stem.lower() not in taken else f"{stem}_{index + 1}")
+    return delimiter, columns
+
+
+def _json_keys(path: Path) -> list[str]:
+    """Keys of the first objects, in the order in which they come."""
+    keys: dict[str, None] = {}
+    with opened(path) as stream:
+        for number, line in enumerate(stream):
+            if number >= _LOOKED_AT:
+                break
+            keys.update(dict.fromkeys(_object(line) or {}))
+    if not keys:
+        raise IngestError(str(path), "none of its first lines is a JSON object")
+    return list({key.lower(): key for key in reversed(keys)}.values())[::-1]
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def described(database: Database, source: Source) -> Source:
+    """The same with its columns' types, for files that know them.
+
+    Raises:
+        IngestError: It is no such file.
+    """
+    if source.columns:
+        return source
+    try:
+        rows = database.rows(sql("batches", "describe", view=f"(from {source.relation})"))
+    except HistoryError as error:
+        raise IngestError(str(source.path), str(error)) from error
+    return Source(source.path, source.kind, source.relation, dict(rows))
+
+
+def mended(source: Source, folder: Path, report: Report) -> Source:
+    """A copy without the rows that are broken; they are reported."""
+    copy = folder / f"mended.{source.kind}"
+    columns = list(source.columns)
+    if source.kind == "csv":
+        with copy.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([*columns, LINE])
+            writer.writerows(_whole_records(source, report))
+        relation = csv_relation(copy, [*columns, LINE], ",")
+    else:
+        with copy.open("w", encoding="utf-8") as file:
+            file.writelines(_whole_objects(source, report))
+        relation = json_relation(copy, [*columns, LINE])
+    kinds = dict.fromkeys([*columns, LINE], "VARCHAR")
+    return Source(source.path, source.kind, relation, kinds, has_lines=True)
+
+
+def _records(source: Source) -> Iterator[tuple[int, list[str]]]:
+    """Line and fields of each record after the header; empty lines are none."""
+    csv.field_size_limit(_LONGEST_FIELD)
+    with opened(source.path) as stream:
+        text = io.TextIOWrapper(stream, "utf-8-sig", errors="replace", newline="")
+        reader = csv.reader((line.replace("\0", "") for line in text), delimiter=source.delimiter)
+        is_header, line = True, 1
+        for fields in reader:
+            if fields and not is_header:
+                yield line, fields
+            is_header = is_header and not fields
+            line = reader.line_num + 1
+
+
+def _whole_records(source: Source, report: Report) -> Iterator[list[str]]:
+    width = len(source.columns)
+    for line, fields in _records(source):
+        if len(fields) == width:
+            yield [*fields, str(line)]
+        else:
+            report.reject(str(source.path), line, f"{len(fields)} fields under a header of {width}")
+
+
+def _whole_objects(source: Source, report: Report) -> Iterator[str]:
+    with opened(source.path) as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.strip():
+                continue
+            value = _object(line)
+            if value is None:
+                report.reject(str(source.path), number, "no JSON object")
+            else:
+                yield json.dumps(value | {LINE: number}) + "\n"
+
+
+def lines_of(source: Source, ordinals: Sequence[int]) -> dict[int, int]:
+    """Lines of the n-th rows (from 1); Parquet has none, there it is the row's own number."""
+    wanted = set(ordinals)
+    if source.kind == "parquet":
+        return {ordinal: ordinal for ordinal in wanted}
+    numbers = (line for line, _ in _records(source)) if source.kind == "csv" else _line_numbers(source)
+    found = {}
+    for ordinal, line in enumerate(numbers, 1):
+        if ordinal in wanted:
+            found[ordinal] = line
+            if len(found) == len(wanted):
+                break
+    return found
+
+
+def _line_numbers(source: Source) -> Iterator[int]:
+    with opened(source.path) as stream:
+        for number, line in enumerate(stream, 1):
+            if line.strip():
+                yield number

@@ -1,0 +1,115 @@
+"""Takes sources in: finds out what each is and hands it to its format. What one of them lacks stops no other."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from sooner.history.errors import HistoryError, IngestError
+from sooner.history.ingest.buildkite import take_buildkite
+from sooner.history.ingest.detect import FORMATS, LIVE, files_in, format_of
+from sooner.history.ingest.git import take_git
+from sooner.history.ingest.github import take_github
+from sooner.history.ingest.intake import Intake, Options, Progress, check_constants
+from sooner.history.ingest.junit import take_junit
+from sooner.history.ingest.ossci import take_ossci
+from sooner.history.ingest.report import Report
+from sooner.history.ingest.table import take_table
+from sooner.history.ingest.test_times import take_test_times
+from sooner.history.record import add_run
+from sooner.history.store import History
+
+_ONLY_MEANT: Final = frozenset({".xml", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".gz", ".zst"})
+"""In a folder that is walked through, other files are not meant."""
+
+
+def ingest(
+    history: History,
+    paths: Iterable[str],
+    options: Options,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> Report:
+    """Take sources in.
+
+    Args:
+        history: Where their rows go.
+        paths: Files, folders, or `github:owner/name`.
+        options: How they are to be read.
+        strict: Whether the first thing that cannot be read stops everything; what was committed before stays.
+        progress: Is told how far it is.
+
+    Raises:
+        IngestError: Under `strict`, the first thing that cannot be read.
+        HistoryError: The options make no sense, or the history cannot be written.
+    """
+    _check(options)
+    report = Report(strict=strict)
+    with history.folder.staging() as staging:
+        intake = Intake(history, staging, options, report, progress)
+        try:
+            for path in paths:
+                _take_path(path, intake)
+            intake.flush()
+        finally:
+            intake.discard()
+    return report
+
+
+def _check(options: Options) -> None:
+    check_constants(options.constants)
+    _ = options.timezone
+    if options.format and options.format not in FORMATS:
+        raise HistoryError(f"--format {options.format!r} is unknown: the formats are {', '.join(FORMATS)}")
+
+
+def _take_path(path: str, intake: Intake) -> None:
+    if path.startswith(LIVE) or intake.options.format == "github-api":
+        from sooner.history.ingest.github_live import take_live
+
+        take_live(path.removeprefix(LIVE), intake)
+        return
+    if not Path(path).exists():
+        raise IngestError(path, "there is no such file or folder")
+    sources = list(_sources(Path(path), intake.options.format))
+    if not sources:
+        raise IngestError(path, "there is nothing in it that could be read")
+    for number, source in enumerate(sources):
+        intake.progress(str(source), number, len(sources))
+        _take_source(source, intake)
+    intake.progress(path, len(sources), len(sources))
+
+
+def _sources(path: Path, known: str) -> Iterator[Path]:
+    if path.is_file() or known in ("git", "run", "ossci") or format_of(path):
+        yield path
+    else:
+        yield from (file for file in files_in(path) if file.is_dir() or _ONLY_MEANT & set(file.suffixes))
+
+
+def _take_source(path: Path, intake: Intake) -> None:
+    try:
+        name = intake.options.format or format_of(path)
+        _FORMATS[name](path, intake)
+    except IngestError as error:
+        problem = str(error).removeprefix(f"{error.path}:{error.line}: ").removeprefix(f"{error.path}: ")
+        intake.report.reject(error.path, error.line, problem)
+
+
+def _take_run(path: Path, intake: Intake) -> None:
+    intake.report.add("tests", add_run(intake.history, path, intake.options.constants))
+
+
+_FORMATS: Final[Mapping[str, Callable[[Path, Intake], None]]] = {
+    "junit": take_junit,
+    "csv": lambda path, intake: take_table(path, intake, "csv"),
+    "jsonl": lambda path, intake: take_table(path, intake, "jsonl"),
+    "json": lambda path, intake: take_table(path, intake, "json"),
+    "parquet": lambda path, intake: take_table(path, intake, "parquet"),
+    "github": take_github,
+    "buildkite": take_buildkite,
+    "ossci": take_ossci,
+    "test-times": take_test_times,
+    "git": take_git,
+    "run": _take_run,
+}

@@ -1,0 +1,122 @@
+-- name: macros
+-- What exports write for nothing. Trimming is the slowest thing that is done to a cell: only where there is a need.
+create or replace macro blank_or(text) as
+    case
+        when strlen(text) <= 4 and lower(text) in ('', 'nan', 'none', 'null', 'nat', 'n/a', '\n', '<na>', '-') then null
+        when ascii(text) <= 32 or ends_with(text, ' ') or ends_with(text, chr(9)) then nullif(trim(text, e' \t\r\n'), '')
+        else text
+    end;
+
+-- Seconds, milli-, micro- or nanoseconds since 1970, told apart by their size; what lies before 1973 is another number.
+create or replace macro time_of_number(number) as
+    case
+        when number is null or not isfinite(number) or abs(number) < 1e8 then null
+        when abs(number) < 1e11 then make_timestamp(round(number * 1e6)::bigint)
+        when abs(number) < 1e14 then make_timestamp(round(number * 1e3)::bigint)
+        when abs(number) < 1e17 then make_timestamp(round(number)::bigint)
+        else make_timestamp(round(number / 1e3)::bigint)
+    end;
+
+create or replace macro has_zone(text) as
+    regexp_matches(text, '(Z|z|UTC|GMT|[+-]\d\d(:?\d\d)?|[A-Z]\w+/\w+)$') and length(text) > 10;
+
+create or replace macro time_of_words(text) as
+    try_strptime(
+        text,
+        [
+            '%Y%m%d', '%Y%m%dT%H%M%S', '%Y/%m/%d %H:%M:%S', '%a %b %d %H:%M:%S %Y', '%d/%b/%Y:%H:%M:%S',
+            '%b %d, %Y %H:%M:%S', '%d.%m.%Y %H:%M:%S'
+        ]
+    );
+
+-- Zoned times as they are; times without a zone are in the zone of the session, which is UTC.
+create or replace macro time_of(text) as
+    coalesce(
+        make_timestamp(epoch_us(try_cast(text as timestamptz))),
+        time_of_words(text),
+        time_of_number(try_cast(text as double))
+    );
+
+create or replace macro time_of_iso(text) as make_timestamp(epoch_us(try_cast(text as timestamptz)));
+
+create or replace macro time_of_in(text, zone) as
+    case
+        when has_zone(text) then make_timestamp(epoch_us(try_cast(text as timestamptz)))
+        else coalesce(
+            make_timestamp(epoch_us(timezone(zone, coalesce(try_cast(text as timestamp), time_of_words(text))))),
+            time_of_number(try_cast(text as double))
+        )
+    end;
+
+-- A list as text: JSON's, or its parts joined by commas, semicolons or line breaks.
+create or replace macro list_of(text) as
+    case
+        when text is null then null
+        when text like '[%]' then coalesce(try_cast(json_transform(text, '["VARCHAR"]') as varchar[]), [text])
+        else list_transform(regexp_split_to_array(text, '[,;\n]+'), lambda part: trim(part))
+    end;
+
+-- Lists of labels come as JSON.
+create or replace macro plain_text(text) as
+    case when text like '[%' and text like '%]' then array_to_string(list_of(text), ',') else text end;
+
+create or replace macro unit_of_column(name) as
+    case
+        when regexp_matches(name, '(^|_)(s|sec|secs|seconds)$') then 's'
+        when regexp_matches(name, '(^|_)(ms|milliseconds)$') then 'ms'
+        when regexp_matches(name, '(^|_)mib$') then 'MiB'
+        when regexp_matches(name, '(^|_)(percent|pct)$') then '%'
+    end;
+
+-- name: layers
+(
+    select *, @following, @reason as sooner_reason
+    from (select *, @naive as sooner_naive, @fields from (select @cells from @source))
+)
+
+-- name: unpivoted
+(
+    select * from (select * from @source)
+    unpivot (sooner_cell for sooner_column in (@cells))
+    where blank_or(sooner_cell) is not null
+)
+
+-- name: counted
+select count(*), count(sooner_reason) from @rows
+
+-- name: count_naive
+select count(*) from @rows where sooner_naive
+
+-- name: good_or_stop
+-- Stops at the first row that must be rejected.
+(select * replace (case when sooner_reason is null then @column else error('@stop') end as @column) from @rows)
+
+-- name: words
+select distinct @word from @source limit @most
+
+-- name: sample
+select @columns from @source limit 1000
+
+-- name: rejected
+-- The n-th rows of the source and what is wrong with them.
+select sooner_ordinal, sooner_reason from @rows where sooner_reason is not null order by sooner_ordinal limit @most
+
+-- name: numbered
+(select row_number() over () as sooner_ordinal, * from @source)
+
+-- name: numbered_copy
+(select sooner_line::bigint as sooner_ordinal, * from @source)
+
+-- name: good
+(select * from @rows where sooner_reason is null)
+
+-- name: commits
+-- One row a file becomes one row a commit.
+(
+    select
+        sha, any_value(repository) as repository, any_value(parents) as parents, min("time") as "time",
+        any_value(author) as author, any_value(message) as message, list_sort(list_distinct(flatten(list(files)))) as files,
+        any_value(branch) as branch
+    from (select @columns from @rows)
+    group by sha
+)
