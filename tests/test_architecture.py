@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "analysis": {"model", "history", "schedule"},
     "report": {"model", "analysis"},
     "pytest_plugin": {"door"},
-    "door": {"model", "plan", "devices", "schedule", "run", "warm"},
+    "door": {"model", "plan", "devices", "schedule", "run", "warm", "history"},
     "cli": None,
     "__main__": {"cli"},
     "__init__": set(),

@@ -4,6 +4,8 @@ Every pytest of the environment imports this module: it registers options and ma
 run (`sooner.door`) is imported when `--gpus` is given.
 """
 
+import os
+
 import pytest
 
 _MARKS = (
@@ -52,6 +54,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=float,
         default=0.0,
         help="end a test that takes longer, with the stacks of its threads in the report (default: never)",
+    )
+    group.addoption(
+        "--history",
+        metavar="DIR",
+        default=os.environ.get("SOONER_RUN_HISTORY", "auto"),
+        help="where the session's record goes, or none (default: .sooner/history, where DuckDB is installed)",
     )
     group.addoption("--bisect-pollution", metavar="TEST", help="see `sooner bisect-pollution`")
     group.addoption(

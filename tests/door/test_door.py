@@ -214,3 +214,17 @@ def wait_for(condition):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     return found
+
+
+def test_a_session_leaves_its_record_in_the_history(suite):
+    history = pytest.importorskip("duckdb") and __import__("sooner.history", fromlist=["History"])
+    suite.write(test_r="def test_a(): pass\ndef test_b(): assert 1 == 2\n")
+    suite.pytest("--gpus=virtual:2", "--history=h")
+    with history.History(suite.folder / "h") as kept:
+        rows = {row.node_id: row for row in kept.tests()}
+    assert {name: str(row.outcome) for name, row in rows.items()} == {
+        "test_r.py::test_a": "passed",
+        "test_r.py::test_b": "failed",
+    }
+    assert rows["test_r.py::test_b"].message == "assert 1 == 2"
+    assert rows["test_r.py::test_a"].devices[0].startswith("virtual:")

@@ -11,7 +11,8 @@ import pytest
 from sooner.door.durations import Durations
 from sooner.door.hands import Hand, Judge, Workshop
 from sooner.door.journal import Entry, Journal
-from sooner.door.reporting import Reporter, how_it_ended, outcome_of, seconds_of
+from sooner.door.record import Record
+from sooner.door.reporting import Reporter, how_it_ended, message_of, outcome_of, seconds_of
 from sooner.door.units import DoorUnit, Level, units_of, works_of_units
 from sooner.door.wider import Wider
 from sooner.door.worker import Ran
@@ -36,15 +37,22 @@ class Loop:
         devices: The devices of the run.
         journal: Hears what became of each test's isolation.
         durations: What tests took before.
+        record: Hears what is kept of each test.
     """
 
     def __init__(
-        self, session: pytest.Session, devices: Sequence[Device], journal: Journal, durations: Durations
+        self,
+        session: pytest.Session,
+        devices: Sequence[Device],
+        journal: Journal,
+        durations: Durations,
+        record: Record,
     ) -> None:
         option = session.config.option
         self._session = session
         self._journal = journal
         self._durations = durations
+        self._record = record
         self._reporter = Reporter(session)
         self._hang_s: float = option.hang_timeout
         self._verifies = option.reuse == "verify"
@@ -106,6 +114,14 @@ class Loop:
             elif command.outcome is Outcome.HOLE:
                 for number in self._units[command.key].items:
                     self._reporter.failure(number, f"coverage hole: {command.cause}")
+                    self._record.add(
+                        self._session.items[number].nodeid,
+                        outcome="skipped_no_devices",
+                        seconds=0.0,
+                        devices=(),
+                        worker=0,
+                        message=command.cause,
+                    )
 
     def _start(self, unit: DoorUnit, devices: tuple[int, ...]) -> None:
         hand = self._hands.get((devices, Level.WARM))
@@ -201,8 +217,9 @@ class Loop:
     ) -> None:
         """Report an item with what `said` says; `ran` is how it ran in its worker."""
         item = self._session.items[ran.item]
+        message = message_of(said.messages)  # before pytest makes reports of them, in place
         self._reporter.item(ran.item, said.messages)
-        self._durations.add(item, seconds_of(said.messages))
+        self._remember(item, hand, outcome_of(said.messages), seconds_of(said.messages), message)
         self._journal.add(
             Entry(
                 nodeid=item.nodeid,
@@ -217,6 +234,13 @@ class Loop:
         )
         if said.stop and not self._session.shouldstop:
             self._session.shouldstop = said.stop
+
+    def _remember(self, item: pytest.Item, hand: Hand, outcome: str, seconds: float, message: str) -> None:
+        self._durations.add(item, seconds)
+        devices = tuple(self._devices[i].id for i in hand.devices)
+        self._record.add(
+            item.nodeid, outcome=outcome, seconds=seconds, devices=devices, worker=hand.serial, message=message
+        )
 
     def _absent(self, hand: Hand, number: int) -> None:
         hand.left.remove(number)
@@ -296,7 +320,9 @@ class Loop:
             return
         else:
             number = number if number in left else left[0]
-            self._reporter.failure(number, self._how(hand, status, stacks))
+            how = self._how(hand, status, stacks)
+            self._reporter.failure(number, how)
+            self._remember(self._session.items[number], hand, "crashed", 0.0, how)
             left.remove(number)
         if unit is not None and left:
             self._begin(unit, hand.devices, left)

@@ -110,5 +110,14 @@ def seconds_of(messages: Sequence[tuple[str, Any]]) -> float:
     return float(sum(_field(kind, value, "duration") for kind, value in messages if kind != "warning"))
 
 
+def message_of(messages: Sequence[tuple[str, Any]]) -> str:
+    """The last line of what went wrong; empty where nothing did."""
+    for kind, value in messages:
+        if kind == "report" and value.get("outcome") == "failed":
+            crash = (value.get("longrepr") or {}).get("reprcrash") if isinstance(value.get("longrepr"), dict) else None
+            return str((crash or {}).get("message") or value.get("longrepr") or "").split("\n")[0]
+    return ""
+
+
 def _field(kind: str, value: Any, name: str) -> Any:
     return value[SENT.index(name)] if kind == "plain" else value[name]

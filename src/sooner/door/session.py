@@ -9,6 +9,7 @@ from sooner.door.devices import lease_all, session_devices
 from sooner.door.durations import Durations
 from sooner.door.journal import Journal
 from sooner.door.loop import Loop
+from sooner.door.record import Record
 from sooner.model.devices import Device
 
 
@@ -20,6 +21,7 @@ class Door:
         self._config = config
         self._devices: tuple[Device, ...] = session_devices(config.option.gpus)
         self._journal = Journal(config.option.reuse_journal or "")
+        self._record = Record(config.option.history, config.rootpath)
 
     def pytest_report_header(self) -> str:
         """Say where tests run."""
@@ -38,11 +40,15 @@ class Door:
         durations = Durations(session.config)
         with contextlib.closing(lease_all(self._devices, holder=f"pytest-{os.getpid()}")):
             try:
-                Loop(session, self._devices, self._journal, durations).run()
+                Loop(session, self._devices, self._journal, durations, self._record).run()
             finally:
                 durations.save()
                 self._journal.close()
         return True
+
+    def pytest_unconfigure(self) -> None:
+        """Write the record once everything that people wait for is said."""
+        self._record.write()
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say which tests did not go together."""

@@ -27,7 +27,9 @@ from sooner.warm.guards import Cleaned, GuardSet
 
 SENT: Final = ("outcome", "when", "user_properties", "sections", "duration", "start", "stop")
 """What differs between the reports of an item that have nothing to say: the rest is the item's."""
-PLAIN: Final = {*SENT, "nodeid", "location", "keywords", "longrepr"}
+_PLAIN: Final = {*SENT, "location", "keywords", "longrepr"}
+_ID: Final = {"nodeid", "_id"}
+"""Under which name a report keeps its id depends on the version of pytest."""
 _FLUSH_S: Final = 0.01
 """Results wait for others so long at most: each message wakes the controlling pytest."""
 _REPORTING: Final = ("pytest_runtest_logstart", "pytest_runtest_logreport", "pytest_runtest_logfinish")
@@ -82,7 +84,7 @@ class _Reports:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.has_failed = self.has_failed or report.failed
-        if report.__dict__.keys() == PLAIN and report.longrepr is None and type(report) is pytest.TestReport:
+        if report.longrepr is None and report.__dict__.keys() - _ID == _PLAIN and type(report) is pytest.TestReport:
             self.messages.append(("plain", [report.__dict__[name] for name in SENT]))
             return
         data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)

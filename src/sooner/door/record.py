@@ -1,0 +1,78 @@
+"""The record of a pytest session in the history: a row a test, written when the session ends, also when interrupted."""
+
+import importlib.util
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from sooner.model.errors import SoonerError
+
+_DEFAULT: Final = ".sooner/history"
+
+
+class Record:
+    """Gathers rows and writes them.
+
+    Args:
+        setting: `--history`: a folder or URL, `none`, or `auto` (below the root folder, where DuckDB is installed).
+        root: The root folder of the session.
+    """
+
+    def __init__(self, setting: str, root: Path) -> None:
+        is_possible = importlib.util.find_spec("duckdb") is not None
+        if not is_possible and setting not in ("auto", "none"):
+            raise pytest.UsageError("--history needs DuckDB: pip install 'sooner[history]'")
+        self._root = "" if setting == "none" or not is_possible else setting
+        if self._root == "auto":
+            self._root = str(root / _DEFAULT)
+        self._rows: list[dict[str, Any]] = []
+        self._began_at = time.time()
+
+    def add(
+        self, nodeid: str, *, outcome: str, seconds: float, devices: tuple[str, ...], worker: int, message: str
+    ) -> None:
+        """Note one test.
+
+        Args:
+            nodeid: Its id.
+            outcome: As the history names it.
+            seconds: Of all its phases.
+            devices: Ids of the devices that it held.
+            worker: Number of its process.
+            message: First line of what went wrong.
+        """
+        if self._root:
+            self._rows.append(
+                {
+                    "node_id": nodeid,
+                    "unit": nodeid.split("::", maxsplit=1)[0],
+                    "outcome": outcome,
+                    "seconds": seconds,
+                    "devices": devices,
+                    "worker": str(worker),
+                    "message": message[:300],
+                    "started": time.time() - seconds,
+                }
+            )
+
+    def write(self) -> None:
+        """Write all rows; a history that cannot be written costs the session a line."""
+        if not self._rows:
+            return
+        from sooner.history import HistoryOutcome, TestRow
+        from sooner.history.store import History
+        from sooner.history.surroundings import surroundings
+
+        about: Any = {"run": f"pytest-{int(self._began_at * 1000):x}-{os.getpid()}", **surroundings(os.environ)}
+        try:
+            with History(self._root) as history:
+                history.add_tests(
+                    TestRow(**{**row, "outcome": HistoryOutcome(row["outcome"])}, kind="case", source="pytest", **about)
+                    for row in self._rows
+                )
+        except (SoonerError, OSError) as error:
+            sys.stderr.write(f"sooner: the session is not in the history: {error}\n")
