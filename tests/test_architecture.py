@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "workflows": {"model"},
     "analysis": {"model", "history", "schedule"},
     "report": {"model", "analysis"},
-    "pytest_plugin": {"door"},
+    "pytest_plugin": {"door", "warm"},
     "door": {"model", "plan", "devices", "schedule", "run", "warm", "history"},
     "cli": None,
     "__main__": {"cli"},

@@ -5,6 +5,8 @@ run (`sooner.door`) is imported when `--gpus` is given.
 """
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -93,6 +95,37 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         from sooner.door.devices import mask_for_collection
 
         mask_for_collection(spec)
+
+
+@pytest.fixture(scope="session")
+def _sooner_warmth(request: pytest.FixtureRequest) -> Iterator[Any]:
+    from sooner.warm.fixtures import warmth
+
+    yield from warmth(request)
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest, _sooner_warmth: Any) -> Iterator[Any]:
+    """A factory: `world(4, backend="gloo")` is four ranks, kept between tests; `.run(function, *args)` runs on all."""
+    from sooner.warm.fixtures import world as factory
+
+    yield from factory(request, _sooner_warmth)
+
+
+@pytest.fixture
+def process_group(request: pytest.FixtureRequest, _sooner_warmth: Any) -> Iterator[Any]:
+    """A factory: `process_group(backend="gloo")` is a group of this process, kept between tests."""
+    from sooner.warm.fixtures import process_group as factory
+
+    yield from factory(request, _sooner_warmth)
+
+
+@pytest.fixture
+def resource(request: pytest.FixtureRequest, _sooner_warmth: Any) -> Iterator[Any]:
+    """A factory: `resource(kind, config)` is a costly thing of the session's pool, leased until the test ends."""
+    from sooner.warm.fixtures import resource as factory
+
+    yield from factory(request, _sooner_warmth)
 
 
 @pytest.fixture

@@ -27,6 +27,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from sooner.warm import holdings
+
 _LOCALES: Final = tuple(getattr(locale, name) for name in dir(locale) if name.startswith("LC_") and name != "LC_ALL")
 _SIGNALS: Final = tuple(sorted(map(int, signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})))
 _getsignal: Final = _signal.getsignal  # without the enums of the public one: 60 of them are asked for after each test
@@ -312,7 +314,8 @@ class Children:
 
     def doubt(self, state: frozenset[str]) -> str:
         """New children."""
-        return "left child processes" if self.capture() - state else ""
+        new = self.capture() - state
+        return "left child processes" if new and new - set(map(str, holdings.children())) else ""
 
 
 class OpenFiles:
@@ -350,7 +353,8 @@ class OpenFiles:
 
     def _new(self, before: frozenset[str]) -> list[str]:
         names = []
-        for number in self._open() - before:
+        kept = set(map(str, holdings.descriptors()))
+        for number in self._open() - before - kept:
             with contextlib.suppress(OSError):
                 names.append(os.readlink(f"/proc/self/fd/{number}"))  # noqa: PTH115 - what is no path is a name too
         return names
