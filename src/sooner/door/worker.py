@@ -32,6 +32,8 @@ _ID: Final = {"nodeid", "_id"}
 """Under which name a report keeps its id depends on the version of pytest."""
 _FLUSH_S: Final = 0.01
 """Results wait for others so long at most: each message wakes the controlling pytest."""
+_MULTIPROCESS_TESTS: Final = "torch.testing._internal.common_distributed"
+"""Where PyTorch's classes are whose tests run on several ranks; a warm worker keeps the ranks."""
 _REPORTING: Final = ("pytest_runtest_logstart", "pytest_runtest_logreport", "pytest_runtest_logfinish")
 
 
@@ -179,6 +181,10 @@ class Worker:
         self._reports.take()  # warnings from before the fork, which pluggy plays to every new plugin
         self._guarding = Guarding(self._session, self._guards)
         manager.register(self._guarding, "sooner-guarding")
+        if self._guards is not None and _MULTIPROCESS_TESTS in sys.modules:
+            from sooner.warm import multiprocess
+
+            multiprocess.install()
         gc.freeze()  # the first collection of garbage after a fork would copy the whole heap
 
     def _serve(self) -> None:
@@ -189,6 +195,8 @@ class Worker:
             if not self._run(value):
                 break
         self._tear_down()
+        if "sooner.warm.multiprocess" in sys.modules:
+            sys.modules["sooner.warm.multiprocess"].uninstall()
 
     def _run(self, errand: Errand) -> bool:
         """Run the items of a unit; says whether this process may run another."""

@@ -178,6 +178,17 @@ def take_streams(output: int) -> None:
         setattr(sys, f"__{name}__", stream)
 
 
+def forget_warning_filters() -> None:
+    """Filter warnings as a new interpreter does, whatever the process that this one was forked from had set up."""
+    warnings.resetwarnings()
+    for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+        warnings.simplefilter("ignore", category)
+    warnings.filterwarnings("default", category=DeprecationWarning, module="__main__")
+    for option in sys.warnoptions:
+        with contextlib.suppress(Exception):  # the interpreter said at its start what is wrong with it
+            warnings._setoption(option)  # type: ignore[attr-defined]  # noqa: SLF001 - as `warnings` itself does
+
+
 def collapse_memory() -> Iterator[None]:
     """Move this process's heap to huge pages, a piece at each step (6 ms): forks of it are several times faster then.
 
