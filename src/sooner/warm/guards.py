@@ -498,10 +498,13 @@ def seed_from(test_id: str) -> None:
     """Give the random generators a state that depends on nothing but the test's id; numpy and torch if imported."""
     random.seed(test_id)
     number = random.getrandbits(32)
-    if numpy := sys.modules.get("numpy"):
-        numpy.random.seed(number)
+    if numpy_random := sys.modules.get("numpy.random"):  # which numpy imports only when it is asked for
+        numpy_random.seed(number)
     if torch := sys.modules.get("torch"):
-        torch.manual_seed(number)
+        # torch.manual_seed would format the whole stack for a CUDA that may never be initialised: 2 ms a test.
+        torch.default_generator.manual_seed(number)
+        if torch.cuda.is_initialized():
+            torch.cuda.manual_seed_all(number)
 
 
 def _cwd() -> str:
