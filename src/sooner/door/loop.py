@@ -21,10 +21,13 @@ from sooner.model.outcomes import Outcome
 from sooner.schedule.order import ranks
 from sooner.schedule.scheduler import Scheduler
 from sooner.schedule.work import Begin, Command, Ended, Start
+from sooner.warm import pages
 
 _WITHOUT_MEMORY: Final = (DeviceKind.VIRTUAL, DeviceKind.CPU)
 _GRACE_S: Final = 3.0
 """Time to finish a test and to tear fixtures down once the run is over before its end."""
+_MANY_FORKS: Final = 100
+"""From so many on it pays to make forks cheaper."""
 _STACKS_S: Final = 0.3
 """Time for the stacks of a hung process to be written."""
 
@@ -74,8 +77,11 @@ class Loop:
     def run(self) -> None:
         """Run all units; raises what pytest's own loop raises for `-x`, `--maxfail` and `session.shouldstop`."""
         try:
-            for width in sorted({unit.devices for unit in self._units.values()}):
+            units = self._units.values()
+            for width in sorted({unit.devices for unit in units}):
                 self._workshop.prepare(width)
+            if sum(unit.level is Level.FORK for unit in units) >= _MANY_FORKS:
+                pages.collapse()
             self._run_all()
             if self._wider.has_some:
                 self._schedule(self._wider.units())

@@ -21,7 +21,7 @@ from typing import IO, Any, Final
 import pytest
 
 from sooner.door import coverage_data
-from sooner.door.channel import Position
+from sooner.door.channel import Position, send
 from sooner.door.worker import Worker
 from sooner.run.supervision import kernel
 from sooner.warm.guards import GuardSet
@@ -90,8 +90,25 @@ class Here(Origin):
         self._session = session
         self._guards = guards
         self._quiet = quiet
+        self._spare: Process | None = None
 
     def start(self, environment: Mapping[str, str], *, guarded: bool) -> Process:
+        """Let the spare begin; where each worker runs one test, the next one is forked while this one runs it."""
+        process, self._spare = self._spare or self._fork(), None
+        with contextlib.suppress(OSError):  # a spare that was killed is noticed when its channel is read
+            send(process.channel, ("begin", (dict(environment), guarded)))
+        if not guarded:
+            self._spare = self._fork()
+        return process
+
+    def close(self) -> None:
+        """End the spare."""
+        if self._spare is not None:
+            self._spare.kill()
+            self._spare.end()
+            self._spare = None
+
+    def _fork(self) -> Process:
         """Fork; the child never returns from here."""
         ours, theirs = socket.socketpair()
         position = Position()
@@ -101,8 +118,7 @@ class Here(Origin):
         pid = os.fork()
         if pid == 0:
             ours.close()
-            guards = self._guards() if guarded else None
-            Worker(self._session, self._session.items, theirs, position, guards=guards).run(environment, parent=parent)
+            Worker(self._session, self._session.items, theirs, position, guards=self._guards).run(parent=parent)
         theirs.close()
         return Process(
             ours, position, wait=lambda: os.waitpid(pid, 0)[1], signal=lambda signum: kernel.send([pid], signum)
@@ -145,7 +161,8 @@ class Remote(Origin):
         ours, theirs = socket.socketpair()
         position = Position()
         serial = self._serial = self._serial + 1
-        request = pickle.dumps(("fork" if self._forks else "become", serial, dict(environment), guarded))
+        request = pickle.dumps(("fork" if self._forks else "become", serial, 0))
+        send(ours, ("begin", (dict(environment), guarded)))
         with contextlib.suppress(OSError), theirs:  # a remote that is gone is noticed when the worker's channel is read
             socket.send_fds(self._channel, [request], [theirs.fileno(), position.fd])
         return Process(
@@ -179,7 +196,7 @@ class Remote(Origin):
             self._process.send_signal(signum)
             return
         with contextlib.suppress(OSError):
-            self._channel.send(pickle.dumps(("signal", serial, signum, False)))
+            self._channel.send(pickle.dumps(("signal", serial, signum)))
 
     @property
     def last_words(self) -> str:

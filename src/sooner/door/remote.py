@@ -1,6 +1,7 @@
 """A pytest in a process of its own, that collects under another mask and makes workers; see `origins.Remote`."""
 
 import contextlib
+import functools
 import gc
 import os
 import pickle
@@ -87,20 +88,20 @@ class Collected:
                     self._channel.send(pickle.dumps((self._children.pop(pid), status)))
 
     def _serve(self, session: pytest.Session, items: list[pytest.Item | None], request: Any, fds: list[int]) -> None:
-        kind, serial, environment, guarded = request
+        kind, serial, signum = request
         if kind == "signal":
-            kernel.send([pid for pid, number in self._children.items() if number == serial], environment)
+            kernel.send([pid for pid, number in self._children.items() if number == serial], signum)
             return
         parent = os.getpid()
         pid = 0 if kind == "become" else os.fork()
         if pid == 0:
-            guards = guards_of_project(session.config) if guarded else None
+            guards = functools.partial(guards_of_project, session.config)
             self._prepare()
             coverage_data.begin(self._spec["coverage"])
             worker = Worker(
                 session, items, socket.socket(fileno=fds[0]), Position(fds[1]), guards=guards, show=self._show
             )
-            worker.run(environment, parent=parent if kind == "fork" else os.getppid())
+            worker.run(parent=parent if kind == "fork" else os.getppid())
         self._children[pid] = serial
         for fd in fds:
             os.close(fd)

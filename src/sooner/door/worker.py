@@ -113,7 +113,7 @@ class Worker:
         items: Its items by the numbers that the controlling pytest gives them; None where one was not collected here.
         channel: To the controlling pytest.
         position: Where the item that runs is noted.
-        guards: What is put back and watched between tests; None in a process that runs one test.
+        guards: Makes what is put back and watched between tests; not called in a process that runs one test.
         show: Called while nothing is captured: gives standard output back where it was taken for collection.
     """
 
@@ -124,7 +124,7 @@ class Worker:
         channel: socket.socket,
         position: Position,
         *,
-        guards: GuardSet | None,
+        guards: Callable[[], GuardSet],
         show: Callable[[], None] = lambda: None,
     ) -> None:
         self._show = show
@@ -140,16 +140,20 @@ class Worker:
         self._batch: list[Ran] = []
         self._flushed_at = 0.0
 
-    def run(self, environment: Mapping[str, str], *, parent: int) -> NoReturn:
-        """Take the place of the session's own loop in this process, then serve; ends with `parent`."""
+    def run(self, *, parent: int) -> NoReturn:
+        """Take the place of the session's own loop in this process, then serve; ends with `parent`.
+
+        The first message says on which devices: until it comes, this process is a spare that makes ready.
+        """
         code = 1
         try:
-            os.environ.update(environment)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             kernel.die_with_parent(signal.SIGTERM, parent)
             self._take_over()
             self._position.catch_stacks()
-            self._serve()
+            if (message := self._receiver.wait()) is not None and message[0] == "begin":
+                self._begin(*message[1])
+                self._serve()
             code = 0
         except (KeyboardInterrupt, pytest.exit.Exception) as error:
             self._say("raised", (type(error).__name__, str(error), getattr(error, "returncode", None)))
@@ -179,13 +183,16 @@ class Worker:
                 caller._remove_plugin(implementation.plugin)  # noqa: SLF001 - pluggy has no other way to mute one hook
         manager.register(self._reports, "sooner-worker-reports")
         self._reports.take()  # warnings from before the fork, which pluggy plays to every new plugin
-        self._guarding = Guarding(self._session, self._guards)
-        manager.register(self._guarding, "sooner-guarding")
-        if self._guards is not None and _MULTIPROCESS_TESTS in sys.modules:
+        gc.freeze()  # the first collection of garbage after a fork would copy the whole heap
+
+    def _begin(self, environment: Mapping[str, str], guarded: bool) -> None:  # noqa: FBT001 - as it came in a message
+        os.environ.update(environment)
+        self._guarding = Guarding(self._session, self._guards() if guarded else None)
+        self._session.config.pluginmanager.register(self._guarding, "sooner-guarding")
+        if guarded and _MULTIPROCESS_TESTS in sys.modules:
             from sooner.warm import multiprocess
 
             multiprocess.install()
-        gc.freeze()  # the first collection of garbage after a fork would copy the whole heap
 
     def _serve(self) -> None:
         while (message := self._receiver.wait()) is not None:
