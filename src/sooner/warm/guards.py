@@ -514,7 +514,6 @@ def _cwd() -> str:
         return ""  # a test removed it: that differs from any folder, so the old one is entered again
 
 
-
 def _socket_timeout(socket: Any) -> float | None:
     seconds: float | None = socket.getdefaulttimeout()
     return seconds
