@@ -1,0 +1,63 @@
+"""`sooner tts` over a small history."""
+
+import json
+
+import pytest
+
+pytest.importorskip("duckdb")
+
+MONDAY = 1_767_571_200.0  # 2026-01-05
+
+
+@pytest.fixture
+def history(project):
+    from sooner.history import History, HistoryOutcome, JobRow
+
+    rows = []
+    for i in range(120):
+        begin = MONDAY + i * 3600
+        for job, seconds in (("build", 600), ("test", 900 + 300 * (i >= 60))):
+            rows.append(
+                JobRow(
+                    repository="o/r", workflow="ci", run=f"r{i}", job=job, job_id=f"{job}{i}", commit=f"{i:040x}",
+                    branch="main", event="push", run_created=begin, created=begin, started=begin + 30 + i % 7,
+                    completed=begin + 30 + seconds + i % 5, runner="gpu.4", outcome=HistoryOutcome.PASSED,
+                )
+            )  # fmt: skip
+    with History(project / "h") as kept:
+        kept.add_jobs(rows)
+    return project / "h"
+
+
+def test_the_answer_has_every_metric_and_the_change_with_its_part(sooner, history):
+    answer = json.loads(sooner("tts", "--history", history, "--json").stdout)
+    assert answer["metrics"]["job_time_to_signal"]["n"] == 240
+    assert answer["metrics"]["commit_time_to_signal"]["n"] == 120
+    assert answer["metrics"]["time_to_red_signal"] is None
+    assert answer["red"]["count"] == answer["flaky"]["count"] == 0
+    rows = {row["key"]: row for row in answer["rows"]}
+    assert rows["build"]["p50"]["value"] == pytest.approx(632)
+    assert rows["build"]["changes"] == []
+    (change,) = rows["test"]["changes"]
+    assert change["at"] == MONDAY + 60 * 3600
+    assert change["part"] == "run"
+
+
+def test_people_see_a_table_and_what_moved(sooner, history):
+    done = sooner("tts", "--history", history, "--by", "workflow", "--metric", "commit_time_to_signal", "--why")
+    assert done.returncode == 0
+    assert "2026-01-07  ci: 15.5 min -> 20.5 min (+32 %), moved by: run" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--metric", "speed"), "--metric 'speed': there are job_time_to_signal"),
+        (("--since", "yesterday"), "--since 'yesterday' is no date such as 2026-11-01"),
+        (("--history", "nowhere"), "there is no history at nowhere"),
+    ],
+)
+def test_what_is_not_understood_is_one_clear_error(sooner, history, options, text):
+    done = sooner("tts", "--history", history, *options)
+    assert done.returncode == 4
+    assert text in done.stderr
