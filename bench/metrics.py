@@ -1,8 +1,9 @@
-"""Change points of `sooner tts`: how soon a step of 15 % is seen, how many false alarms, whether its part is named right.
+"""Change points of `sooner tts`: how soon a step of 15 % is seen, false alarms, whether its part is named right.
 
-Job-months are simulated: 240 runs of a job (8 a day), log-normal noise, one run in a hundred an outlier of 2 to 5 times.
-Each month is looked at anew after every third run, as somebody would who asks daily. The real series is PyTorch's weekly
-total of ROCm's `distributed` configuration, if the data is there (SOONER_DATA, a folder with pytorch_config_totals_2026.csv.gz).
+Job-months are simulated: 240 runs of a job (8 a day), log-normal noise, one run in a hundred an outlier of 2 to 5
+times. Each month is looked at anew after every third run, as somebody would who asks daily. The real series is PyTorch's
+weekly total of ROCm's `distributed` configuration, where the data is there: SOONER_DATA names the folder that holds
+pytorch_config_totals_2026.csv.gz.
 """
 
 import argparse
@@ -11,25 +12,27 @@ import gzip
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
 from figures import save, table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
-from sooner.analysis.metrics.changes import changes_of_runs, changes_of_totals, part_that_moved
+from sooner.analysis.metrics.changes import Numbers, changes_of_runs, changes_of_totals, part_that_moved
 
 RUNS, STEP, LATEST = 240, 1.15, 24
 SERIES = ("linux-jammy-rocm-py3.10", "distributed", "2026-03-01")
 
 
-def month(rng, sigma, runs=RUNS):
+def month(rng: np.random.Generator, sigma: float, runs: int = RUNS) -> Numbers:
     seconds = 600 * np.exp(rng.normal(0, sigma, runs))
     outliers = rng.random(runs) < 0.01
     seconds[outliers] *= rng.uniform(2, 5, outliers.sum())
     return seconds
 
 
-def false_alarms(rng, sigma, months):
+def false_alarms(rng: np.random.Generator, sigma: float, months: int) -> int:
     """Places where a change was reported at any time, in months without one."""
     count = 0
     for _ in range(months):
@@ -42,7 +45,7 @@ def false_alarms(rng, sigma, months):
     return count
 
 
-def delays(rng, sigma, trials):
+def delays(rng: np.random.Generator, sigma: float, trials: int) -> Numbers:
     """Runs after a step until it is reported; RUNS where it never is."""
     found = []
     for _ in range(trials):
@@ -53,7 +56,7 @@ def delays(rng, sigma, trials):
     return np.array(found)
 
 
-def attribution(rng, trials):
+def attribution(rng: np.random.Generator, trials: int) -> float:
     """Share of steps, of the queue or of the duration, whose part was named right."""
     right = 0
     for trial in range(trials):
@@ -65,7 +68,7 @@ def attribution(rng, trials):
     return right / trials
 
 
-def first_sight(data):
+def first_sight(data: Path) -> str:
     """The last snapshot that was known when the jump was first reported."""
     with gzip.open(data / "pytorch_config_totals_2026.csv.gz", "rt") as file:
         rows = [row for row in csv.DictReader(file) if (row["build_env"], row["config"]) == SERIES[:2]]
@@ -76,13 +79,14 @@ def first_sight(data):
     return "never"
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the trials")
     options = parser.parse_args()
     share = 10 if options.quick else 1
     rng = np.random.default_rng(1)
-    rows, figures = [], {}
+    rows: list[list[str]] = []
+    figures: dict[str, Any] = {}
     for sigma in (0.05, 0.08, 0.1, 0.15):
         alarms, found = false_alarms(rng, sigma, 100 // share), delays(rng, sigma, 200 // share)
         within = float((found <= LATEST).mean())
@@ -103,7 +107,8 @@ def main():
     data = Path(os.environ.get("SOONER_DATA", "../shared/data"))
     if data.is_dir():
         figures["rocm_jump_seen_in"] = first_sight(data)
-        text += f"\nROCm distributed, 5.79 h -> 8.19 h on {SERIES[2]}: first reported in the snapshot of {figures['rocm_jump_seen_in']}"
+        text += f"\nROCm distributed, 5.79 h -> 8.19 h on {SERIES[2]}: first reported in the snapshot of "
+        text += figures["rocm_jump_seen_in"]
     print(text)
     save("metrics", figures)
 

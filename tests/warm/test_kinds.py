@@ -5,6 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import torch.distributed as dist  # noqa: E402 - without torch: skipped
+from torch import _dynamo  # noqa: E402
 
 from sooner.warm.artefacts import CompileConfig, CompiledFunctions, InputSpec, Weights  # noqa: E402
 from sooner.warm.kinds import (  # noqa: E402
@@ -25,6 +26,7 @@ def pool():
     pool = ResourcePool()
     yield pool
     pool.close()
+    _dynamo.reset()
     if dist.is_initialized():
         dist.destroy_process_group()
 
@@ -148,7 +150,7 @@ def test_a_compiled_function_outlives_a_reset_of_the_compiler(pool):
         torch.testing.assert_close(compiled(values, weights), affine(values, weights))
 
     first = use(pool, functions, EAGER, check)
-    torch._dynamo.reset()
+    _dynamo.reset()
     assert use(pool, functions, EAGER, check) is first
 
 

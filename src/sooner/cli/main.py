@@ -23,6 +23,8 @@ _VERBS: Final = {
     "bisect-pollution": "Find the tests after which another one fails.",
     "tts": "Show how long a signal takes, what of, and since when.",
     "devices": "List the machine's devices, and who holds them.",
+    "ingest": "Take test reports, CI dumps, tables and git into the history.",
+    "history": "Look at the history, compact it, export it, find renamed jobs.",
 }
 _EPILOG: Final = (
     "Exit codes: 0 all passed, 1 some failed, 2 interrupted, 3 a bug in sooner, 4 wrong usage or plan,"

@@ -20,7 +20,8 @@ import click
 def plan(plan_file: str, *, as_json: bool, **cli: Any) -> int:
     """Predict in which order, when and where the units would run; start nothing.
 
-    Durations come from --durations, or the last runs and the history; units that nothing is known of count as the median of the others.
+    Durations come from --durations, or the last runs and the history; units that nothing is known of count as the
+    median of the others.
     """
     import msgspec
 

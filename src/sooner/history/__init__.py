@@ -12,10 +12,11 @@ from sooner.history.reading import Columns, Texts, Where
 from sooner.history.record import record_run
 from sooner.history.store import DEFAULT_ROOT, History, known_durations
 from sooner.history.surroundings import surroundings
-from sooner.history.tables import CommitRow, Epoch, JobRow, MeasureRow, RunnerRow, RunRow, TestRow
+from sooner.history.tables import SCHEMA, CommitRow, Epoch, JobRow, MeasureRow, RunnerRow, RunRow, TestRow
 
 __all__ = [
     "DEFAULT_ROOT",
+    "SCHEMA",
     "Added",
     "Columns",
     "CommitRow",

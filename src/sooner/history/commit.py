@@ -12,13 +12,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from sooner import __version__
 from sooner.history.database import Database
-from sooner.history.files import Folder, file_name
+from sooner.history.files import Folder, file_name, metadata
 from sooner.history.known import write_known
 from sooner.history.relations import Found, find, key_parts, relation
 from sooner.history.statements import identifier, path_literal, quoted, sql
-from sooner.history.tables import SCHEMA, Table
+from sooner.history.tables import Table
 
 _MOST_SCOPES: Final = 64
 """Up to so many runs, Parquet's bloom filters find the files that hold them sooner than a scan of all keys."""
@@ -50,7 +49,9 @@ class Added(Struct, frozen=True):
         return Added(self.rows + other.rows, self.added + other.added)
 
 
-class _Facts(Struct, frozen=True):
+class Facts(Struct, frozen=True):
+    """What a staged file holds."""
+
     rows: int
     first: date | None
     last: date | None
@@ -83,7 +84,7 @@ class Commit:
         self._table = table
         self._places = {
             "key_parts": key_parts(table),
-            "metadata": metadata(table),
+            "metadata": metadata(table.name),
             "rank": table.rank,
             "scope": identifier(table.scope),
             "time": table.time,
@@ -117,9 +118,9 @@ class Commit:
     def _run(self, name: str, **places: str) -> None:
         self._database.run(sql("commit", name, **self._places, **places))
 
-    def _facts(self, staged: Path) -> _Facts:
+    def _facts(self, staged: Path) -> Facts:
         rows = self._database.rows(sql("commit", "facts", **self._places, staged=path_literal(staged)))
-        return _Facts(*rows[0])
+        return Facts(*rows[0])
 
     def _look_for_repeats(self, staged: Path) -> bool:
         self._run("repeated", staged=path_literal(staged))
@@ -135,7 +136,7 @@ class Commit:
         return target
 
     def _look_up(self, staged: Path, found: Found) -> tuple[int, int]:
-        """How many staged things the history knows, and of how many it may be told better; fills the table `recorded`."""
+        """How many staged things are known, and of how many a better record may come; fills the table `recorded`."""
         source = path_literal(staged)
         scopes = self._database.value(
             sql("commit", "scopes", **self._places, staged=source, limit=str(_MOST_SCOPES + 1))
@@ -157,15 +158,9 @@ class Commit:
         staged.unlink()
         return target
 
-    def _publish(self, staged: Path, facts: _Facts, found: Found, *, superseding: bool) -> None:
+    def _publish(self, staged: Path, facts: Facts, found: Found, *, superseding: bool) -> None:
         again = self._database.value(sql("commit", "superseding", staged=path_literal(staged))) if superseding else ()
         file = self._folder.publish(staged, self._table.name, file_name(facts.first, facts.last, facts.digest))
         files = (*(known for known in found.files if known.name != file.name), file)
         repeated = tuple(sorted({*found.repeated, *again}))
         write_known(self._folder, self._table.name, Found(files, repeated).known)
-
-
-def metadata(table: Table) -> str:
-    """What a file says of itself, for whoever finds it somewhere else."""
-    facts = {"sooner_schema": str(SCHEMA), "sooner_table": table.name, "written_by": f"sooner {__version__}"}
-    return "{" + ", ".join(f"{name}: {quoted(value)}" for name, value in facts.items()) + "}"

@@ -100,7 +100,7 @@ class Database:
         self._connection.close()
 
 
-class Vanished(HistoryError):
+class Vanished(HistoryError):  # noqa: N818 - what the file did
     """A file was there when the folder was listed and is gone now: it was compacted. Listing again helps."""
 
 

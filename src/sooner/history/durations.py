@@ -8,10 +8,10 @@ from sooner.history.statements import sql
 
 _MOST: Final = 20
 """Attempts that are looked at: what a unit took a hundred runs ago says nothing of today."""
-_HALF_LIFE: Final = 5.0
-"""Attempts after which one counts half: a unit that became slower is known as slower after four runs, one contended run
-(PennyLane #9519: 13 s became 627 s) changes nothing."""
-_QUANTILE: Final = 0.4
+_HALF_LIFE: Final = 4.0
+"""Attempts after which one counts half: a unit that became slower is known as slower after five runs, while up to four
+contended ones in a row change nothing (PennyLane #9519: 13 s became 627 s)."""
+_QUANTILE: Final = 0.45
 """Of two attempts the smaller is taken, as `sooner.plan.durations.merge` does: outliers lie above."""
 
 

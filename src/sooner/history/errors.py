@@ -2,7 +2,8 @@
 
 SoonerError
 └── HistoryError            a history that cannot be read or written                      (4)
-    └── IngestError         a source that cannot be taken in, or a bad row under --strict  (4)
+    ├── IngestError         a source that cannot be taken in, or a bad row under --strict  (4)
+    └── NotWritable         the history's folder cannot be written                         (4)
 """
 
 from sooner.model.errors import SoonerError
@@ -25,3 +26,7 @@ class IngestError(HistoryError):
         self.path = path
         self.line = line
         super().__init__(f"{path}:{line}: {problem}" if line else f"{path}: {problem}")
+
+
+class NotWritable(HistoryError):  # noqa: N818 - what the folder is
+    """The folder of a history cannot be written."""

@@ -21,9 +21,11 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
+from sooner import __version__
 from sooner.history.database import Database
-from sooner.history.errors import HistoryError
-from sooner.history.statements import quoted, sql
+from sooner.history.errors import HistoryError, NotWritable
+from sooner.history.replaced import without_replaced
+from sooner.history.statements import path_literal, quoted, sql
 from sooner.history.tables import SCHEMA
 
 _NO_DAY: Final = "unknown"
@@ -89,6 +91,12 @@ def file_name(first: date | None, last: date | None, digest: str) -> str:
     return f"day={day}/{until}-{digest}.parquet"
 
 
+def metadata(table: str) -> str:
+    """SQL of what a file says of itself, for whoever finds it somewhere else."""
+    facts = {"sooner_schema": str(SCHEMA), "sooner_table": table, "written_by": f"sooner {__version__}"}
+    return "{" + ", ".join(f"{name}: {quoted(value)}" for name, value in facts.items()) + "}"
+
+
 def open_folder(root: str | os.PathLike[str], database: Database) -> Folder:
     """The folder of a path or a URL.
 
@@ -118,11 +126,20 @@ class LocalFolder:
         """The files of a table in all known versions, in the order of their days."""
         found = []
         for version, folder in self._versions():
-            for day in _entries(folder / table):
-                if day.startswith("day="):
-                    names = (name for name in _entries(folder / table / day) if name.endswith(".parquet"))
-                    found += [StoredFile(str(folder / table / day / name), version) for name in names]
+            place = folder / table
+            names = [
+                f"{day}/{name}"
+                for day in _entries(place)
+                if day.startswith("day=")
+                for name in _entries(place / day)
+                if name.endswith(".parquet")
+            ]
+            found += [StoredFile(str(place / name), version) for name in without_replaced(place, names)]
         return found
+
+    def table_path(self, table: str, version: int = SCHEMA) -> Path:
+        """The folder of a table."""
+        return self.root / f"v{version}" / table
 
     def _versions(self) -> Iterator[tuple[int, Path]]:
         for name in _entries(self.root):
@@ -133,7 +150,7 @@ class LocalFolder:
 
     @contextlib.contextmanager
     def staging(self) -> Iterator[Path]:
-        """A folder on the same file system, so that a rename puts a file in its place; removed with what is left in it."""
+        """A folder on the same file system, so that a rename puts a file in its place; removed with what is in it."""
         parent = self.root / ".staging"
         folder = parent / f"{os.getpid()}-{secrets.token_hex(4)}"
         with _writing(self.root):
@@ -154,7 +171,7 @@ class LocalFolder:
 
     def publish(self, staged: Path, table: str, name: str) -> StoredFile:
         """Sync the file, rename it into its place, sync the folders."""
-        path = self.root / f"v{SCHEMA}" / table / name
+        path = self.table_path(table) / name
         with _writing(path):
             _sync(staged)
             for folder in (path.parent, *_renamed(staged, path)):
@@ -203,14 +220,15 @@ class RemoteFolder:
     def publish(self, staged: Path, table: str, name: str) -> StoredFile:
         """Upload the file."""
         path = f"{self.url}/v{SCHEMA}/{table}/{name}"
-        self._database.run(sql("files", "upload", source=quoted(str(staged)), target=quoted(path)))
+        places = {"source": path_literal(staged), "target": quoted(path), "metadata": metadata(table)}
+        self._database.run(sql("files", "upload", **places))
         return StoredFile(path)
 
-    def remove(self, files: Iterable[StoredFile]) -> None:
+    def remove(self, _files: Iterable[StoredFile]) -> None:
         """DuckDB cannot delete objects."""
         raise HistoryError(f"{self.url}: files of an object store cannot be removed from here: compact a local copy")
 
-    def sizes(self, files: Iterable[StoredFile]) -> None:
+    def sizes(self, _files: Iterable[StoredFile]) -> None:
         """Nobody counts them."""
 
 
@@ -262,4 +280,4 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise HistoryError(f"cannot write {path}: {error.strerror}; pass another --history DIR") from error
+        raise NotWritable(f"cannot write {path}: {error.strerror}; pass another --history DIR") from error

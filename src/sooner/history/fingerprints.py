@@ -20,7 +20,7 @@ def first_line(text: str, longest: int) -> str:
 
 @lru_cache(maxsize=4096)
 def digest_of(message: str) -> str:
-    """16 hex digits that are equal for messages that differ in numbers, addresses and white space only; empty for none."""
+    """16 hex digits, equal for messages that differ in numbers, addresses and white space only; empty for none."""
     if not message:
         return ""
     plain = _SPACE.sub(" ", _CHANGING.sub("#", message)).strip()

@@ -71,7 +71,7 @@ WORDS: Final[Mapping[HistoryOutcome, tuple[str, ...]]] = {
         "passed", "pass", "success", "succeeded", "successful", "ok", "green", "neutral", "xpass", "xpassed",
         "soft_passed", "soft_fail", "soft_failed", "flaky", "fixed",
     ),
-    HistoryOutcome.FAILED: ("failed", "fail", "failure", "red", "broken_test", "notok", "not_ok", "regression", "unstable"),
+    HistoryOutcome.FAILED: ("failed", "fail", "failure", "red", "notok", "not_ok", "regression", "unstable"),
     HistoryOutcome.ERROR: ("error", "errored", "err"),
     HistoryOutcome.TIMED_OUT: ("timed_out", "timeout", "timedout", "time_out"),
     HistoryOutcome.CRASHED: ("crashed", "crash", "aborted_by_signal", "segfault"),
@@ -107,8 +107,8 @@ def spelled(word: str) -> HistoryOutcome | None:
 
 _DEVICE: Final = r"(?:gpus?|accelerators?|xpus?|(?:cuda|gpu|rocm|hip|xpu|visible)[ -]?devices?)\b"
 _LACKING: Final = re.compile(
-    r"(?:needs?|requires?|requiring|at least|>=?|more than|fewer than|less than|not enough|insufficient|too few|lacks?|minimum"
-    rf"|multi(?:ple)?|no|without)\W{{1,3}}(?:[\w.]+\W{{1,3}}){{0,4}}?{_DEVICE}"
+    r"(?:needs?|requires?|requiring|at least|>=?|more than|fewer than|less than|not enough|insufficient|too few|lacks?"
+    rf"|minimum|multi(?:ple)?|no|without)\W{{1,3}}(?:[\w.]+\W{{1,3}}){{0,4}}?{_DEVICE}"
     rf"|\b{_DEVICE}.{{0,30}}?(?:required|needed|necessary|not available|unavailable|not found|insufficient)"
     r"|\b(?:cuda|rocm|hip|xpu) (?:is )?(?:not available|unavailable)"
     r"|\bworld[ _]size.{0,30}?(?:too small|not enough|insufficient|exceeds|larger than)"

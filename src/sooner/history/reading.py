@@ -95,9 +95,14 @@ def load_rows(database: Database, table: Table, row: type[R], where: Where) -> l
     """All rows as structs, in the order of their times."""
     columns = ", ".join(_value(name, kind) for name, kind in table.columns.items())
     places = {"table": identifier(table.name), "condition": condition(table.columns, table.time, where)}
-    found = database.rows(sql("reading", "rows", columns=columns, order=f"{table.time} nulls first, key", **places))
+    found = database.rows(sql("reading", "rows", columns=columns, order=_order(table), **places))
     names = list(table.columns)
     return [row(**_known(names, values)) for values in found]
+
+
+def _order(table: Table) -> str:
+    """By time, attempts in their order, and always the same."""
+    return f"{table.time} nulls first, {'attempt, ' if 'attempt' in table.columns else ''}key"
 
 
 def _value(name: str, kind: str) -> str:
@@ -132,7 +137,7 @@ def load_columns(
         database.run(sql("reading", "dictionary", name=_dictionary(name), column=identifier(name), **places))
     joins = [sql("reading", "coded_join", name=_dictionary(name), column=identifier(name)) for name in texts]
     values = ", ".join(_coded(name, kinds[name]) for name in names)
-    order = f"order by {time} nulls first{', key' if table else ''}" if ordered else ""
+    order = f"order by {_order(table) if table else time}" if ordered else ""
     arrays = database.run(
         sql("reading", "coded", columns=values, joins=" ".join(joins), order=order, **places)
     ).fetchnumpy()

@@ -1,7 +1,7 @@
 """A run folder of `sooner run` as rows: one for each attempt of each unit, one for each case of its JUnit file.
 
-Reads the folder by its documented formats (docs/reference/run-folder.md), whether the run has ended, was interrupted, or
-still goes on. Recorded again later, only what is new is added.
+Reads the folder by its documented formats (docs/reference/run-folder.md), whether the run has ended, was interrupted,
+or still goes on. Recorded again later, only what is new is added.
 """
 
 import contextlib
@@ -53,11 +53,11 @@ def record_run(
         HistoryError: The folder holds no run, or the history cannot be written.
     """
     with History(root, memory_mib=MEMORY_MIB // 2) as history:
-        return add_run(history, folder, about or {})
+        return sum(add_run(history, folder, about or {}).values(), Added())
 
 
-def add_run(history: History, folder: Path, about: Mapping[str, str]) -> Added:
-    """The same for a history that is open."""
+def add_run(history: History, folder: Path, about: Mapping[str, str]) -> dict[str, Added]:
+    """The same for a history that is open; says what became of the rows by table."""
     run = _Run(folder, about)
     with history.folder.staging() as staging:
         file = RowFile(TABLES["tests"], staging / "tests.jsonl")
@@ -65,7 +65,7 @@ def add_run(history: History, folder: Path, about: Mapping[str, str]) -> Added:
             file.extend(run.attempts())
             _add_cases(run, file)
         added = history.commit(file.table, file.source, file.given, staging, Repeats.ATTEMPTS)
-    return added + history.add_runs([run.row()])
+    return {"tests": added, "runs": history.add_runs([run.row()])}
 
 
 def is_run_folder(folder: Path) -> bool:
@@ -82,10 +82,7 @@ class _Run:
                 f"{folder} holds no run (neither events.jsonl nor results.jsonl): pass the folder of a run"
             )
         self.folder = folder
-        self._about = {
-            name: text for name, text in about.items() if name in ("repository", "commit", "branch") and text
-        }
-        self._job = about.get("job", "")
+        self._about = about
         self._events = list(_decoded(folder / "events.jsonl", decode_event))
         self.verdicts = _verdicts(list(_decoded(folder / "results.jsonl", decode_result)), self._events)
         self._facts = _description(folder / "run.json")
@@ -133,7 +130,10 @@ class _Run:
         message = first_line(cause, _LONGEST_MESSAGE)
         return TestRow(
             run=self.id,
-            job=self._job,
+            repository=self._about.get("repository", ""),
+            job=self._about.get("job", ""),
+            commit=self._about.get("commit", ""),
+            branch=self._about.get("branch", ""),
             unit=verdict.unit,
             variant=verdict.variant,
             attempt=attempt,
@@ -142,7 +142,6 @@ class _Run:
             message_digest=digest_of(message),
             source=self.source,
             as_of=Epoch(verdict.at) if verdict.at else self.began,
-            **self._about,
         )
 
     def case(self, row: TestRow) -> TestRow | None:
@@ -153,12 +152,14 @@ class _Run:
         last = verdict.attempts[-1]
         return replace(
             row,
-            job=self._job,
+            repository=self._about.get("repository", ""),
+            job=self._about.get("job", ""),
+            commit=self._about.get("commit", ""),
+            branch=self._about.get("branch", ""),
             attempt=len(verdict.attempts),
             # When in its unit a case began is not told: it is placed at the unit's own start.
             started=Epoch(last.started_at),
             devices=last.devices,
-            **self._about,
         )
 
     def row(self) -> RunRow:
@@ -166,6 +167,9 @@ class _Run:
         ends = [attempt.ended_at for verdict in self.verdicts.values() for attempt in verdict.attempts]
         outcome = self._outcome()
         return RunRow(
+            repository=self._about.get("repository", ""),
+            commit=self._about.get("commit", ""),
+            branch=self._about.get("branch", ""),
             run=self.id,
             workflow=str(self._facts.get("plan", {}).get("source", "")),
             created=self.began,
@@ -176,7 +180,6 @@ class _Run:
             devices=len(self._facts.get("devices", ())) or None,
             source=self.source,
             as_of=Epoch(self._events[-1].at) if self._events else self.began,
-            **self._about,
         )
 
     def _outcome(self) -> HistoryOutcome:

@@ -153,28 +153,28 @@ class History:
     # Reading.
 
     def jobs(self, where: Where = EVERYTHING) -> list[JobRow]:
-        """Attempts of jobs, in the order of their times, with what their runs tell; placeholders and copies are hidden."""
-        return self._read(lambda: load_rows(self._database, TABLES["jobs"], JobRow, where))
+        """Attempts of jobs by time, with what their runs tell; placeholders and copies are hidden."""
+        return self.read(lambda: load_rows(self._database, TABLES["jobs"], JobRow, where))
 
     def runs(self, where: Where = EVERYTHING) -> list[RunRow]:
         """Attempts of runs."""
-        return self._read(lambda: load_rows(self._database, TABLES["runs"], RunRow, where))
+        return self.read(lambda: load_rows(self._database, TABLES["runs"], RunRow, where))
 
     def tests(self, where: Where = EVERYTHING) -> list[TestRow]:
         """Attempts of units and test cases."""
-        return self._read(lambda: load_rows(self._database, TABLES["tests"], TestRow, where))
+        return self.read(lambda: load_rows(self._database, TABLES["tests"], TestRow, where))
 
     def commits(self, where: Where = EVERYTHING) -> list[CommitRow]:
         """Commits, in the order of their times; see `commit_order`."""
-        return self._read(lambda: load_rows(self._database, TABLES["commits"], CommitRow, where))
+        return self.read(lambda: load_rows(self._database, TABLES["commits"], CommitRow, where))
 
     def runners(self, where: Where = EVERYTHING) -> list[RunnerRow]:
         """Sizes of pools over time."""
-        return self._read(lambda: load_rows(self._database, TABLES["runners"], RunnerRow, where))
+        return self.read(lambda: load_rows(self._database, TABLES["runners"], RunnerRow, where))
 
     def measures(self, where: Where = EVERYTHING) -> list[MeasureRow]:
         """Measured numbers."""
-        return self._read(lambda: load_rows(self._database, TABLES["measures"], MeasureRow, where))
+        return self.read(lambda: load_rows(self._database, TABLES["measures"], MeasureRow, where))
 
     def columns(self, name: str, columns: Sequence[str], where: Where = EVERYTHING, *, ordered: bool = True) -> Columns:
         """Columns of a table as numpy arrays.
@@ -186,7 +186,7 @@ class History:
             ordered: Whether in the order of their times; without it, hundreds of millions of rows come sooner.
         """
         table = None if name == "changes" else table_named(name)
-        return self._read(lambda: load_columns(self._database, table, columns, where, ordered=ordered))
+        return self.read(lambda: load_columns(self._database, table, columns, where, ordered=ordered))
 
     def commit_order(self, where: Where = EVERYTHING) -> list[str]:
         """Shas of all commits that commits or jobs tell of: parents before children, else by time."""
@@ -197,7 +197,7 @@ class History:
             "jobs_condition": condition(jobs.columns, jobs.time, where),
             "commits_condition": condition(commits.columns, commits.time, shared),
         }
-        return in_order(self._read(lambda: self._database.rows(sql("reading", "commits_in_order", **places))))
+        return in_order(self.read(lambda: self._database.rows(sql("reading", "commits_in_order", **places))))
 
     def durations(self, where: Where = EVERYTHING, *, of: Subject = Subject.UNITS) -> dict[tuple[str, str], float]:
         """Expected seconds by (unit, variant), or by (node id, variant): robust, the last runs count most.
@@ -206,11 +206,11 @@ class History:
         """
         table = TABLES["tests"]
         which = condition(table.columns, table.time, where)
-        return self._read(lambda: expected(self._database, which, of), "tests")
+        return self.read(lambda: expected(self._database, which, of), "tests")
 
     def info(self) -> dict[str, TableInfo]:
         """What there is, by table."""
-        return self._read(lambda: {name: self._info(table) for name, table in TABLES.items()})
+        return self.read(lambda: {name: self._info(table) for name, table in TABLES.items()})
 
     def _info(self, table: Table) -> TableInfo:
         files = self.folder.files(table.name)
@@ -246,7 +246,9 @@ class History:
             self._database.run(sql("reading", "hide_nothing"))
         self._database.run(sql("reading", "jobs_of_runs" if self._viewed.get("runs") else "jobs"))
 
-    def _read(self, read: Callable[[], T], *names: str) -> T:
+    def read(self, read: Callable[[], T], *names: str) -> T:
+        """Read what is there now, through the views of tables (all, if none is named)."""
+
         def viewed() -> T:
             self.views(*names)
             return read()
@@ -274,7 +276,7 @@ def records(name: str) -> str:
 
 
 def known_durations(root: str | os.PathLike[str] = DEFAULT_ROOT) -> dict[tuple[str, str], float]:
-    """Expected seconds by (unit, variant) from a history that need not be there: then nothing, and DuckDB is not needed.
+    """Expected seconds by (unit, variant) from a history that need not be there; then DuckDB is not needed either.
 
     Raises:
         HistoryError: There is one, but it cannot be read.

@@ -2,7 +2,8 @@
 
 A row is a frozen struct here and a line of a Parquet file on the disk. Times are seconds since 1970 (UTC) in Python and
 `TIMESTAMP` (microseconds, UTC) in Parquet; text that is not known is empty in Python and null in Parquet; numbers and
-times that are not known are None and null. A column is added with a new version and an upgrade in `sql/`, never in place.
+times that are not known are None and null. A column is added with a new version and an upgrade in `sql/upgrades.sql`,
+never in place.
 """
 
 import types
@@ -233,15 +234,17 @@ TABLES: Final[Mapping[str, Table]] = {
         Table(
             name="jobs",
             row=JobRow,
-            # A job's id alone would merge placeholders that share one; its name alone, two jobs of the same name. A copy
-            # that a re-run made of a job is one thing in however many attempts it is shown.
+            # A job's id alone would merge placeholders that share one; its name alone, two jobs of the same name.
+            # A copy that a re-run made of a job is one thing in however many attempts it is shown.
             key=(
                 "repository",
                 _RUN,
                 "case when shadow = 'copied' then 'copied' else attempt::varchar end",
                 "job",
-                "case when shadow = 'copied' then epoch_us(started)::varchar"
-                " else coalesce(job_id, epoch_us(coalesce(started, created, completed))::varchar) end",
+                (
+                    "case when shadow = 'copied' then epoch_us(started)::varchar"
+                    " else coalesce(job_id, epoch_us(coalesce(started, created, completed))::varchar) end"
+                ),
             ),
             time="coalesce(created, queued, started, completed, run_created, as_of)",
             rank=_SETTLED,

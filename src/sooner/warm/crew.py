@@ -11,15 +11,16 @@ import signal
 import socket
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from sooner.warm.channel import Channel, encode, pair
-from sooner.warm.forking import anonymous_file, fork, tail_of
+from sooner.warm.forking import anonymous_file, tail_of
+from sooner.warm.mothers import Mother
 from sooner.warm.rank import STACK_SIGNAL
 from sooner.warm.task import Facts, Report, Vote
-from sooner.warm.zygote import ZygoteLost, be_born
+from sooner.warm.zygote import ZygoteLost
 
 _HOST: Final = "127.0.0.1"
 _TARGET: Final = "sooner.warm.rank:main"
@@ -29,45 +30,6 @@ _QUIET_S: Final = 0.005
 """Stacks are complete when nothing was added for so long."""
 _MOST_OUTPUT: Final = 1 << 24
 """Bytes of shown output that are kept before the file is emptied."""
-
-
-class Mother(Protocol):
-    """Who gives birth to ranks: a fork server, or this process itself."""
-
-    @property
-    def environment(self) -> Mapping[bytes, bytes]:
-        """The variables that a new process finds."""
-
-    def spawn(self, target: str, descriptors: Sequence[int], argument: bytes) -> int:
-        """A new process; returns its id. Raises `ForkRefused`."""
-
-    def status(self, pid: int) -> int:
-        """The wait status of one that has ended or was killed; waits for its end."""
-
-
-class OwnFork:
-    """Forks this process itself: a child finds everything that is here, closures included."""
-
-    @property
-    def environment(self) -> Mapping[bytes, bytes]:
-        """This process's."""
-        return dict(os.environb)
-
-    def spawn(self, target: str, descriptors: Sequence[int], argument: bytes) -> int:
-        """A fork of this process.
-
-        Raises:
-            ForkRefused: This process must not fork.
-        """
-        parent = os.getpid()
-        pid = fork()
-        if pid == 0:
-            be_born(target, descriptors, argument, parent)
-        return pid
-
-    def status(self, pid: int) -> int:
-        """As waitpid(2)."""
-        return os.waitpid(pid, 0)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,24 +262,27 @@ class Crew:
                 member.shown = 0
         return found
 
-    def kill(self) -> list[int]:
-        """Kill all ranks, and wait for their ends.
+    def kill(self, *, and_wait: bool = False) -> None:
+        """Kill all ranks.
 
-        Returns:
-            By rank, the exit code, or minus the signal that ended it: -9 for those that lived until now.
+        Args:
+            and_wait: Until they have ended: what they held on devices is free then.
         """
         members, self._members, self._is_whole = self._members, [], False
         self._by_descriptor.clear()
-        if os.getpid() == self._owner:
+        if os.getpid() == self._owner:  # in a forked child of the owner they are not ours to kill
             for member in members:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(member.pid, signal.SIGKILL)
-            codes = [self._reap(member.pid) if member.exit_code is None else member.exit_code for member in members]
-        else:
-            codes = [0] * len(members)  # a forked child of the owner: they are not its to kill
+            left = [member.pid for member in members if member.exit_code is None]
+            with contextlib.suppress(ZygoteLost, ChildProcessError):
+                if and_wait:
+                    for pid in left:
+                        self._mother.status(pid)
+                else:
+                    self._mother.forget(left)
         for member in members:
             member.close()
-        return codes
 
     def _reap(self, pid: int) -> int:
         try:

@@ -49,7 +49,7 @@ class WorldHung(WorldError):  # noqa: N818 - as above
 
 
 def results_of(crew: Crew, answers: Mapping[int, Answer], subject: str) -> list[Any]:
-    """What the function returned, by rank; raises what else it did. A crew that lost a rank is killed.
+    """What the function returned, by rank; raises what else it did.
 
     Args:
         crew: Where it ran.
@@ -90,8 +90,7 @@ def _reports(answers: Mapping[int, Answer]) -> dict[int, Report]:
 
 
 def _raise_lost(crew: Crew, rank: int, subject: str) -> NoReturn:
-    words = crew.last_words(rank).strip()  # read first: killing lets go of the files
-    status = crew.kill()[rank]
+    words, status = crew.last_words(rank).strip(), crew.exit_code(rank)
     how = f"was ended by {_signal_name(-status)}" if status < 0 else f"ended with exit code {status}"
     text = f"rank {rank} of {crew.size} {how} in the middle of {subject}"
     raise RankLost(rank, status, f"{text}\n{words[:_MOST_TEXT]}" if words else text)

@@ -14,6 +14,7 @@ import time
 import traceback
 import unittest
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from sooner.warm.baseline import Baseline, compile_in_process, share_cores
@@ -25,6 +26,8 @@ from sooner.warm.task import Facts, Report, Task, Tidy, Vote, call_of
 STACK_SIGNAL: Final = signal.SIGRTMAX - 7 if hasattr(signal, "SIGRTMAX") else signal.SIGUSR2
 """Has a rank write the stacks of all its threads: a real-time signal, which tests are not likely to use."""
 _STORE_TIMEOUT_S: Final = 300.0
+_COMPILED: Final = "torch.compile"
+"""Name of the guard over the compiler."""
 _own_facts: list[Facts] = []
 """What this process is told if it is a rank."""
 
@@ -61,7 +64,8 @@ class Rank:
         """Configuration and epoch of the default group that was opened here and is still open."""
         self._before: Baseline | None = None
         """None while it must be captured anew."""
-        self._modules: frozenset[str] = frozenset(sys.modules) if facts.is_kept else frozenset()
+        self._modules = len(sys.modules)
+        """How many modules were imported when somebody last looked."""
 
     def serve(self) -> None:
         """Run tasks until there are no more."""
@@ -98,8 +102,8 @@ class Rank:
         changed = (after.default, after.groups) != (registered.default, registered.groups)
         cleaned = self._before.clean() if self._before else Cleaned()
         imported = self._imported()
-        if imported:
-            self._before = None  # what came in with the new modules is state to be put back from now on
+        if imported or _COMPILED in cleaned.restored:
+            self._before = None  # new modules have state too; and a compiler that was reset is not what it was
         return Vote(
             # Groups that are left hold files and threads: whether anything else does is seen once they are closed.
             discard=_left_works(registered, after) or ("" if changed else cleaned.discard),
@@ -136,11 +140,9 @@ class Rank:
         open_group(config, rank=facts.rank, store=self._store, epoch=epoch)
 
     def _imported(self) -> tuple[str, ...]:
-        if not self._facts.is_kept or len(sys.modules) == len(self._modules):
-            return ()
-        new = tuple(sys.modules.keys() - self._modules)
-        self._modules = frozenset(sys.modules)
-        return new
+        """Modules that were imported since this was last asked; the dictionary of modules keeps their order."""
+        count, self._modules = len(sys.modules) - self._modules, len(sys.modules)
+        return tuple(islice(reversed(sys.modules), max(0, count)))
 
 
 def _become_caller(task: Task) -> None:

@@ -17,9 +17,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sooner.warm.crew import Answer, Crew, Lost, Mother, OwnFork, Patience, Said
+from sooner.warm.crew import Answer, Crew, Lost, Patience, Said
 from sooner.warm.groups import GroupConfig
 from sooner.warm.judgement import RankFailed, RankLost, WorldError, WorldHung, results_of, votes_of, went_well
+from sooner.warm.mothers import Mother, OwnFork
 from sooner.warm.task import Function, Reference, Task, Tidy, Vote, inherited, pack_arguments, reference_to
 
 __all__ = ["RankFailed", "RankLost", "World", "WorldConfig", "WorldError", "WorldHung", "world_config"]
@@ -244,7 +245,7 @@ class World:
         crew, self._crew = self._crew, None
         self._doubt, self._owes_votes, self._untidy = "", False, False
         if crew is not None:
-            crew.kill()
+            crew.kill(and_wait="nccl" in self.backend)
 
 
 class Running:

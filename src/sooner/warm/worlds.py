@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from sooner.warm.crew import Mother
 from sooner.warm.forking import ForkRefused, fork_refusal
 from sooner.warm.holdings import keep
+from sooner.warm.mothers import Mother
 from sooner.warm.pool import Kind, Limits, ResourcePool, Statistics
 from sooner.warm.world import DEFAULT_TIMEOUT_S, World, WorldConfig, world_config
 from sooner.warm.zygote import Zygote

@@ -1,7 +1,7 @@
 """Buildkite's builds, as its REST API and `bk` print them.
 
-A job that was retried stays in its build beside its retry: they are attempts of one job. Buildkite ends jobs whose agent
-was lost with exit status -1, and lets those expire that no agent took: neither is the job's fault.
+A job that was retried stays in its build beside its retry: they are attempts of one job. Jobs whose agent was lost end
+with exit status -1, those that no agent took expire: neither is the job's fault.
 Source: buildkite.com/docs/apis/rest-api/builds.
 """
 
@@ -119,7 +119,8 @@ def _job_rows(job: Mapping[str, Any], run: RunRow, build: Mapping[str, Any]) -> 
 
 
 def _outcome(job: Mapping[str, Any]) -> HistoryOutcome:
-    if as_text(job.get("exit_status")) == "-1" and as_text(job.get("state")) not in ("canceled", "cancelled", "running"):
+    going = ("canceled", "cancelled", "running")
+    if as_text(job.get("exit_status")) == "-1" and as_text(job.get("state")) not in going:
         return HistoryOutcome.INFRASTRUCTURE
     if job.get("soft_failed") is True:
         return HistoryOutcome.FAILED
@@ -135,8 +136,8 @@ def _word(state: str) -> HistoryOutcome:
 
 def _queue(job: Mapping[str, Any]) -> str:
     rules = job.get("agent_query_rules")
-    found = [rule.partition("=")[2] for rule in rules if str(rule).startswith("queue=")] if isinstance(rules, list) else []
-    return ",".join(found)
+    told = map(str, rules) if isinstance(rules, list) else ()
+    return ",".join(rule.partition("=")[2] for rule in told if rule.startswith("queue="))
 
 
 def _repository(url: str) -> str:

@@ -14,7 +14,8 @@ from sooner.history.ingest.opening import PARQUET, head
 from sooner.history.record import is_run_folder
 
 FORMATS: Final = (
-    "junit", "csv", "jsonl", "json", "parquet", "github", "github-api", "buildkite", "ossci", "test-times", "git", "run",
+    "junit", "csv", "jsonl", "json", "parquet", "github", "github-api", "buildkite", "ossci", "test-times", "git",
+    "run",
 )  # fmt: skip
 LIVE: Final = "github:"
 """`github:owner/name` is no path but a repository to ask GitHub about."""
@@ -81,7 +82,7 @@ def _is_line(text: bytes) -> bool:
 
 
 def files_in(folder: Path) -> Iterator[Path]:
-    """Files below a folder that may be sources, in a fixed order; a folder in it that is a source itself comes as one."""
+    """Files below a folder that may be sources, in a fixed order; a folder that is a source itself comes as one."""
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.name in _SKIPPED:
             continue

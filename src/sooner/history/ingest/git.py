@@ -4,7 +4,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import IO, Final
 
 from sooner.history.errors import IngestError
 from sooner.history.ingest.intake import Intake
@@ -62,7 +62,7 @@ def _repository(path: Path) -> str:
     return found[1] if found else ""
 
 
-def _records(stream: BinaryIO) -> Iterator[bytes]:
+def _records(stream: IO[bytes]) -> Iterator[bytes]:
     """What lies between two marks, however git cuts its output."""
     rest = b""
     while chunk := stream.read(_CHUNK):
@@ -88,7 +88,7 @@ def _take(record: bytes, repository: str, branch: str, path: Path, intake: Intak
             time=Epoch(float(seconds)) if seconds is not None else None,
             author=author,
             message=message.strip()[:_LONGEST_MESSAGE],
-            files=tuple(name for name in files.strip("\n").split("\0") if name.strip("\n")),
+            files=tuple(name for name in files.strip("\0\n").split("\0") if name),
             branch=branch,
             source="git",
         )

@@ -1,4 +1,4 @@
-"""GitHub Actions as files: REST dumps as `gh api --paginate` prints them, and webhook events as databases store them."""
+"""GitHub Actions as files: REST dumps as `gh api --paginate` prints them, and webhook events as stored."""
 
 from pathlib import Path
 

@@ -2,14 +2,14 @@
 
 - `started_at` is filled while a job still queues: only a job that runs or ran has been started.
 - `created_at` of a run survives a re-run: the attempt was asked for at `run_started_at`.
-- "Re-run failed jobs" shows the jobs that passed before as jobs of the new attempt, created after they ended: such a copy
-  is kept as a shadow, which only counts where the job that ran is not known.
+- "Re-run failed jobs" shows the jobs that passed before as jobs of the new attempt, created after they ended: such a
+  copy is kept as a shadow, which only counts where the job that ran is not known.
 - A job that lost its runner, or never got one, is completed by the system hours or days later: that is when it was
   closed, not when it ended.
 - A job may have a placeholder beside it, of its name and another id (or none), that never ran.
 
-Sources: docs.github.com/en/rest/actions (objects), docs.github.com/en/actions/reference/limits (6 h a hosted job, 5 days a
-self-hosted one, 24 h in the queue), tt-metal #12010 and gha-new-relic-exporter #38 (copies), pytorch/test-infra
+Sources: docs.github.com/en/rest/actions (objects), docs.github.com/en/actions/reference/limits (6 h a hosted job,
+5 days a self-hosted one, 24 h in the queue), tt-metal #12010 and gha-new-relic-exporter #38 (copies), test-infra's
 `queued_jobs` (steps show that a queued job has run).
 """
 
@@ -45,9 +45,9 @@ def rows_of(item: Any, source: str) -> Iterator[Row]:
         yield from _job_rows(job, repository, source)
     elif run := as_mapping(value.get("workflow_run")):
         yield from _run_rows(run, repository, source)
-    elif "run_id" in value and ("labels" in value or "steps" in value or "workflow_name" in value or "run_url" in value):
+    elif "run_id" in value and {"labels", "steps", "workflow_name", "run_url"} & value.keys():
         yield from _job_rows(value, repository, source)
-    elif "head_sha" in value and ("workflow_id" in value or "run_number" in value or "run_attempt" in value):
+    elif "head_sha" in value and {"workflow_id", "run_number", "run_attempt"} & value.keys():
         yield from _run_rows(value, repository, source)
     else:
         raise Unusable("neither a job nor a run of GitHub Actions")
@@ -186,8 +186,8 @@ def _closed(row: JobRow, steps: _Steps, *, has_run: bool) -> JobRow:
     """A job that the system completed: the time of its last sign of life, and whose fault it was."""
     if row.completed is None:
         return row
-    good = row.outcome is HistoryOutcome.PASSED
-    if not has_run and steps.are_told and row.outcome is not HistoryOutcome.SKIPPED and not good:
+    good, skipped = row.outcome is HistoryOutcome.PASSED, row.outcome is HistoryOutcome.SKIPPED
+    if not has_run and steps.are_told and not skipped and not good:
         waited = row.completed - (row.created if row.created is not None else row.completed)
         lost = waited >= _QUEUE_LIMIT_S or row.outcome is HistoryOutcome.FAILED
         outcome = HistoryOutcome.INFRASTRUCTURE if lost else row.outcome
@@ -199,7 +199,7 @@ def _closed(row: JobRow, steps: _Steps, *, has_run: bool) -> JobRow:
     if last is None and row.started is not None and row.completed - row.started > _RUN_LIMIT_S:
         outcome = row.outcome if good else HistoryOutcome.INFRASTRUCTURE
         return replace(row, completed=None, closed=row.completed, outcome=outcome)
-    if row.outcome is HistoryOutcome.SKIPPED and not has_run:
+    if skipped and not has_run:
         return replace(row, started=None)
     return row
 
@@ -213,7 +213,7 @@ def _outcome(value: Mapping[str, Any]) -> HistoryOutcome:
     else:
         outcome = spelled(status)
     if outcome is None:
-        raise Unusable(f"the conclusion {conclusion!r} is unknown" if conclusion else f"the status {status!r} is unknown")
+        raise Unusable(f"the {'conclusion' if conclusion else 'status'} {conclusion or status!r} is unknown")
     return outcome
 
 

@@ -127,7 +127,7 @@ FIELDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
 _JOINED: Final = {("tests", "variant"), ("measures", "job")}
 """Fields that several columns make up together, such as PyTorch's `build_env` and `config`."""
 _ANY_OF: Final = frozenset({"outcome"})
-"""Fields for which the first column counts that says something: GitHub's `conclusion` is empty while `status` is not."""
+"""Fields for which the first column counts that says something: `conclusion` is empty while `status` is not."""
 
 
 _TELL_TESTS: Final = frozenset(

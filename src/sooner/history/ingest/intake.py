@@ -34,8 +34,9 @@ class Options(Struct, frozen=True, kw_only=True):
     """Text by field, for rows that do not tell it themselves."""
     zone: str = "UTC"
     """What a time without a zone means."""
-    now: float = 0.0
-    """Epoch seconds: the time of records that have none."""
+    since: float | None = None
+    """Epoch seconds: how far back a live source is asked."""
+    until: float | None = None
 
     @property
     def timezone(self) -> tzinfo:

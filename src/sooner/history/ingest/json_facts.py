@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
-from typing import Any
+from typing import Any, Final
 
 from sooner.history.tables import Epoch
+
+_MILLISECONDS: Final = 1e11
+"""Larger numbers are no seconds: they would lie in the year 5138."""
 
 
 class Unusable(Exception):  # noqa: N818 - what the item is
@@ -51,7 +54,7 @@ def as_time(value: Any, zone: tzinfo = UTC) -> Epoch | None:
         Unusable: It is text, but no time.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return Epoch(value / 1000 if abs(value) > 1e11 else float(value)) if value else None
+        return Epoch(value / 1000 if abs(value) > _MILLISECONDS else float(value)) if value else None
     if not isinstance(value, str) or not value.strip() or value.startswith("0001-01-01"):
         return None  # the last is what Go programs write for no time
     try:

@@ -43,7 +43,7 @@ class Broken(Struct, frozen=True):
     reason: str
 
 
-class _Malformed(Exception):
+class _Malformed(Exception):  # noqa: N818 - what the text is
     """The text from here on is no JSON value."""
 
 

@@ -127,17 +127,28 @@ def _read_broken(path: Path, cases: Cases) -> None:
     parser = etree.XMLParser(
         target=cases, recover=True, huge_tree=True, resolve_entities=False, no_network=True, load_dtd=False
     )
-    tail = b""
     try:
         with opened(path) as stream:
-            for chunk in _chunks(stream):
-                if _ENTITY in tail + chunk:
-                    return
-                tail = chunk[-len(_ENTITY) :]
-                parser.feed(chunk)
-        parser.close()
+            etree.parse(_Guarded(stream), parser)
     except etree.XMLSyntaxError:
         return
+
+
+class _Guarded:
+    """A stream that ends before the first entity declaration: a broken document can hold one anywhere."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._chunks = _chunks(stream)
+        self._tail = b""
+
+    def read(self, _size: int = -1) -> bytes:
+        """The next bytes."""
+        chunk = next(self._chunks, b"")
+        if _ENTITY in self._tail + chunk:
+            self._chunks = iter(())
+            return b""
+        self._tail = chunk[-len(_ENTITY) :]
+        return chunk
 
 
 def _digest(path: Path) -> str:

@@ -1,7 +1,7 @@
 """JUnit XML as a stream of test attempts, whatever wrote it, in constant memory.
 
-Understands pytest, Maven Surefire, gtest, Bazel, nextest and sooner itself. What they disagree on is decided here: what a
-test is called, which of `failure` and `error` means what, how retries are spelled (`rerunFailure`, `flakyFailure`).
+Understands pytest, Maven Surefire, gtest, Bazel, nextest and sooner itself. What they disagree on is decided here: what
+a test is called, which of `failure` and `error` means what, how retries are spelled (`rerunFailure`, `flakyFailure`).
 """
 
 import math

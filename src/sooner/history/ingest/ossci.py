@@ -88,4 +88,3 @@ def _loaded(path: Path, intake: Intake) -> Any:
     except (ValueError, RecursionError) as error:
         intake.report.reject(str(path), getattr(error, "lineno", 1), f"no JSON: {error}")
         return None
-

@@ -31,7 +31,7 @@ class Report:
     """
 
     def __init__(self, *, strict: bool = False) -> None:
-        self._strict = strict
+        self.strict = strict
         self.tables: dict[str, Added] = {}
         self.rejected: list[Rejected] = []
         self.rejected_count = 0
@@ -47,7 +47,7 @@ class Report:
         Raises:
             IngestError: If nothing may be rejected.
         """
-        if self._strict:
+        if self.strict:
             raise IngestError(path, f"{reason} (leave out --strict to go on without it)", line=line)
         self.rejected_count += 1
         if len(self.rejected) < MOST_REJECTED:

@@ -1,7 +1,7 @@
 """Tables as DuckDB reads them: CSV, JSON lines and Parquet, and where in them a row stands.
 
-Well-formed files are read by DuckDB alone. One that is not (ragged rows, broken quotes, foreign bytes, lines that are no
-JSON) is copied row by row first, so that what is broken is left out with its line, and the rest is kept.
+Well-formed files are read by DuckDB alone. One that is not (ragged rows, broken quotes, foreign bytes, lines that are
+no JSON) is copied row by row first, so that what is broken is left out with its line, and the rest is kept.
 """
 
 import csv
@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from sooner.history.database import Database
 from sooner.history.errors import HistoryError, IngestError
+from sooner.history.ingest.json_items import Broken, items
 from sooner.history.ingest.opening import compression, opened
 from sooner.history.ingest.report import Report
 from sooner.history.statements import path_literal, quoted, sql
@@ -159,6 +160,27 @@ def mended(source: Source, folder: Path, report: Report) -> Source:
         relation = json_relation(copy, [*columns, LINE])
     kinds = dict.fromkeys([*columns, LINE], "VARCHAR")
     return Source(source.path, source.kind, relation, kinds, has_lines=True)
+
+
+def of_items(path: Path, folder: Path, report: Report) -> Source:
+    """A list of JSON objects as lines.
+
+    Raises:
+        IngestError: There is no object in it.
+    """
+    copy = folder / "items.jsonl"
+    columns: dict[str, None] = {}
+    with opened(path) as stream, copy.open("w", encoding="utf-8") as file:
+        for item in items(stream):
+            if isinstance(item, Broken) or not isinstance(item.value, dict):
+                report.reject(str(path), item.line, item.reason if isinstance(item, Broken) else "no object")
+                continue
+            columns.update(dict.fromkeys(item.value))
+            file.write(json.dumps(item.value | {LINE: item.line}) + "\n")
+    if not columns:
+        raise IngestError(str(path), "there is no JSON object in it")
+    kinds = dict.fromkeys([*{name.lower(): name for name in columns}.values(), LINE], "VARCHAR")
+    return Source(path, "jsonl", json_relation(copy, list(kinds)), kinds, has_lines=True)
 
 
 def _records(source: Source) -> Iterator[tuple[int, list[str]]]:

@@ -11,13 +11,13 @@ from typing import Final
 
 from sooner.history.commit import Repeats
 from sooner.history.database import Database
-from sooner.history.errors import HistoryError, IngestError
+from sooner.history.errors import HistoryError, IngestError, NotWritable
 from sooner.history.ingest.cells import cells_of
 from sooner.history.ingest.expressions import Expressions, Layers
 from sooner.history.ingest.headers import Form, Reading, understand
 from sooner.history.ingest.intake import Intake
 from sooner.history.ingest.report import MOST_REJECTED
-from sooner.history.ingest.sources import LINE, Source, described, lines_of, mended, table_source
+from sooner.history.ingest.sources import LINE, Source, described, lines_of, mended, of_items, table_source
 from sooner.history.outcomes import spelled
 from sooner.history.statements import identifier, quoted, sql
 from sooner.history.tables import table_named
@@ -25,6 +25,7 @@ from sooner.history.tables import table_named
 _MOST_WORDS: Final = 500
 """A column with more different values than that is no status."""
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+_WINDOW: Final = re.compile(r"^jobs_(\d+)d$")
 _STOP: Final = "sooner: a row must be rejected"
 
 
@@ -36,16 +37,19 @@ def take_table(path: Path, intake: Intake, kind: str) -> None:
     """
     database = intake.history.database
     database.run(sql("tables", "macros"))
+    if kind == "json":
+        _Taking(database, of_items(path, intake.staging, intake.report), intake).carefully()
+        return
     source = described(database, table_source(path, kind))
     try:
         _Taking(database, source, intake).soon()
-    except IngestError:
+    except (IngestError, NotWritable):
         raise
     except HistoryError as error:
         if _STOP in str(error):
             _Taking(database, source, intake).carefully()
         elif kind == "parquet":
-            raise
+            raise IngestError(str(path), str(error)) from error
         else:
             # DuckDB stops at the first row that is not as the header says: leave such rows out.
             _Taking(database, mended(source, intake.staging, intake.report), intake).carefully()
@@ -68,7 +72,7 @@ class _Taking:
     def soon(self) -> None:
         """Read everything once; stops where a row must be rejected."""
         layers = self._layers(frozenset(name for name, look in self._cells.items() if look.is_iso))
-        column = identifier(next(name for name in layers.given if name not in ("source",)))
+        column = identifier(next(iter(layers.given)))
         rows = sql("tables", "good_or_stop", rows=layers.relation(self._relation), column=column, stop=_STOP)
         self._commit(layers, rows)
         self._note(layers)
@@ -130,6 +134,8 @@ class _Taking:
         given = layers.given
         if reading.table in ("runners", "measures") and "at" not in given and (day := _DATE.search(name)):
             given["at"] = f"{quoted(day.group())}::timestamp"
+        if found := _WINDOW.search(reading.fields.get("jobs", ("",))[0]):
+            given["window_days"] = found[1]
         if reading.table == "commits":
             columns = ", ".join(
                 f"{given.get(column, f'null::{kind}')} as {identifier(column)}"

@@ -43,7 +43,8 @@ def ingest(
         IngestError: Under `strict`, the first thing that cannot be read.
         HistoryError: The options make no sense, or the history cannot be written.
     """
-    _check(options)
+    paths = list(paths)
+    _check(options, paths)
     report = Report(strict=strict)
     with history.folder.staging() as staging:
         intake = Intake(history, staging, options, report, progress)
@@ -56,7 +57,11 @@ def ingest(
     return report
 
 
-def _check(options: Options) -> None:
+def _check(options: Options, paths: Iterable[str]) -> None:
+    """What would stop everything is told before anything has begun."""
+    for path in paths:
+        if not (path.startswith(LIVE) or options.format == "github-api" or Path(path).exists()):
+            raise IngestError(path, "there is no such file or folder")
     check_constants(options.constants)
     _ = options.timezone
     if options.format and options.format not in FORMATS:
@@ -69,8 +74,6 @@ def _take_path(path: str, intake: Intake) -> None:
 
         take_live(path.removeprefix(LIVE), intake)
         return
-    if not Path(path).exists():
-        raise IngestError(path, "there is no such file or folder")
     sources = list(_sources(Path(path), intake.options.format))
     if not sources:
         raise IngestError(path, "there is nothing in it that could be read")
@@ -92,12 +95,15 @@ def _take_source(path: Path, intake: Intake) -> None:
         name = intake.options.format or format_of(path)
         _FORMATS[name](path, intake)
     except IngestError as error:
+        if intake.report.strict:
+            raise
         problem = str(error).removeprefix(f"{error.path}:{error.line}: ").removeprefix(f"{error.path}: ")
         intake.report.reject(error.path, error.line, problem)
 
 
 def _take_run(path: Path, intake: Intake) -> None:
-    intake.report.add("tests", add_run(intake.history, path, intake.options.constants))
+    for table, added in add_run(intake.history, path, intake.options.constants).items():
+        intake.report.add(table, added)
 
 
 _FORMATS: Final[Mapping[str, Callable[[Path, Intake], None]]] = {

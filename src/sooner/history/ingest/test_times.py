@@ -1,4 +1,4 @@
-"""PyTorch's `test-times.json`: build environment -> test configuration -> test file -> seconds, an average of passed runs."""
+"""PyTorch's `test-times.json`: build environment -> test configuration -> test file -> average seconds."""
 
 import hashlib
 import json

@@ -6,11 +6,13 @@ with passed as (
     select
         @name as name,
         coalesce(variant, '') as variant,
-        seconds,
-        row_number() over (partition by @name, coalesce(variant, '') order by started desc nulls last, seconds) as age
+        max_by(seconds, coalesce(started, as_of, timestamp '1970-01-01'), @most) as latest
     from tests
     where outcome = 'passed' and seconds >= 0 and isfinite(seconds) and @which and @condition
-    qualify age <= @most
+    group by all
+),
+aged as (
+    select name, variant, unnest(latest) as seconds, generate_subscripts(latest, 1) as age from passed
 ),
 weighed as (
     select
@@ -19,6 +21,6 @@ weighed as (
         seconds,
         sum(pow(0.5, (age - 1) / @half_life)) over (partition by name, variant order by seconds, age) as below,
         sum(pow(0.5, (age - 1) / @half_life)) over (partition by name, variant) as total
-    from passed
+    from aged
 )
 select name, variant, min(seconds) from weighed where below >= @quantile * total group by name, variant

@@ -1,0 +1,142 @@
+"""`sooner history`: info, compact, export, lineage."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+if TYPE_CHECKING:
+    from sooner.history import Where
+
+_root = click.option(
+    "--history", "root", metavar="DIR", default=".sooner/history", show_default=True, help="Folder or URL."
+)
+_MANY_FILES: Final = 500
+_json = click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+
+
+@click.group()
+def history() -> None:
+    """Look at the history and look after it."""
+
+
+@history.command()
+@_root
+@_json
+def info(root: str, *, as_json: bool) -> int:
+    """Show what the history holds."""
+    from sooner.history import SCHEMA, History
+
+    with History(root) as opened:
+        tables = opened.info()
+        url = opened.folder.url
+    if as_json:
+        click.echo(_printed_json({"history": url, "schema": SCHEMA, "tables": tables}))
+        return 0
+    if not any(table.files for table in tables.values()):
+        click.echo(f"{url}: nothing is recorded yet: `sooner run` and `sooner ingest` do that", err=True)
+        return 0
+    rows = [("TABLE", "ROWS", "FILES", "SIZE", "FROM", "TO")]
+    for name, table in tables.items():
+        if table.files:
+            size = f"{table.bytes / 1e6:.1f} MB" if table.bytes is not None else ""
+            rows.append((name, f"{table.rows:,}", f"{table.files:,}", size, _day(table.first), _day(table.last)))
+    click.echo(_aligned(rows, right=(1, 2, 3)))
+    if sum(table.files for table in tables.values()) > _MANY_FILES:
+        click.echo("note: many files make reading slow: `sooner history compact` makes few of them", err=True)
+    return 0
+
+
+@history.command()
+@_root
+@_json
+def compact(root: str, *, as_json: bool) -> int:
+    """Make few large files of many small ones, while others read and write."""
+    from sooner.history import History
+    from sooner.history.compact import compact as compact_history
+
+    with History(root) as opened:
+        done = compact_history(opened)
+    if as_json:
+        click.echo(_printed_json({"tables": done}))
+    elif done:
+        rows = [("TABLE", "FILES BEFORE", "AFTER", "ROWS WRITTEN")]
+        rows += [(table.table, f"{table.before:,}", f"{table.after:,}", f"{table.rows:,}") for table in done]
+        click.echo(_aligned(rows, right=(1, 2, 3)))
+    return 0
+
+
+@history.command()
+@click.argument("table")
+@click.argument("target", metavar="FILE", type=click.Path(dir_okay=False, allow_dash=True))
+@_root
+@click.option("--format", "format_", type=click.Choice(["parquet", "csv", "jsonl"]), help="Else by FILE's name.")
+@click.option("--repository", default="", metavar="OWNER/NAME", help="Only rows of this repository.")
+@click.option("--branch", default="", help="Only rows of this branch.")
+@click.option("--since", metavar="TIME", help="Only rows from then on (ISO 8601).")
+@click.option("--until", metavar="TIME", help="Only rows before then.")
+@_json
+def export(table: str, target: str, root: str, *, format_: str | None, as_json: bool, **which: Any) -> int:
+    """Write TABLE to FILE (`-`: stdout) as Parquet, CSV or JSON lines."""
+    from sooner.history import History
+    from sooner.history.export import export as export_table
+
+    with History(root) as opened:
+        rows = export_table(opened, table, target, format_=format_ or "", where=_where(which))
+    if as_json and target != "-":
+        click.echo(_printed_json({"rows": rows, "path": target}))
+    else:
+        click.echo(f"{rows:,} rows", err=True)
+    return 0
+
+
+@history.command()
+@_root
+@click.option("--repository", default="", metavar="OWNER/NAME", help="Only jobs of this repository.")
+@_json
+def lineage(root: str, repository: str, *, as_json: bool) -> int:
+    """Propose which jobs go on under another name."""
+    from sooner.history import History
+    from sooner.history.lineage import lineage as propose
+    from sooner.history.lineage import lives
+
+    with History(root) as opened:
+        found = propose(lives(opened, repository))
+    if as_json:
+        click.echo(_printed_json({"proposals": found}))
+        return 0
+    if not found:
+        click.echo("no job seems to go on under another name", err=True)
+        return 0
+    rows = [("SINCE", "WHAT", "OLD", "NEW", "LIKENESS")]
+    rows += [(_day(one.at), one.kind, ", ".join(one.old), ", ".join(one.new), f"{one.likeness:.2f}") for one in found]
+    click.echo(_aligned(rows, right=(4,)))
+    return 0
+
+
+def _where(which: dict[str, Any]) -> "Where":
+    from sooner.cli.ingest import epoch
+    from sooner.history import Where
+
+    since, until = epoch("--since", which["since"]), epoch("--until", which["until"])
+    return Where(repository=which["repository"], branch=which["branch"], since=since, until=until)
+
+
+def _printed_json(value: Any) -> str:
+    import msgspec
+
+    return msgspec.json.encode(value).decode()
+
+
+def _aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int]) -> str:
+    """Rows as columns; those with these indices to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    pads = [str.rjust if i in right else str.ljust for i in range(len(widths))]
+    lines = ("  ".join(pad(cell, width) for pad, cell, width in zip(pads, row, widths, strict=True)) for row in rows)
+    return "\n".join(map(str.rstrip, lines))
+
+
+def _day(time_s: float | None) -> str:
+    from datetime import UTC, datetime
+
+    return "" if time_s is None else datetime.fromtimestamp(time_s, UTC).date().isoformat()

@@ -1,0 +1,139 @@
+"""Proposes which jobs are the same under another name: one ends where the other begins, and their names are alike.
+
+A job that is renamed, split or sharded anew looks like one that died and one that was born: its history is lost to
+whoever counts runs by name. What is proposed here is for people (or an analysis) to accept.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from sooner.history.statements import sql
+from sooner.history.store import History
+
+_DAY_S: Final = 86_400.0
+_LONGEST_GAP_S: Final = 14 * _DAY_S
+"""A job that was away for longer came back as another one."""
+_LONGEST_OVERLAP_S: Final = 3 * _DAY_S
+"""While a rename is merged, old branches still run the old name."""
+_LIKE: Final = 0.5
+"""Share of the rarer words that two names must have in common (Apache Ozone, 2019-2022: `it-client` became
+`integration (client)`: 0.7; unrelated jobs of the same weeks stay below 0.4)."""
+_LESS: Final = 0.01
+_FEWEST_RUNS: Final = 3
+_SHARD: Final = re.compile(r"(?i)(?:shard[ _-]?|(?<=[(\[, ]))(\d{1,3})(?:/|, | of |-of-)(\d{1,3})\b")
+_WORD: Final = re.compile(r"[A-Za-z]+|\d+")
+
+
+class Life(Struct, frozen=True):
+    """When a job was seen."""
+
+    job: str
+    first: float
+    """Epoch seconds."""
+    last: float
+    runs: int
+
+
+class Succession(Struct, frozen=True):
+    """Jobs that seem to go on under other names."""
+
+    kind: str
+    """`renamed`, `resharded`, `split` or `merged`."""
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    at: float
+    """Epoch seconds of the first run under a new name."""
+    likeness: float
+    """0 to 1: how much the names have in common."""
+
+
+def lives(history: History, repository: str = "") -> list[Life]:
+    """When each job was seen."""
+    statement, given = sql("lineage", "lives"), {"repository": repository}
+    return [Life(*row) for row in history.read(lambda: history.database.rows(statement, given), "jobs", "runs")]
+
+
+def lineage(jobs: Sequence[Life]) -> list[Succession]:
+    """Proposals, in the order of time."""
+    known = [job for job in jobs if job.runs >= _FEWEST_RUNS]
+    if not known:
+        return []
+    begin, end = min(job.first for job in known), max(job.last for job in known)
+    ended = [job for job in known if job.last < end - _LONGEST_OVERLAP_S]
+    begun = [job for job in known if job.first > begin + _LONGEST_OVERLAP_S]
+    weights = _weights(known)
+    following = [(old, new) for new in begun for old in ended if old.job != new.job and _follows(old, new)]
+    pairs = [(_likeness(old.job, new.job, weights), old, new) for old, new in following]
+    return _proposals([pair for pair in pairs if pair[0] >= _LIKE])
+
+
+def _follows(old: Life, new: Life) -> bool:
+    return -_LONGEST_OVERLAP_S <= new.first - old.last <= _LONGEST_GAP_S and old.first < new.first
+
+
+def _words(job: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _WORD.findall(_SHARD.sub(" ", job)))
+
+
+def _weights(jobs: Sequence[Life]) -> Mapping[str, float]:
+    """A word that few jobs have tells more than one that all have."""
+    counts = Counter(word for job in jobs for word in _words(job.job))
+    return {word: math.log(1 + len(jobs) / count) for word, count in counts.items()}
+
+
+def _likeness(old: str, new: str, weights: Mapping[str, float]) -> float:
+    mine, theirs = _words(old), _words(new)
+    smaller = min(sum(weights[word] for word in words) for words in (mine, theirs))
+    common, all_words = (sum(weights[word] for word in words) for words in (mine & theirs, mine | theirs))
+    # Of two names that both hold all of a third one, the one that holds less besides is the likelier.
+    return common / smaller - _LESS * (1 - common / all_words) if smaller else 0.0
+
+
+def base_of(job: str) -> tuple[str, str]:
+    """A job's name without its shard, and the number of shards."""
+    found = _SHARD.search(job)
+    return (_SHARD.sub("#", job), found[2]) if found else (job, "")
+
+
+def _proposals(pairs: Sequence[tuple[float, Life, Life]]) -> list[Succession]:
+    """The best predecessor of each new job, and what follows for the old ones."""
+    best: dict[str, tuple[float, Life, Life]] = {}
+    for likeness, old, new in pairs:
+        exact = base_of(old.job)[0] == base_of(new.job)[0]
+        rank = (exact, likeness, -abs(new.first - old.last))
+        if new.job not in best or rank > _rank(best[new.job]):
+            best[new.job] = (likeness, old, new)
+    groups: dict[str, list[tuple[float, Life, Life]]] = {}
+    for found in best.values():
+        old, new = found[1], found[2]
+        same = base_of(old.job)[0] == base_of(new.job)[0]
+        groups.setdefault(base_of(old.job)[0] if same else old.job, []).append(found)
+    return sorted((_proposal(group, pairs) for group in groups.values()), key=lambda found: (found.at, found.old))
+
+
+def _rank(found: tuple[float, Life, Life]) -> tuple[bool, float, float]:
+    likeness, old, new = found
+    return base_of(old.job)[0] == base_of(new.job)[0], likeness, -abs(new.first - old.last)
+
+
+def _proposal(group: Sequence[tuple[float, Life, Life]], pairs: Sequence[tuple[float, Life, Life]]) -> Succession:
+    old = {found[1].job for found in group}
+    new = {found[2].job for found in group}
+    if all(base_of(a.job)[0] == base_of(b.job)[0] for _, a, b in group):
+        base = base_of(group[0][1].job)[0]
+        old |= {a.job for _, a, b in pairs if b.job in new and base_of(a.job)[0] == base}
+        kind = "resharded"
+    else:
+        kind = "split" if len(new) > 1 else "renamed"
+    return Succession(
+        kind,
+        tuple(sorted(old)),
+        tuple(sorted(new)),
+        min(found[2].first for found in group),
+        round(min(found[0] for found in group), 3),
+    )

@@ -1,0 +1,84 @@
+"""`sooner history` through the real command line."""
+
+import csv
+import json
+
+import pytest
+
+
+@pytest.fixture
+def filled(sooner, project):
+    """A history of 60 days in which `unit` became `basic (unit)`."""
+    lines = ["commit,time,job,status,branch"]
+    for day in range(60):
+        at = f"2020-{1 + day // 28:02}-{1 + day % 28:02}T10:00:00Z"
+        name = "unit" if day < 30 else "basic (unit)"
+        lines += [f"c{day},{at},lint,pass,main", f"c{day},{at},{name},fail,side"]
+    (project / "jobs.csv").write_text("\n".join(lines) + "\n")
+    assert sooner("ingest", "jobs.csv").returncode == 0
+
+
+def test_info_says_what_there_is(sooner, filled):
+    found = json.loads(sooner("history", "info", "--json").stdout)
+    assert found["schema"] == 1
+    assert found["tables"]["jobs"] == {
+        "files": 1, "rows": 120, "bytes": found["tables"]["jobs"]["bytes"],
+        "first": 1577872800.0, "last": found["tables"]["jobs"]["last"],
+    }  # fmt: skip
+    shown = sooner("history", "info").stdout.splitlines()
+    assert shown[0].split() == ["TABLE", "ROWS", "FILES", "SIZE", "FROM", "TO"]
+    assert shown[1].split()[:3] == ["jobs", "120", "1"]
+
+
+def test_info_of_nothing_says_so(sooner):
+    done = sooner("history", "info")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "nothing is recorded yet" in done.stderr
+    assert json.loads(sooner("history", "info", "--json").stdout)["tables"]["jobs"]["rows"] == 0
+
+
+def test_compact_makes_few_files(sooner, project, filled):
+    (project / "more.csv").write_text("commit,time,job,status\nc99,2020-03-20,lint,pass\n")
+    sooner("ingest", "more.csv")
+    (table,) = json.loads(sooner("history", "compact", "--json").stdout)["tables"]
+    assert (table["table"], table["before"], table["after"], table["rows"]) == ("jobs", 2, 1, 121)
+    assert json.loads(sooner("history", "info", "--json").stdout)["tables"]["jobs"]["rows"] == 121
+
+
+@pytest.mark.parametrize("root", ["nothing", "s3://bucket/x"])
+def test_what_cannot_be_compacted_is_an_error(sooner, root):
+    done = sooner("history", "compact", "--history", root)
+    assert done.returncode == 4
+    assert done.stderr.startswith("sooner: ")
+
+
+def test_export_writes_a_table(sooner, project, filled):
+    done = sooner("history", "export", "jobs", "jobs-out.csv", "--branch", "side", "--since", "2020-02-01", "--json")
+    rows = list(csv.DictReader((project / "jobs-out.csv").read_text().splitlines()))
+    assert json.loads(done.stdout) == {"rows": len(rows), "path": "jobs-out.csv"}
+    assert {row["branch"] for row in rows} == {"side"}
+    assert min(row["started"] for row in rows) >= "2020-02-01"
+
+
+def test_export_to_stdout_prints_rows_alone(sooner, filled):
+    done = sooner("history", "export", "jobs", "-")
+    assert len(done.stdout.splitlines()) == 121
+    assert done.stderr == "120 rows\n"
+
+
+def test_an_unknown_table_is_named(sooner, filled):
+    done = sooner("history", "export", "shoes", "x.csv")
+    assert done.returncode == 4
+    assert "the tables are jobs, runs, tests" in done.stderr
+
+
+def test_lineage_proposes_what_was_renamed(sooner, filled):
+    (proposal,) = json.loads(sooner("history", "lineage", "--json").stdout)["proposals"]
+    assert (proposal["kind"], proposal["old"], proposal["new"]) == ("renamed", ["unit"], ["basic (unit)"])
+    assert "basic (unit)" in sooner("history", "lineage").stdout
+
+
+def test_lineage_of_nothing_says_so(sooner):
+    done = sooner("history", "lineage")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "no job" in done.stderr

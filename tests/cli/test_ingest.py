@@ -1,0 +1,106 @@
+"""`sooner ingest` through the real command line."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+JOBS = "commit,time,job,status\nc1,2020-01-01T10:00:00Z,build,success\nc2,2020-01-02T10:00:00Z,build,failure\n"
+
+
+@pytest.fixture
+def jobs(project):
+    (project / "jobs.csv").write_text(JOBS)
+    return "jobs.csv"
+
+
+def test_json_goes_to_stdout_alone(sooner, jobs):
+    done = sooner("ingest", jobs, "--history", "h", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    report = json.loads(done.stdout)
+    assert {name: report[name] for name in ("rows", "added", "duplicates", "rejected")} == {
+        "rows": 2, "added": 2, "duplicates": 0, "rejected": [],
+    }  # fmt: skip
+    again = json.loads(sooner("ingest", jobs, "--history", "h", "--json").stdout)
+    assert (again["added"], again["duplicates"]) == (0, 2)
+
+
+def test_people_read_a_line_and_what_was_rejected(sooner, project, jobs):
+    (project / jobs).write_text(JOBS + "c3,yesterday,build,success\n")
+    done = sooner("ingest", jobs)
+    assert done.stdout == "3 rows: 2 added to jobs, 0 known already, 1 rejected\n"
+    assert done.stderr == "rejected: jobs.csv:4: time: yesterday is no time\n"
+    assert done.returncode == 0
+    assert (project / ".sooner/history/v1/jobs").is_dir()
+
+
+def test_strict_stops(sooner, project, jobs):
+    (project / jobs).write_text(JOBS + "c3,yesterday,build,success\n")
+    done = sooner("ingest", jobs, "--strict")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr == "sooner: jobs.csv:4: time: yesterday is no time (leave out --strict to go on without it)\n"
+
+
+def test_columns_are_mapped_and_constants_set(sooner, project):
+    (project / "odd.csv").write_text("rev;what=;verdict\nc1;build;green\n")
+    done = sooner(
+        "ingest", "odd.csv", "--map", "rev=commit", "--map", "what==job", "--map", "verdict=outcome",
+        "--set", "repository=o/n", "--json",
+    )  # fmt: skip
+    assert json.loads(done.stdout)["added"] == 1
+    exported = sooner("history", "export", "jobs", "-", "--format", "jsonl")
+    row = json.loads(exported.stdout)
+    assert (row["commit"], row["job"], row["outcome"], row["repository"]) == ("c1", "build", "passed", "o/n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["nothing.csv"], "nothing.csv: there is no such file or folder"),
+        (["jobs.csv", "--map", "job"], "--map 'job' is no NAME=VALUE"),
+        (["jobs.csv", "--set", "outcome=passed"], "--set outcome=... is not possible"),
+        (["jobs.csv", "--format", "excel"], "the formats are junit"),
+        (["jobs.csv", "--timezone", "Mars"], "no time zone"),
+        (["github:o/n", "--since", "soon"], "--since 'soon' is no time"),
+    ],
+)
+def test_wrong_usage_is_told_in_a_line(sooner, jobs, arguments, problem):
+    done = sooner("ingest", *arguments)
+    assert done.returncode == 4
+    assert problem in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_source_of_which_nothing_can_be_read_is_no_success(sooner, project):
+    (project / "x.csv").write_text("colour,shape\nred,round\n")
+    done = sooner("ingest", "x.csv")
+    assert done.returncode == 4
+    assert "--map column=field" in done.stderr
+
+
+def test_without_duckdb_the_way_out_is_told(project, jobs):
+    program = (
+        "import sys; sys.modules['duckdb'] = None\nfrom sooner.cli.main import main\nmain(['ingest', 'jobs.csv'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert done.stderr == "sooner: the history needs DuckDB: install it with `pip install 'sooner[history]'`\n"
+
+
+def test_help_loads_no_database():
+    program = (
+        "import sys\nfrom sooner.cli.main import _run\n_run(['ingest', '--help'])\n_run(['history', '--help'])\n"
+        "sys.exit(str({'duckdb', 'numpy', 'msgspec', 'sooner.history'} & set(sys.modules)) if"
+        " {'duckdb', 'numpy', 'sooner.history'} & set(sys.modules) else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_run_of_ours_is_taken_in_with_its_folder(sooner, project):
+    sooner.plan(("a", "true"), ("b", "false"))
+    sooner("run", "plan.toml", "--devices", "virtual:1", "--out", "out")
+    report = json.loads(sooner("ingest", "out", "--history", "h", "--json").stdout)
+    assert report["tables"]["tests"] == 2
+    assert json.loads(sooner("ingest", "out", "--history", "h", "--json").stdout)["added"] == 0

@@ -1,0 +1,359 @@
+"""Generic tables: long and wide, CSV and JSON and Parquet, with what people write into them."""
+
+import gzip
+import importlib.util
+import random
+import shutil
+
+import duckdb
+import pytest
+
+from sooner.history import HistoryError, IngestError
+from sooner.history.fingerprints import digest_of
+from sooner.history.ingest.sources import table_source
+
+LONG = """commit,time,job,status,duration_s,attempt,event,run_id,run_number
+c1,2020-01-01T10:00:00Z,compile,pass,60,1,push,7,141.0
+c1,2020-01-01T10:00:00Z,unit,fail,30,1,push,7,141.0
+c1,2020-01-01T11:00:00Z,unit,pass,31.5,2,push,7,141.0
+c2,2020-01-02T10:00:00Z,compile,skip,,1,schedule,8,142.0
+c2,2020-01-02T10:00:00Z,unit,cancel,1,1,schedule,8,142.0
+"""
+
+
+def told(history):
+    return [(row.commit, row.job, row.attempt, row.outcome) for row in history.jobs()]
+
+
+def test_the_long_form_needs_no_mapping(history, take, write):
+    report = take(write("jobs.csv", LONG))
+    assert (report["rows"], report["added"], report["duplicates"], report["rejected"]) == (5, 5, 0, [])
+    assert report["notes"] == ["jobs.csv: columns that are not used: run_number"]
+    assert sorted(told(history)) == [
+        ("c1", "compile", 1, "passed"), ("c1", "unit", 1, "failed"), ("c1", "unit", 2, "passed"),
+        ("c2", "compile", 1, "skipped"), ("c2", "unit", 1, "cancelled"),
+    ]  # fmt: skip
+    again = next(row for row in history.jobs() if row.attempt == 2)
+    assert (again.run, again.event, again.started, again.completed) == ("7", "push", 1577876400.0, 1577876431.5)
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_a_second_ingest_adds_nothing_whatever_the_file_is_called(take, write, compress):
+    take(write("jobs.csv", compress(LONG.encode())))
+    again = take(write("other.csv.gz", LONG))
+    assert (again["rows"], again["added"], again["duplicates"]) == (5, 0, 5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"), [("parquet", "format parquet"), ("jsonl", "format json"), ("json", "format json, array true")]
+)
+def test_other_containers_of_the_same_rows_are_the_same_rows(take, write, tmp_path, kind, options):
+    source = write("jobs.csv", LONG)
+    take(source)
+    duckdb.execute(f"copy (from '{source}') to '{tmp_path}/x.{kind}' ({options})")
+    report = take(tmp_path / f"x.{kind}")
+    assert (report["rows"], report["added"], report["rejected"]) == (5, 0, [])
+
+
+@pytest.mark.skipif(
+    shutil.which("zstd") is None and importlib.util.find_spec("zstandard") is None,
+    reason="nothing here reads Zstandard",
+)
+def test_zstandard_is_read(take, write, tmp_path):
+    source = write("jobs.csv", LONG)
+    duckdb.execute(f"copy (from '{source}') to '{tmp_path}/x.jsonl.zst' (format json, compression zstd)")
+    assert take(tmp_path / "x.jsonl.zst")["added"] == 5
+
+
+def test_the_wide_form_has_a_job_in_each_column(history, take, write):
+    text = (
+        "commit,time,compile,unit,lint (1)\nc1,2020-01-01T10:00:00Z,success,failure,\n"
+        "c2,2020-01-02T10:00:00Z,success,,skipped\n"
+    )
+    report = take(write("wide.csv", text))
+    assert (report["rows"], report["added"]) == (4, 4)
+    assert sorted(told(history)) == [
+        ("c1", "compile", 1, "passed"), ("c1", "unit", 1, "failed"),
+        ("c2", "compile", 1, "passed"), ("c2", "lint (1)", 1, "skipped"),
+    ]  # fmt: skip
+    assert take(write("wide2.csv", text))["added"] == 0
+
+
+def test_columns_are_mapped_by_hand(history, take, write):
+    text = "build;verdict;when;rev;colour\nlinux;GREEN;2020-01-01 10:00:00+02:00;c1;blue\n"
+    with pytest.raises(IngestError, match=r"verdict.*--map column=field"):
+        take(write("odd.csv", text), strict=True)
+    mapping = {"build": "job", "verdict": "outcome", "when": "started", "rev": "commit", "colour": ""}
+    assert take(write("odd.csv", text), mapping=mapping)["added"] == 1
+    (row,) = history.jobs()
+    assert (row.job, row.outcome, row.started, row.commit) == ("linux", "passed", 1577865600.0, "c1")
+
+
+@pytest.mark.parametrize(
+    ("mapping", "problem"),
+    [({"shoe": "job"}, "no such column"), ({"job": "shoe"}, "no such field")],
+)
+def test_a_mapping_of_what_is_not_there_is_an_error(take, write, mapping, problem):
+    assert problem in take(write("jobs.csv", LONG), mapping=mapping)["rejected"][0]["reason"]
+
+
+def test_bad_rows_are_counted_and_located_and_stop_nothing(history, take, write):
+    lines = [
+        "commit,time,job,status,duration_s,attempt",
+        'c1,2020-01-01T10:00:00Z,"two\nlines",pass,1,1',
+        "c2,yesterday,a,pass,1,1",
+        "c3,2020-01-01T10:00:00Z,,pass,1,1",
+        "c4,2020-01-01T10:00:00Z,a,purple,1,1",
+        "c5,2020-01-01T10:00:00Z,a,pass,-3,1",
+        "c6,2020-01-01T10:00:00Z,a,pass,soon,1",
+        "c7,2020-01-01T10:00:00Z,a,pass,1,1.5",
+        "c8,2020-01-01T10:00:00Z,a,,1,1",
+        "c9,2020-01-01T10:00:00Z,a,pass,1,1",
+    ]
+    report = take(write("bad.csv", "\n".join(lines) + "\n"))
+    assert (report["rows"], report["added"], report["rejected_count"]) == (9, 2, 7)
+    assert [(rejected["line"], rejected["reason"]) for rejected in report["rejected"]] == [
+        (4, "time: yesterday is no time"),
+        (5, "no job"),
+        (6, "status purple is unknown"),
+        (7, "duration_s: -3 is negative"),
+        (8, "duration_s: soon is no number"),
+        (9, "attempt: 1.5 is no whole number"),
+        (10, "no status"),
+    ]
+    assert {row.commit for row in history.jobs()} == {"c1", "c9"}
+
+
+def test_ragged_rows_and_foreign_bytes_are_located_and_stop_nothing(take, write):
+    text = (
+        b"commit,time,job,status\nc1,2020-01-01,a,pass\n\nc2,2020-01-01,a\nc3,2020-01-01,a,pass,more\n"
+        b"c4,2020-01-01,\xff\xfe,pass\r\nc5,2020-01-01,a,purple\nc6,2020-01-01,a,fail\n"
+    )
+    report = take(write("ragged.csv", text))
+    assert report["added"] == 3
+    assert [(rejected["line"], rejected["reason"]) for rejected in report["rejected"]] == [
+        (4, "3 fields under a header of 4"), (5, "5 fields under a header of 4"), (7, "status purple is unknown"),
+    ]  # fmt: skip
+
+
+def test_lines_that_are_no_json_are_located_and_stop_nothing(take, write):
+    good = '{"commit": "c%d", "time": 1577836800, "job": "a", "status": "success"}\n'
+    report = take(write("bad.jsonl", good % 1 + "not json\n" + "[1]\n" + good % 2 + '{"commit": "c3", "job": "a"}\n'))
+    assert report["added"] == 2
+    assert [rejected["line"] for rejected in report["rejected"]] == [2, 3, 5]
+
+
+def test_strict_stops_at_the_first_bad_row(history, take, write):
+    bad = LONG + "c3,2020-01-02T10:00:00Z,unit,purple,1,1,push,9,1\n"
+    with pytest.raises(IngestError, match=r"jobs.csv:7: status purple is unknown"):
+        take(write("jobs.csv", bad), strict=True)
+    assert history.jobs() == []
+
+
+TIMES = {
+    "2020-01-01T10:00:00Z": 1577872800.0,
+    "2020-01-01T10:00:00.25Z": 1577872800.25,
+    "2020-01-01T12:00:00+02:00": 1577872800.0,
+    "2020-01-01 05:00:00-0500": 1577872800.0,
+    "2020-01-01 10:00:00": 1577872800.0,
+    "2020-01-01T10:00": 1577872800.0,
+    "2020-01-01 10:00:00 UTC": 1577872800.0,
+    "2020-01-01 11:00:00 Europe/Berlin": 1577872800.0,
+    "1577872800": 1577872800.0,
+    "1577872800.5": 1577872800.5,
+    "1577872800000": 1577872800.0,
+    "1577872800000000": 1577872800.0,
+    "1577872800000000000": 1577872800.0,
+    "20200101T100000": 1577872800.0,
+    "Wed Jan 01 10:00:00 2020": 1577872800.0,
+    "2020/01/01 10:00:00": 1577872800.0,
+    "2020-01-01": 1577836800.0,
+}
+
+
+@pytest.mark.parametrize("text", TIMES)
+def test_times_are_read_as_people_write_them(history, take, write, text):
+    assert take(write("t.csv", f"commit,time,job,status\nc,{text},a,pass\n"))["rejected"] == []
+    assert [row.started for row in history.jobs()] == [TIMES[text]]
+
+
+def test_times_of_several_kinds_in_one_column_are_read(history, take, write):
+    take(write("t.csv", "commit,time,job,status\n" + "".join(f"c{i},{text},a,pass\n" for i, text in enumerate(TIMES))))
+    assert [row.started for row in sorted(history.jobs(), key=lambda row: int(row.commit[1:]))] == list(TIMES.values())
+
+
+def test_times_without_a_zone_are_utc_and_that_is_said(take, write):
+    report = take(
+        write("t.csv", "commit,time,job,status\nc1,2020-01-01 10:00:00,a,pass\nc2,2020-01-01 10:00:00Z,a,pass\n")
+    )
+    assert report["notes"] == ["t.csv: times without a zone were read as UTC"]
+
+
+def test_times_without_a_zone_are_in_the_zone_that_was_said(history, take, write):
+    text = (
+        "commit,time,job,status\nc1,2020-07-01 12:00:00,a,pass\nc2,2020-07-01 10:00:00Z,a,pass\nc3,1593597600,a,pass\n"
+    )
+    report = take(write("t.csv", text), zone="Europe/Berlin")
+    assert report["notes"] == []
+    assert {row.started for row in history.jobs()} == {1593597600.0}
+
+
+def test_a_zone_that_is_none_is_an_error(take, write):
+    with pytest.raises(HistoryError, match="no time zone"):
+        take(write("jobs.csv", LONG), zone="Mars/Olympus")
+
+
+def test_what_exports_write_for_nothing_is_nothing(history, take, write):
+    text = (
+        "commit,time,job,status,branch,duration_s\nc1,2020-01-01,a,pass,nan,NaN\n"
+        "c2,2020-01-01,a,pass,None,\nc3,NaT,a,pass,N/A,null\n"
+    )
+    assert take(write("p.csv", text))["rejected"] == []
+    assert {row.branch for row in history.jobs()} == {""}
+    assert {row.completed for row in history.jobs()} == {None}
+
+
+def test_tests_are_told_from_jobs(history, take, write):
+    text = (
+        "run,job,test,status,duration,time\n1,gpu,t.py::a,passed,0.5,2020-01-01T10:00:00Z\n"
+        "1,gpu,t.py::a,failed,0.7,2020-01-01T10:00:01Z\n"
+    )
+    assert take(write("tests.csv", text))["tables"] == {"tests": 2}
+    assert [(row.node_id, row.job, row.attempt, row.outcome, row.seconds, row.kind) for row in history.tests()] == [
+        ("t.py::a", "gpu", 1, "passed", 0.5, "case"), ("t.py::a", "gpu", 2, "failed", 0.7, "case"),
+    ]  # fmt: skip
+    assert take(write("again.csv", text))["added"] == 0
+
+
+def test_a_test_that_comes_again_with_equal_cells_is_a_duplicate(take, write):
+    line = "1,t.py::a,passed,0.5\n"
+    report = take(write("tests.csv", "run,test,status,duration\n" + line * 3 + "1,t.py::a,failed,0.5\n"))
+    assert (report["rows"], report["added"], report["duplicates"]) == (4, 2, 2)
+
+
+def test_a_table_of_average_test_times_is_a_summary(history, take, write):
+    text = "date,commit,build_env,config,test_file,seconds\n2026-01-11,c1,linux-cuda,distributed,test_fsdp,32.5\n"
+    take(write("times.csv", text))
+    (row,) = history.tests()
+    assert (row.unit, row.variant, row.kind, row.seconds) == ("test_fsdp", "linux-cuda / distributed", "summary", 32.5)
+    assert history.durations() == {("test_fsdp", "linux-cuda / distributed"): 32.5}
+
+
+def test_a_table_of_changed_files_becomes_commits(history, take, write):
+    text = "commit,parent,commit_time,file\nb,a,1577872800,x.py\nb,a,1577872800,y.py\na,,1577872700,x.py\n"
+    assert take(write("files.csv", text))["tables"] == {"commits": 2}
+    assert [(row.sha, row.parents, row.time, row.files) for row in history.commits()] == [
+        ("a", (), 1577872700.0, ("x.py",)), ("b", ("a",), 1577872800.0, ("x.py", "y.py")),
+    ]  # fmt: skip
+
+
+def test_a_commit_that_is_told_better_later_is_kept_better(history, take, write):
+    take(write("files.csv", "commit,parent,commit_time,file\nb,a,1577872800,x.py\n"))
+    full = "commit,parent,commit_time,message,file\nb,a,1577872800,Fix it,x.py\n"
+    assert take(write("full.csv", full))["added"] == 1
+    assert take(write("again.csv", full))["added"] == 0
+    assert [row.message for row in history.commits()] == ["Fix it"]
+
+
+def test_numbers_in_columns_become_measures(history, take, write):
+    text = "date,commit,build_env,config,n_files,total_seconds,max_file\n2026-02-22,c,rocm,distributed,244,20844.5,x\n"
+    take(write("totals.csv", text))
+    told = {row.name: (row.job, row.value, row.unit, row.at) for row in history.measures()}
+    assert told == {
+        "n_files": ("rocm / distributed", 244.0, "", 1771718400.0),
+        "total_seconds": ("rocm / distributed", 20844.5, "s", 1771718400.0),
+    }
+
+
+def test_named_numbers_are_measures(history, take, write):
+    take(write("m.csv", "run,job,name,value,unit,time\n1,build,sccache.hits,12,,2026-01-01T00:00:00Z\n"))
+    assert [(row.run, row.job, row.name, row.value) for row in history.measures()] == [
+        ("1", "build", "sccache.hits", 12.0)
+    ]
+
+
+def test_a_table_of_runner_pools_is_dated_by_its_name(history, take, write):
+    take(
+        write(
+            "load_2026-03-18.csv",
+            "section,runner_label,jobs_30d,peak_concurrent\nOld,linux.gpu,120,7\nNew,linux.gpu,3,1\n",
+        )
+    )
+    rows = history.runners()
+    assert {(row.label, row.note, row.jobs, row.peak, row.window_days, row.at) for row in rows} == {
+        ("linux.gpu", "Old", 120, 7, 30.0, 1773792000.0), ("linux.gpu", "New", 3, 1, 30.0, 1773792000.0),
+    }  # fmt: skip
+
+
+def test_shards_are_found_in_names(history, take, write):
+    names = [
+        "test (default, 2, 5, linux.gpu)",
+        "unit [3/4]",
+        "shard 1 of 2",
+        "it-shard-1-of-3",
+        "plain",
+        "py (3.10)",
+        "x (11)",
+    ]
+    rows = "".join(f'c,2020-01-01,"{name}",pass\n' for name in names)
+    take(write("s.csv", "commit,time,job,status\n" + rows))
+    shards = {row.job: row.shard for row in history.jobs()}
+    assert [shards[name] for name in names] == ["2/5", "3/4", "1/2", "1/3", "", "", ""]
+
+
+def test_github_columns_prefer_the_conclusion(history, take, write):
+    text = (
+        "run_id,name,status,conclusion,startedAt\n1,a,completed,failure,2020-01-01T00:00:00Z\n"
+        "2,a,in_progress,,2020-01-01T00:00:00Z\n"
+    )
+    take(write("gh.csv", text))
+    assert [row.outcome for row in sorted(history.jobs(), key=lambda row: row.run)] == ["failed", "running"]
+
+
+def test_constants_fill_what_rows_do_not_tell(history, take, write):
+    take(write("jobs.csv", LONG), constants={"repository": "apache/ozone", "event": "other"})
+    assert {row.repository for row in history.jobs()} == {"apache/ozone"}
+    assert {row.event for row in history.jobs()} == {"push", "schedule"}
+
+
+def test_a_constant_that_makes_no_sense_is_an_error(take, write):
+    with pytest.raises(HistoryError, match="--set outcome"):
+        take(write("jobs.csv", LONG), constants={"outcome": "passed"})
+
+
+def test_an_unknown_format_is_an_error(take, write):
+    with pytest.raises(HistoryError, match="the formats are junit"):
+        take(write("jobs.csv", LONG), format="excel")
+
+
+@pytest.mark.parametrize("name", ["a,b\n", "", "\n\n"])
+def test_a_table_without_rows_adds_nothing(take, write, name):
+    assert take(write("empty.csv", name))["added"] == 0
+
+
+def test_names_that_differ_in_case_are_two_columns(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("Job,job,,status\nx,y,z,pass\n")
+    assert list(table_source(path, "csv").columns) == ["Job", "job_2", "column_3", "status"]
+
+
+def test_a_broken_parquet_file_is_rejected_and_stops_nothing(take, write):
+    report = take(write("x.parquet", b"PAR1nonsensePAR1"), write("jobs.csv", LONG))
+    assert report["added"] == 5
+    assert report["rejected"][0]["path"].endswith("x.parquet")
+
+
+def test_no_number_of_bad_rows_is_lost(take, write):
+    rows = "".join(f"c{i},2020-01-01,a,{random.choice(['pass', 'purple'])}\n" for i in range(30_000))
+    report = take(write("many.csv", "commit,time,job,status\n" + rows))
+    assert report["rows"] == 30_000
+    assert report["rejected_count"] == rows.count("purple")
+    assert len(report["rejected"]) == min(10_000, rows.count("purple"))
+
+
+def test_messages_get_the_same_digest_in_sql_and_in_python(history, take, write):
+    messages = ["assert 3 == 4", "CUDA error at 0x7fffdeadbeef", "  port 8080 \t in use ", "deadbeef1 x", "1.5 s", "ok"]
+    rows = "".join(f'1,t{i},failed,"{message}"\n' for i, message in enumerate(messages))
+    take(write("t.csv", "run,test,status,message\n" + rows))
+    digests = {row.node_id: row.message_digest for row in history.tests()}
+    assert [digests[f"t{i}"] for i in range(len(messages))] == [digest_of(message.strip()) for message in messages]

@@ -1,0 +1,200 @@
+"""JUnit files of everybody: one meaning, broken ones recovered, bombs refused."""
+
+import gzip
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sooner.history.ingest import junit
+
+SAMPLES = Path(__file__).parent / "samples"
+TOOLS = ("pytest", "surefire", "gtest", "bazel", "nextest")
+PYTEST, SUREFIRE, GTEST, BAZEL, NEXTEST = ((SAMPLES / f"{tool}.xml").read_text(encoding="utf-8") for tool in TOOLS)
+
+
+def outcomes(history):
+    return {row.node_id: row.outcome for row in history.tests()}
+
+
+def test_pytest(history, take, write):
+    assert take(write("a.xml", PYTEST))["added"] == 7
+    assert outcomes(history) == {
+        "tests/unit/test_x.py::TestA::test_ok[1-a]": "passed",
+        "tests/unit/test_x.py::test_bad": "failed",
+        "tests/unit/test_x.py::test_slow": "timed_out",
+        "tests/unit/test_x.py::test_setup": "error",
+        "tests/unit/test_x.py::test_wide": "skipped_no_devices",
+        "tests/unit/test_x.py::test_known": "skipped",
+        "tests/y.py::test_z": "passed",
+    }
+    rows = {row.node_id: row for row in history.tests()}
+    ok, bad = rows["tests/unit/test_x.py::TestA::test_ok[1-a]"], rows["tests/unit/test_x.py::test_bad"]
+    assert (ok.unit, ok.kind, ok.seconds, ok.started, ok.worker) == (
+        "tests/unit/test_x.py", "case", 0.25, 1767323045.5, "box",
+    )  # fmt: skip
+    assert bad.message == "assert 3 == 4"
+    assert len(bad.message_digest) == 16
+
+
+def test_surefire_and_its_retries(history, take, write):
+    assert take(write("TEST-com.acme.CartTest.xml", SUREFIRE))["added"] == 6
+    told = [(row.node_id.partition("::")[2], row.attempt, row.outcome, row.message) for row in history.tests()]
+    assert sorted(told) == [
+        ("adds", 1, "passed", ""),
+        ("broken", 1, "failed", "first"),
+        ("broken", 2, "failed", "second"),
+        ("broken", 3, "error", "third"),
+        ("flaky", 1, "failed", "expected 1"),
+        ("flaky", 2, "passed", ""),
+    ]
+    assert {row.seconds for row in history.tests() if row.message in ("first", "second", "third")} == {0.2, 0.4, None}
+    assert next(row.seconds for row in history.tests() if row.node_id.endswith("adds")) == 1234.5
+
+
+def test_gtest(history, take, write):
+    report = take(write("g.xml", GTEST))
+    assert outcomes(history) == {
+        "Math::Adds": "passed", "Math::Fails": "failed", "Math::DISABLED_Off": "not_run", "Math::Skips": "skipped",
+    }  # fmt: skip
+    assert any("without a zone" in note for note in report["notes"])
+
+
+def test_bazel(history, take, write):
+    take(write("test.xml", BAZEL))
+    (row,) = history.tests()
+    assert (row.unit, row.outcome, row.seconds, row.message) == ("pkg/thing", "error", 3.0, "exited with error code 1")
+
+
+def test_nextest(history, take, write):
+    take(write("n.xml", NEXTEST))
+    told = {(row.node_id, row.attempt): (row.outcome, row.seconds) for row in history.tests()}
+    assert told == {
+        ("crate::bin::io::reads", 1): ("failed", 0.7),
+        ("crate::bin::io::reads", 2): ("passed", 0.1),
+        ("crate::bin::io::hangs", 1): ("timed_out", 9.0),
+    }
+
+
+def test_the_same_file_again_adds_nothing_also_when_it_is_compressed(take, write):
+    take(write("a.xml", PYTEST))
+    again = take(write("b.xml.gz", gzip.compress(PYTEST.encode())))
+    assert (again["rows"], again["added"], again["duplicates"]) == (7, 0, 7)
+
+
+def test_a_name_that_comes_again_is_another_attempt(history, take, write):
+    case = '<testcase classname="C" name="t" time="1"'
+    take(write("r.xml", f"<testsuite name='s'>{case}><failure message='x'/></testcase>{case}/>{case}/></testsuite>"))
+    assert [(row.attempt, row.outcome) for row in history.tests()] == [(1, "failed"), (2, "passed"), (3, "passed")]
+
+
+def test_a_run_can_be_named(history, take, write):
+    take(write("a.xml", GTEST), constants={"run": "77", "repository": "o/n", "commit": "c0"})
+    assert {(row.run, row.repository, row.commit) for row in history.tests()} == {("77", "o/n", "c0")}
+
+
+def test_a_time_without_a_zone_is_in_the_zone_that_was_said(history, take, write):
+    take(write("g.xml", GTEST), zone="America/New_York")
+    assert min(row.started for row in history.tests()) == 1767323045.123 + 5 * 3600
+
+
+def test_escape_bytes_and_other_control_characters_do_no_harm(history, take, write):
+    case = b'<testcase name="t"><failure message="\x1b[31mred\x00\x08">x</failure></testcase>'
+    data = b'<testsuite name="s">' + case + b"</testsuite>"
+    assert take(write("e.xml", data))["rejected"] == []
+    assert [row.message for row in history.tests()] == ["[31mred"]
+
+
+def test_utf_16_is_read(take, write):
+    document = '<?xml version="1.0" encoding="UTF-16"?><testsuite name="s"><testcase name="täst"/></testsuite>'
+    assert take(write("w.xml", document.encode("utf-16")))["added"] == 1
+
+
+def test_namespaces_do_no_harm(take, write):
+    assert take(write("n.xml", '<x:testsuite xmlns:x="u" name="s"><x:testcase name="t"/></x:testsuite>'))["added"] == 1
+
+
+CUT = (
+    '<testsuite name="s"><testcase name="a"/><testcase name="b"><failure message="x">y</failure></testcase><testcase na'
+)
+
+
+def test_a_file_that_was_cut_is_kept_as_far_as_it_goes_without_lxml(monkeypatch, take, write):
+    monkeypatch.setattr(junit, "_lxml", lambda: None)
+    report = take(write("cut.xml", CUT))
+    assert report["added"] == 2
+    (rejected,) = report["rejected"]
+    assert rejected["line"] == 1
+    assert "2 cases before it were kept" in rejected["reason"]
+    assert "sooner[xml]" in rejected["reason"]
+
+
+@pytest.mark.parametrize(
+    ("text", "cases"),
+    [
+        (CUT, 2),
+        ('<testsuite><testcase name="a"><system-out>1 < 2 & 3</system-out></testcase><testcase name="b"/></testsuite>', 2),
+        ('<testsuite name="s"><testcase name="a&#x1b;[0m"/><testcase name="b"/></testsuite>', 2),
+        ('<testsuite name="s"><testcase name="a"></testsuite><testcase name="b"/>', 2),
+        (b'<testsuite name="s"><testcase name="a"/><testcase name="\xff\xfe"/><testcase name="c"/></testsuite>', 3),
+    ],
+)  # fmt: skip
+def test_broken_files_are_recovered_with_lxml(take, write, text, cases):
+    pytest.importorskip("lxml")
+    report = take(write("broken.xml", text))
+    assert report["added"] >= cases - 1
+    (rejected,) = report["rejected"]
+    assert "recovered" in rejected["reason"]
+
+
+BOMB = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{BOMB}<testsuite name="&b;"><testcase name="t"/></testsuite>',
+        '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]><testsuite><testcase name="t">&f;</testcase></testsuite>',
+        f'broken {BOMB}<testsuite name="s"><testcase name="&b;"/></testsuite>',
+    ],
+)  # fmt: skip
+def test_entity_bombs_are_refused(history, take, write, text):
+    report = take(write("bomb.xml", f"<!-- -->{text}" if text.startswith("broken") else text))
+    assert report["rejected_count"] == 1
+    assert history.tests() == []
+
+
+def test_other_xml_is_rejected_and_stops_nothing(take, write):
+    report = take(write("page.xml", "<html><body/></html>"), write("a.xml", PYTEST))
+    assert report["added"] == 7
+    assert "<html> is no JUnit" in report["rejected"][0]["reason"]
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    """Peak memory of parsing 20 times as many cases is the same: measured in a process of its own."""
+    program = (
+        "import resource, sys\n"
+        "from pathlib import Path\n"
+        "from sooner.history import HistoryOutcome, TestRow\n"
+        "from sooner.history.ingest.junit import read_cases\n"
+        "count = []\n"
+        "like = TestRow(run='r', outcome=HistoryOutcome.PASSED)\n"
+        "read_cases(Path(sys.argv[1]), lambda row: count.append(1) if len(count) < 2 else None, like)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+
+    def peak(cases):
+        path = tmp_path / f"{cases}.xml"
+        body = "".join(f'<testcase classname="c{i}" name="t{i}" time="0.1"/>\n' for i in range(cases))
+        path.write_text(f'<testsuite name="s">{body}</testsuite>')
+        done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+        return int(done.stdout)
+
+    assert peak(100_000) - peak(5_000) < 8 * 1024
+
+
+def test_lxml_is_only_needed_for_broken_files(monkeypatch, take, write):
+    monkeypatch.setattr(importlib, "import_module", lambda name: pytest.fail(f"imported {name}"))
+    assert take(write("a.xml", PYTEST))["added"] == 7
