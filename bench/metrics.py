@@ -1,7 +1,7 @@
 """Change points of `sooner tts`: how soon a step of 15 % is seen, false alarms, whether its part is named right.
 
 Job-months are simulated: 240 runs of a job (8 a day), log-normal noise, one run in a hundred an outlier of 2 to 5
-times. Each month is looked at anew after every third run, as somebody would who asks daily. The real series is PyTorch's
+times. Each month is looked at anew after every third run, as by somebody who asks daily. The real series is PyTorch's
 weekly total of ROCm's `distributed` configuration, where the data is there: SOONER_DATA names the folder that holds
 pytorch_config_totals_2026.csv.gz.
 """

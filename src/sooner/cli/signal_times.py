@@ -103,7 +103,7 @@ def show(question: Question) -> int:
         click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=1).decode())
     else:
         parts = [overview(figures), f"{chosen} by {question.by}:", groups_text(groups, question.by, question.limit)]
-        if changes := changes_text(groups, why=question.why):
+        if changes := changes_text(groups, question.limit, why=question.why):
             parts += ["changes:", changes]
         click.echo("\n\n".join(parts))
     return int(ExitCode.ALL_PASSED if groups else ExitCode.NOTHING_TO_RUN)

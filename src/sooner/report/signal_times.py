@@ -63,11 +63,11 @@ def groups_text(groups: Sequence[Group], by: By, most: int) -> str:
     return _table(rows) + more
 
 
-def changes_text(groups: Sequence[Group], *, why: bool) -> str:
-    """The changes of all groups, the newest first."""
+def changes_text(groups: Sequence[Group], most: int, *, why: bool) -> str:
+    """The changes of all groups, the newest first, at most so many."""
     found = sorted(((group.key, shift) for group in groups for shift in group.changes), key=lambda one: -one[1].at)
     lines = []
-    for key, shift in found:
+    for key, shift in found[:most]:
         lines.append(f"{date(shift.at)}  {terminal_text(key, colour=False)}: {_moved(shift)}")
         if why:
             lines += [f"    {one.part}: {how_long(one.before)} -> {how_long(one.after)}" for one in shift.parts]
@@ -76,6 +76,8 @@ def changes_text(groups: Sequence[Group], *, why: bool) -> str:
                 f"    job {terminal_text(j.part, colour=False)}: {how_long(j.before)} -> {how_long(j.after)}"
                 for j in named
             ]
+    if len(found) > most:
+        lines.append(f"... and {len(found) - most} earlier ones (--limit)")
     return "\n".join(lines)
 
 
