@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sooner.warm.guards import GuardSet
-from sooner.warm.torch_guards import everything, torch_guards, torch_witnesses
+from sooner.warm.torch_guards import everything, torch_guards
+from sooner.warm.torch_witnesses import torch_witnesses
 
 torch: Any = pytest.importorskip("torch")
 numpy: Any = pytest.importorskip("numpy")
@@ -597,7 +598,7 @@ def test_what_importing_more_of_torch_registers_stays_and_does_not_discard():
     program = """
 import torch, sys
 from sooner.warm.guards import GuardSet
-from sooner.warm.torch_guards import torch_guards, torch_witnesses
+from sooner.warm.torch_guards import torch_guards; from sooner.warm.torch_witnesses import torch_witnesses
 guards = GuardSet(torch_guards(), torch_witnesses())
 before = guards.capture()
 import torch._dynamo, torch._inductor.compile_fx, torch.distributed.tensor
@@ -626,7 +627,7 @@ def test_what_was_imported_during_the_test_is_left_as_it_is_but_leaks_are_counte
     program = """
 import sys
 from sooner.warm.guards import GuardSet
-from sooner.warm.torch_guards import torch_guards, torch_witnesses
+from sooner.warm.torch_guards import torch_guards; from sooner.warm.torch_witnesses import torch_witnesses
 guards = GuardSet(torch_guards(), torch_witnesses())
 before = guards.capture()
 import numpy.random, torch
@@ -757,7 +758,7 @@ def test_everything_limits_memory():
 
 
 def test_versions_of_names_are_seen_by_interpreters_without_them(monkeypatch):
-    from sooner.warm import torch_guards as module
+    from sooner.warm import torch_names as module
 
     monkeypatch.setattr(module, "_HAS_VERSIONS", False)
     guards = GuardSet([module.Names()], [])

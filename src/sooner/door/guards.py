@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from sooner.warm.guards import GuardSet, standard_guards, standard_witnesses
-from sooner.warm.torch_guards import torch_guards, torch_witnesses
+from sooner.warm.torch_guards import torch_guards
+from sooner.warm.torch_witnesses import torch_witnesses
 
 
 def guards_of_project(config: pytest.Config) -> GuardSet:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sooner.warm.guards import Cleaned, GuardSet, Value, standard_guards, standard_witnesses
-from sooner.warm.torch_guards import torch_guards, torch_witnesses
+from sooner.warm.torch_guards import torch_guards
+from sooner.warm.torch_witnesses import torch_witnesses
 
 _OWN: Final = ("process groups", "collective works")
 """Witnesses of what a rank looks after itself: it can close groups."""
