@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
 	@touch $@
 
-demo: $(STAMP) ## Run a real suite of 49 pytest calls on 8 virtual devices.
+demo: $(STAMP) ## Run a real script of 49 pytest calls on 8 virtual devices, then a distributed suite.
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python bench/demo.py
 
 test: $(STAMP) ## Run the tests.

@@ -1,7 +1,8 @@
 """`make demo`: a real sequential GPU test script, unmodified, on 8 virtual devices.
 
 Writes the 49 pytest calls of Transformer Engine's L0 script with stub tests (`transformer_engine.py`), runs it through
-`sooner script`, and says what the same durations would have cost in waves and one after the other.
+`sooner script`, and says what the same durations would have cost in waves and one after the other. Then it runs the
+distributed example suite through `pytest --gpus`.
 """
 
 import argparse
@@ -27,9 +28,18 @@ def main() -> int:
     command = [*sooner, "script", str(script), "--devices", DEVICES, "--out", str(out)]
     print(f"$ sooner script {script} --devices {DEVICES} --out {out}\n", flush=True)
     done = subprocess.run(command, check=False, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
-    if done.returncode == 0:
-        print(f"\n{comparison(out)}")
-    return done.returncode
+    if done.returncode:
+        return done.returncode
+    print(f"\n{comparison(out)}")
+    return distributed_examples()
+
+
+def distributed_examples() -> int:
+    """The second half: real distributed tests of torch, on ranks that are kept between tests."""
+    folder = Path("examples/torch_distributed")
+    command = [sys.executable, "-m", "pytest", "-q", "--gpus=virtual:4", "--reuse-stats", "--history=none"]
+    print(f"\n$ pytest --gpus=virtual:4 --reuse-stats   (in {folder})\n", flush=True)
+    return subprocess.run(command, check=False, cwd=folder).returncode
 
 
 def comparison(out: Path) -> str:
