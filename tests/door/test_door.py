@@ -228,3 +228,18 @@ def test_a_session_leaves_its_record_in_the_history(suite):
     }
     assert rows["test_r.py::test_b"].message == "assert 1 == 2"
     assert rows["test_r.py::test_a"].devices[0].startswith("virtual:")
+
+
+def test_output_to_a_stream_that_a_module_kept_is_captured(suite):
+    text = """
+import sys
+STDOUT, STDERR = sys.stdout, sys.stderr
+def test_a():
+    assert STDOUT is sys.stdout
+    print("kept", file=STDOUT)
+    assert 0
+def test_b(): print("kept too", file=STDERR); assert 0
+"""
+    suite.write(test_kept=text)
+    assert suite.cases("--gpus=virtual:2") == suite.cases()
+    assert "kept" in str(suite.cases("--gpus=virtual:2", "--isolation=fresh"))

@@ -112,10 +112,8 @@ class Collected:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._channel.close()
 
-    def _show(self) -> None:
-        for target, fd in enumerate(self._shown, start=1):
-            os.dup2(fd, target)
-            os.close(fd)
+    def _show(self, target: int) -> int:
+        return self._shown[target - 1]
 
 
 def _in_order(items: list[pytest.Item], nodeids: list[str]) -> list[pytest.Item | None]:

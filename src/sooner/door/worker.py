@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -114,7 +115,7 @@ class Worker:
         channel: To the controlling pytest.
         position: Where the item that runs is noted.
         guards: Makes what is put back and watched between tests; not called in a process that runs one test.
-        show: Called while nothing is captured: gives standard output back where it was taken for collection.
+        show: Gives a descriptor for standard output and error where they were taken away for collection.
     """
 
     def __init__(
@@ -125,7 +126,7 @@ class Worker:
         position: Position,
         *,
         guards: Callable[[], GuardSet],
-        show: Callable[[], None] = lambda: None,
+        show: Callable[[int], int] | None = None,
     ) -> None:
         self._show = show
         self._session = session
@@ -170,13 +171,7 @@ class Worker:
 
     def _take_over(self) -> None:
         manager = self._session.config.pluginmanager
-        capture = manager.getplugin("capturemanager")
-        if capture is not None:
-            # The files that the parent captures into are shared with all workers: make own ones.
-            capture.stop_global_capturing()
-            self._show()
-            capture.start_global_capturing()
-            capture.suspend_global_capture()
+        own_captured_files(manager.getplugin("capturemanager"), self._show)
         for name in (*_REPORTING, "pytest_warning_recorded"):
             caller = getattr(self._session.config.hook, name)
             for implementation in caller.get_hookimpls():
@@ -276,3 +271,19 @@ class Worker:
             self._reports.pytest_runtest_logreport(report)
         if messages := self._reports.take():
             self._say("late", (self._items.index(item), messages))
+
+
+def own_captured_files(manager: Any, show: Callable[[int], int] | None) -> None:
+    """Give a forked process files of its own to capture output into: those it has are its parent's too.
+
+    The objects stay: a module may have kept the `sys.stdout` that it saw when it was imported.
+    """
+    capturing = getattr(manager, "_global_capturing", None)
+    for target, name in ((1, "out"), (2, "err")):
+        capture = getattr(capturing, name, None)
+        saved = getattr(capture, "targetfd_save", None)
+        if saved is not None:  # of `--capture=fd`; the others capture in memory
+            with tempfile.TemporaryFile(buffering=0) as file:
+                os.dup2(file.fileno(), capture.tmpfile.fileno(), inheritable=False)  # type: ignore[union-attr]
+        if show is not None:
+            os.dup2(show(target), target if saved is None else saved, inheritable=saved is None)
