@@ -154,7 +154,10 @@ class Worker:
             self._position.catch_stacks()
             if (message := self._receiver.wait()) is not None and message[0] == "begin":
                 self._begin(*message[1])
-                self._serve()
+                # Here and not in a method of its own: tests are as many frames deep as may be beside plain pytest.
+                while (message := self._receiver.wait()) is not None and message[0] == "run" and self._run(message[1]):
+                    pass
+                self._end()
             code = 0
         except (KeyboardInterrupt, pytest.exit.Exception) as error:
             self._say("raised", (type(error).__name__, str(error), getattr(error, "returncode", None)))
@@ -189,13 +192,7 @@ class Worker:
 
             multiprocess.install()
 
-    def _serve(self) -> None:
-        while (message := self._receiver.wait()) is not None:
-            kind, value = message
-            if kind != "run":
-                break
-            if not self._run(value):
-                break
+    def _end(self) -> None:
         self._tear_down()
         if "sooner.warm.multiprocess" in sys.modules:
             sys.modules["sooner.warm.multiprocess"].uninstall()
