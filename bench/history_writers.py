@@ -25,6 +25,8 @@ from figures import machine, save, table
 
 UNITS: Final = 25
 """Tests in a record."""
+_LONGEST_S: Final = 3.0
+"""From the first record of a round to the first kill, at most."""
 
 _PRELUDE: Final = f"import sys; sys.path.insert(0, {str(peers.SOURCE)!r})\n"
 
@@ -67,10 +69,10 @@ def one_round(folder: Path, number: int, writers: int, source: random.Random) ->
     ]
     if number % 10 == 0:
         running.append(subprocess.Popen([sys.executable, "-c", _PRELUDE + _COMPACTOR, str(root)], **quiet))
-    deadline = time.monotonic() + 60
-    while not any(logs.glob(f"{number}-*")) and time.monotonic() < deadline:
+    deadline = time.monotonic() + 120
+    while not any(log.stat().st_size for log in logs.glob(f"{number}-*")) and time.monotonic() < deadline:
         time.sleep(0.01)
-    time.sleep(source.uniform(0.0, 2.0))
+    time.sleep(source.uniform(0.0, _LONGEST_S))
     for process in source.sample(running, len(running)):
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGKILL)

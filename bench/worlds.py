@@ -10,10 +10,12 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+from xml.etree import ElementTree as ET
 
 import torch
 import torch.distributed as dist
@@ -172,17 +174,26 @@ def recovery_from_hang(worlds: Worlds, times: int) -> float:
     return statistics.median(seconds) * 1000
 
 
-def suite(*, warm: bool) -> tuple[float, int]:
-    """Seconds of the unmodified suite under pytest, start of the interpreter included, and how many tests passed."""
+def suite(*chosen: str, warm: bool, ranks: int = 2) -> tuple[float, float, int]:
+    """The unmodified suite, or the tests of it whose names are chosen, under pytest.
+
+    Returns:
+        Seconds, start of the interpreter included; the mean milliseconds of a test; how many tests passed.
+    """
     program = "import sys, pytest; "
     if warm:
         program += "from sooner.warm.multiprocess import install; install(); "
-    program += "sys.exit(pytest.main(['-q', '-c', '/dev/null', '-p', 'no:cacheprovider', sys.argv[1]]))"
-    began = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", program, str(SUITE)], capture_output=True, text=True, check=False)
-    seconds = time.perf_counter() - began
-    words = done.stdout.split()
-    return seconds, int(words[words.index("passed") - 1]) if "passed" in words else 0
+    program += "sys.exit(pytest.main(sys.argv[1:]))"
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "junit.xml"
+        options = ["-q", "-c", os.devnull, "-p", "no:cacheprovider", f"--junitxml={report}", "-k", " or ".join(chosen)]
+        command = [sys.executable, "-c", program, *options, str(SUITE)]
+        environment = {**os.environ, "RANKS": str(ranks)}
+        began = time.perf_counter()
+        subprocess.run(command, env=environment, capture_output=True, check=False)
+        seconds = time.perf_counter() - began
+        cases = [case for case in ET.parse(report).getroot().iter("testcase") if not list(case.iter("failure"))]
+    return seconds, statistics.fmean(float(case.get("time", "nan")) for case in cases) * 1000, len(cases)
 
 
 def main() -> None:
@@ -200,11 +211,16 @@ def main() -> None:
     }
     worlds.close()
     if not options.quick:
-        for name, warm, goal in (("unmodified suite, PyTorch's way", False, "57"), ("the same, adapter", True, "<= 6")):
-            seconds, passed = suite(warm=warm)
-            found[f"{name}, {passed} passed"] = (seconds, "s", goal)
-    rows = [[name, f"{value:.2f}", unit, goal] for name, (value, unit, goal) in found.items()]
-    print(table(["", "median", "unit", "goal"], rows))
+        _, per_test, _ = suite("test_all_reduce_size_1", "test_all_gather_size_1", warm=False, ranks=RANKS)
+        found[f"a test of MultiProcessTestCase, {RANKS} ranks"] = (per_test, "ms", "")
+        _, per_test, _ = suite("test_all_reduce", "test_all_gather", warm=True, ranks=RANKS)
+        found["the same, unmodified, on kept ranks"] = (per_test, "ms", "")
+        seconds, _, passed = suite(warm=False)
+        found[f"suite of MultiProcessTestCase, {passed} passed"] = (seconds, "s", "")
+        seconds, _, passed = suite(warm=True)
+        found[f"the same, unmodified, on kept ranks, {passed} passed"] = (seconds, "s", "<= 6")
+    rows = [[name, f"{value:.1f}", unit, goal] for name, (value, unit, goal) in found.items()]
+    print(table(["", "median", "", "goal"], rows))
     print(f"\n{save('worlds', {'machine': machine(), 'figures': {k: v[0] for k, v in found.items()}})}")
 
 

@@ -1,6 +1,7 @@
 """Compaction beside readers and writers, export, and jobs that go on under another name."""
 
 import csv
+import fcntl
 import json
 import os
 import random
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from rows_by_hand import AT, files, job, unit
 
 from sooner.history import History, HistoryError, HistoryOutcome, Where
+from sooner.history import files as files_module
 from sooner.history.compact import compact
 from sooner.history.export import export
 from sooner.history.lineage import Life, lineage, lives
@@ -89,8 +91,6 @@ def test_files_of_an_old_version_are_written_in_the_current_one(history, root):
 
 def test_one_compaction_at_a_time(history, root):
     fill(history, 2)
-    import fcntl
-
     fd = os.open(root / ".compact.lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(fd, fcntl.LOCK_EX)
     with pytest.raises(HistoryError, match="another process"):
@@ -160,6 +160,19 @@ def test_readers_and_writers_go_on_while_it_is_compacted(root):
         reader.join()
         assert problems == []
         assert len(writer.tests()) == 22
+
+
+def test_a_listing_that_meets_a_compaction_misses_nothing(history, root, monkeypatch):
+    """A folder that changes while it is read may show neither the new file nor the old ones."""
+    fill(history, 2)
+    listed, whole = [], files_module._entries
+
+    def entries(folder):
+        listed.append(folder.name)
+        return [] if folder.name.startswith("day=") and listed.count(folder.name) == 1 else whole(folder)
+
+    monkeypatch.setattr(files_module, "_entries", entries)
+    assert len(history.tests()) == 4
 
 
 def test_a_remote_history_cannot_be_compacted(history):

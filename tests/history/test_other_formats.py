@@ -104,6 +104,34 @@ def test_test_times(history, take, write):
     assert take(path)["added"] == 0
 
 
+def test_statistics_of_sccache_are_measures(history, take, write):
+    stats = {
+        "compile_requests": 120,
+        "cache_hits": {"counts": {"C/C++": 60, "CUDA": 30}, "adv_counts": {"cuda": 30}},
+        "cache_misses": {"counts": {"C/C++": 10}},
+        "cache_errors": {"counts": {}},
+        "cache_write_duration": {"secs": 2, "nanos": 500_000_000},
+        "cache_location": "S3",
+    }
+    path = write("sccache.json", json.dumps({"stats": {**stats, "dist": None}, "cache_size": None}))
+    constants = {"run": "7", "job": "build", "repository": "o/n"}
+    assert take(path, constants=constants)["tables"] == {"measures": 6}
+    assert {row.name: row.value for row in history.measures()} == {
+        "sccache.compile_requests": 120, "sccache.cache_hits": 90, "sccache.cache_misses": 10,
+        "sccache.cache_errors": 0, "sccache.cache_write_duration_s": 2.5, "sccache.hit_rate": 0.9,
+    }  # fmt: skip
+    assert {(row.repository, row.run, row.job) for row in history.measures()} == {("o/n", "7", "build")}
+    assert take(path, constants=constants)["added"] == 0
+
+
+def test_a_format_that_is_said_is_looked_for_in_a_checkout_too(take, checkout):
+    (checkout / "junit.xml").write_text('<testsuite name="s"><testcase name="t"/></testsuite>')
+    (checkout / "other.json").write_text("{}")
+    report = take(checkout, format="junit")
+    assert report["tables"] == {"tests": 1}
+    assert report["rejected_count"] == 1
+
+
 @pytest.fixture
 def checkout(tmp_path):
     folder = tmp_path / "checkout"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -256,7 +257,7 @@ def test_only_what_passed_tells_how_long_a_unit_takes(history):
 
 
 def test_a_history_that_is_not_there_knows_no_durations_and_loads_no_database(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
     assert known_durations(tmp_path / "nothing") == {}
 
 

@@ -1,4 +1,5 @@
 import contextlib
+import functools
 import gc
 import importlib
 import os
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sooner.warm.guards import GuardSet
+from sooner.warm.guards import GuardSet, Threads
 from sooner.warm.torch_guards import everything, torch_guards
 from sooner.warm.torch_witnesses import torch_witnesses
 
@@ -406,6 +407,33 @@ def test_a_key_that_was_set_and_compiled_under_is_put_back():
     torch.compile(lambda x: x + 2, backend="eager")(torch.ones(1))
     assert "torch.compile" in GUARDS.clean(before).restored
     assert not torch._dynamo.config.verbose
+
+
+def test_helpers_of_the_compiler_are_ended():
+    from torch._inductor.async_compile import AsyncCompile
+
+    threads = Threads()
+    before = GUARDS.capture(), threads.capture()
+    assert AsyncCompile.pool().submit(int).result() == 0
+    assert threads.doubt(before[1]) != ""
+    assert GUARDS.clean(before[0]).restored == ("torch.compile",)
+    assert threads.doubt(before[1]) == ""
+    assert AsyncCompile.pool().submit(int).result() == 0
+    before = GUARDS.capture()
+    assert GUARDS.clean(before).restored == ()
+    AsyncCompile.pool().shutdown()
+    AsyncCompile.pool.cache_clear()
+
+
+def test_processes_of_the_compiler_are_ended(monkeypatch):
+    from torch._inductor import async_compile
+
+    monkeypatch.setattr(async_compile.AsyncCompile, "process_pool", functools.lru_cache(dict))
+    monkeypatch.setattr(async_compile, "shutdown_compile_workers", async_compile.AsyncCompile.process_pool.cache_clear)
+    before = GUARDS.capture()
+    async_compile.AsyncCompile.process_pool()
+    assert GUARDS.clean(before).restored == ("torch.compile",)
+    assert async_compile.AsyncCompile.process_pool.cache_info().currsize == 0
 
 
 def test_a_configuration_that_a_fixture_set_between_tests_stays():

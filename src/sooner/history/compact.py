@@ -18,6 +18,7 @@ from sooner.history.commit import Facts
 from sooner.history.database import Database
 from sooner.history.errors import HistoryError
 from sooner.history.files import LocalFolder, StoredFile, file_name, metadata
+from sooner.history.known import known_path
 from sooner.history.relations import find, relation
 from sooner.history.replaced import Replacement, replacements, write_replacement
 from sooner.history.statements import identifier, path_literal, quoted, sql
@@ -67,7 +68,9 @@ class _Compaction:
     def run(self, large_bytes: int) -> Compacted:
         files = self._folder.files(self._table.name)
         rows = sum(self._merge(group) for group in self._groups(files, large_bytes))
-        find(self._database, self._folder, self._table)  # and write down what the new files hold
+        # What was known of the old files goes with them; what the new ones hold is written down for the next reader.
+        known_path(self._folder, self._table.name).unlink(missing_ok=True)
+        find(self._database, self._folder, self._table)
         return Compacted(self._table.name, len(files), len(self._folder.files(self._table.name)), rows)
 
     def _groups(self, files: Sequence[StoredFile], large_bytes: int) -> Iterator[list[StoredFile]]:

@@ -123,7 +123,17 @@ class LocalFolder:
             raise HistoryError(f"{root} is no folder: pass the folder of a history, or one that does not exist yet")
 
     def files(self, table: str) -> list[StoredFile]:
-        """The files of a table in all known versions, in the order of their days."""
+        """The files of a table in all known versions, in the order of their days.
+
+        Listed until twice the same is found: a listing of a folder that is compacted meanwhile may miss the new file,
+        which had not been there yet, and the old ones, which were not there any more.
+        """
+        found = self._list(table)
+        while (again := self._list(table)) != found:
+            found = again
+        return found
+
+    def _list(self, table: str) -> list[StoredFile]:
         found = []
         for version, folder in self._versions():
             place = folder / table
@@ -187,8 +197,12 @@ class LocalFolder:
                 path.parent.rmdir()
 
     def sizes(self, files: Iterable[StoredFile]) -> int:
-        """Bytes of files."""
-        return sum(Path(file.path).stat().st_size for file in files)
+        """Bytes of files; one that is gone has none."""
+        size = 0
+        for file in files:
+            with contextlib.suppress(FileNotFoundError):
+                size += Path(file.path).stat().st_size
+        return size
 
 
 class RemoteFolder:

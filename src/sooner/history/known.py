@@ -33,7 +33,7 @@ def read_known(folder: Folder, table: str) -> KnownFiles:
     """What was found out about a table's files; nothing where nobody wrote it down."""
     if isinstance(folder, LocalFolder):
         with contextlib.suppress(OSError, msgspec.MsgspecError):
-            return msgspec.json.decode(_known_path(folder, table).read_bytes(), type=KnownFiles)
+            return msgspec.json.decode(known_path(folder, table).read_bytes(), type=KnownFiles)
     return KnownFiles()
 
 
@@ -41,7 +41,7 @@ def write_known(folder: Folder, table: str, known: KnownFiles) -> None:
     """Write down what was found out; best effort, because a reader may not be allowed to write."""
     if not isinstance(folder, LocalFolder) or len(known.repeated) > _MOST_REPEATED:
         return
-    path = _known_path(folder, table)
+    path = known_path(folder, table)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     with contextlib.suppress(OSError):
         try:
@@ -51,6 +51,6 @@ def write_known(folder: Folder, table: str, known: KnownFiles) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _known_path(folder: LocalFolder, table: str) -> Path:
+def known_path(folder: LocalFolder, table: str) -> Path:
     """Begins with an underscore: Spark, Athena and their like skip such files."""
     return folder.root / f"v{SCHEMA}" / table / "_known.json"

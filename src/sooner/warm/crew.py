@@ -10,16 +10,15 @@ import select
 import signal
 import socket
 import time
-from collections import deque
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sooner.warm.channel import Channel, encode, pair
+from sooner.warm.channel import encode, pair
 from sooner.warm.forking import anonymous_file, tail_of
+from sooner.warm.member import Answer, Lost, Member, Patience, Said, Stuck
 from sooner.warm.mothers import Mother
 from sooner.warm.rank import STACK_SIGNAL
-from sooner.warm.task import Facts, Report, Vote
+from sooner.warm.task import Facts, Report
 from sooner.warm.zygote import ZygoteLost
 
 _HOST: Final = "127.0.0.1"
@@ -32,68 +31,8 @@ _MOST_OUTPUT: Final = 1 << 24
 """Bytes of shown output that are kept before the file is emptied."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A rank answered."""
-
-    what: Report | Vote
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """A rank's process ended without an answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stuck:
-    """A rank did not answer in time, or another was lost before it did."""
-
-
-Answer = Said | Lost | Stuck
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long to wait for ranks."""
-
-    total_s: float
-    after_failure_s: float
-    """From the first rank that failed on: what the others have to say is worth a moment, not all the time."""
-
-
 _ONLY_ONCE: Final = Patience(float("inf"), float("inf"))
 """Once the deadline was brought forward, nothing does so again."""
-
-
-@dataclass(slots=True, eq=False)
-class Member:
-    """One rank, as its owner sees it."""
-
-    rank: int
-    pid: int
-    channel: Channel
-    output: int
-    stacks: int
-    pidfd: int
-    """Becomes readable when the process ends; -1 where the system has no such thing."""
-    shown: int = 0
-    """How much of its output was shown."""
-    exit_code: int | None = None
-    """How it ended, once it was reaped."""
-    heard: deque[Answer] = field(default_factory=deque)
-    """What it said and nobody asked for yet."""
-
-    @property
-    def descriptors(self) -> frozenset[int]:
-        """What it holds open in this process."""
-        return frozenset({self.channel.descriptor, self.output, self.stacks, self.pidfd} - {-1})
-
-    def close(self) -> None:
-        """Let go of it; whether it lives is another matter."""
-        self.channel.close()
-        for descriptor in {self.output, self.stacks, self.pidfd} - {-1}:
-            os.close(descriptor)
-        self.output = self.stacks = self.pidfd = -1
 
 
 class Crew:
@@ -205,9 +144,8 @@ class Crew:
 
     def _hear(self, member: Member) -> None:
         """Read what a rank has to say; of one that ended, last of all that it did."""
-        has_ended = member.pidfd >= 0 and _is_readable(member.pidfd)  # asked first: then all that it said can be read
-        messages, is_there = member.channel.receive()
-        member.heard.extend(map(Said, messages))
+        has_ended = member.has_ended()  # asked first: then all that it said can be read
+        is_there = member.hear()
         if is_there and not has_ended:
             return
         self._is_whole = False
@@ -235,8 +173,7 @@ class Crew:
             if now == sizes and all(now[member] > before[member] for member in members):
                 break
             sizes = now
-        written = {member: _own_frames(tail_of(member.stacks, before[member])) for member in members}
-        return {member.rank: written[member] or _state_of(member.pid) for member in members}
+        return {member.rank: member.written_stacks(before[member]) or member.state() for member in members}
 
     def exit_code(self, rank: int) -> int:
         """How a rank that is lost ended: its exit code, or minus the signal that ended it."""
@@ -247,7 +184,7 @@ class Crew:
 
     def last_words(self, rank: int) -> str:
         """What the interpreter of a rank wrote of a fatal error: its stacks."""
-        return _own_frames(tail_of(self._members[rank].stacks))
+        return self._members[rank].written_stacks()
 
     def fresh_output(self) -> list[tuple[int, str]]:
         """What ranks wrote since this was last asked."""
@@ -271,10 +208,10 @@ class Crew:
         members, self._members, self._is_whole = self._members, [], False
         self._by_descriptor.clear()
         if os.getpid() == self._owner:  # in a forked child of the owner they are not ours to kill
-            for member in members:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(member.pid, signal.SIGKILL)
             left = [member.pid for member in members if member.exit_code is None]
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             with contextlib.suppress(ZygoteLost, ChildProcessError):
                 if and_wait:
                     for pid in left:
@@ -291,33 +228,5 @@ class Crew:
             return -signal.SIGKILL
 
 
-def _own_frames(stacks: str) -> str:
-    """Stacks without the frames of the process that a rank was forked from: they are below where it was born."""
-    kept: list[str] = []
-    is_born = True
-    for line in stacks.splitlines():
-        is_born = is_born or not line.startswith("  File ")
-        if is_born:
-            kept.append(line)
-        if line.startswith("  File ") and line.endswith(" in be_born"):
-            is_born = False
-    return "\n".join(kept)
-
-
 def _has_failed(answer: Answer) -> bool:
     return isinstance(answer, Said) and isinstance(answer.what, Report) and answer.what.has_failed
-
-
-def _is_readable(descriptor: int) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))
-
-
-def _state_of(pid: int) -> str:
-    """What the kernel says of a process that does not write its stacks (it is stopped, or waits in a driver)."""
-    try:
-        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:  # noqa: PTH123
-            return next((line for line in file if line.startswith("State:")), "no stacks\n")
-    except OSError:
-        return "no stacks, and no such process\n"

@@ -3,12 +3,12 @@
 In a process of its own, quiet from the first line on. See `zygote` for the owner's side.
 """
 
+import contextlib
 import gc
 import importlib
 import os
 import pickle
 import select
-import signal
 import socket
 import sys
 import traceback
@@ -19,7 +19,7 @@ from sooner.warm.forking import (
     ForkRefused,
     collapse_memory,
     die_with_parent,
-    forget_warning_filters,
+    forget_habits,
     fork,
     fork_refusal,
     leave_parent,
@@ -38,7 +38,7 @@ def be_forked(descriptor: int, errors: int, parent: int) -> NoReturn:
     """In a process that was forked a moment ago: let go of the parent's things and be a fork server."""
     try:
         leave_parent({descriptor, errors})
-        forget_warning_filters()
+        forget_habits()
         take_streams(errors)
         main(descriptor, parent)
     finally:
@@ -48,7 +48,8 @@ def be_forked(descriptor: int, errors: int, parent: int) -> NoReturn:
 def main(descriptor: int, parent: int) -> NoReturn:
     """Be a fork server until the owner lets go of the channel."""
     die_with_parent(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # from the keyboard: the owner decides
+    with contextlib.suppress(OSError):
+        os.setsid()  # an interrupt from the keyboard is the owner's, who ends this process and its children
     try:
         with socket.socket(fileno=descriptor) as channel:
             _freeze()
@@ -173,7 +174,7 @@ def be_born(target: str, descriptors: Sequence[int], argument: bytes, parent: in
         die_with_parent(parent)
         take_streams(descriptors[0])
         leave_parent(descriptors)
-        forget_warning_filters()
+        forget_habits()
         _function(target)(descriptors, argument)
         code = 0
     except BaseException:  # noqa: BLE001 - whatever it is, it is for the log of this process

@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import fcntl
 import io
+import logging
 import os
 import signal
 import stat
@@ -178,8 +179,11 @@ def take_streams(output: int) -> None:
         setattr(sys, f"__{name}__", stream)
 
 
-def forget_warning_filters() -> None:
-    """Filter warnings as a new interpreter does, whatever the process that this one was forked from had set up."""
+def forget_habits() -> None:
+    """In a forked child: filter warnings, take signals and write logs as a new interpreter does.
+
+    What the parent had set up belongs to its test: pytest's own filters and handlers, somebody's alarm.
+    """
     warnings.resetwarnings()
     for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
         warnings.simplefilter("ignore", category)
@@ -187,6 +191,13 @@ def forget_warning_filters() -> None:
     for option in sys.warnoptions:
         with contextlib.suppress(Exception):  # the interpreter said at its start what is wrong with it
             warnings._setoption(option)  # type: ignore[attr-defined]  # noqa: SLF001 - as `warnings` itself does
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    ours = [handler for handler in logging.root.handlers if type(handler).__module__.startswith("_pytest.")]
+    for handler in ours:
+        logging.root.removeHandler(handler)
 
 
 def collapse_memory() -> Iterator[None]:

@@ -11,7 +11,8 @@ import signal
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NoReturn
 
-from sooner.warm.crew import Answer, Crew, Lost, Said, Stuck
+from sooner.warm.crew import Crew
+from sooner.warm.member import Answer, Lost, Said, Stuck
 from sooner.warm.task import Report, Vote
 
 _MOST_TEXT: Final = 4000

@@ -102,7 +102,7 @@ class Rank:
         changed = (after.default, after.groups) != (registered.default, registered.groups)
         cleaned = self._before.clean() if self._before else Cleaned()
         imported = self._imported()
-        if imported or _COMPILED in cleaned.restored:
+        if not changed and (imported or _COMPILED in cleaned.restored):
             self._before = None  # new modules have state too; and a compiler that was reset is not what it was
         return Vote(
             # Groups that are left hold files and threads: whether anything else does is seen once they are closed.

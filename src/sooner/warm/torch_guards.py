@@ -113,15 +113,15 @@ def _lower_levels(torch: Any, hooks: Any, level: int) -> None:
 
 
 class Compiler:
-    """Configuration of dynamo, inductor and functorch, and the code that dynamo compiled."""
+    """Configuration of dynamo, inductor and functorch, the code that dynamo compiled, and inductor's idle helpers."""
 
     name = "torch.compile"
 
     def __init__(self) -> None:
         self._copies: dict[str, tuple[bytes, dict[str, Any]]] = {}
 
-    def capture(self) -> tuple[dict[str, tuple[bytes, dict[str, Any]]], int]:
-        """A hash and a copy of each configuration that is imported, and how many frames were compiled.
+    def capture(self) -> tuple[dict[str, tuple[bytes, dict[str, Any]]], int, tuple[bool, bool]]:
+        """A hash and a copy of each configuration that is imported, the number of compiled frames, and the helpers.
 
         A copy takes 100 us or more, the hash one: copies are kept until somebody sets something.
         """
@@ -131,11 +131,14 @@ class Compiler:
                 if _is_dirty(config) or name not in self._copies or self._copies[name][0] != config.get_hash():
                     self._copies[name] = config.get_hash(), config.get_config_copy()
                 found[name] = self._copies[name]
-        return found, _compiled_frames()
+        return found, _compiled_frames(), _helpers()
 
-    def restore(self, state: tuple[dict[str, tuple[bytes, dict[str, Any]]], int]) -> bool:
-        """Set changed keys back, then forget compiled code if there is new one or it was made under other keys."""
-        copies, frames = state
+    def restore(self, state: tuple[dict[str, tuple[bytes, dict[str, Any]]], int, tuple[bool, bool]]) -> bool:
+        """Set changed keys back, forget compiled code if there is new one or it was made under other keys, end helpers.
+
+        Without the last step every test that compiles would leave threads and processes, and so cost its worker.
+        """
+        copies, frames, helpers = state
         compiled, changed = _compiled_frames() != frames, False
         for name, (digest, copy) in copies.items():
             config: Any = sys.modules.get(name)
@@ -144,7 +147,29 @@ class Compiler:
                 changed |= _set_back(config, copy)
         if (compiled or changed) and (dynamo := sys.modules.get("torch._dynamo")):
             dynamo.reset()
-        return compiled or changed
+        return _end_helpers(helpers) or compiled or changed
+
+
+def _helpers() -> tuple[bool, bool]:
+    """Whether inductor keeps threads, and whether it keeps processes, for what it compiles next."""
+    pools = getattr(sys.modules.get("torch._inductor.async_compile"), "AsyncCompile", None)
+    return (False, False) if pools is None else (_is_made(pools.pool), _is_made(pools.process_pool))
+
+
+def _is_made(pool: Any) -> bool:
+    return bool(pool.cache_info().currsize)
+
+
+def _end_helpers(before: tuple[bool, bool]) -> bool:
+    if (now := _helpers()) == before:
+        return False
+    module: Any = sys.modules["torch._inductor.async_compile"]
+    if now[1] and not before[1]:
+        module.shutdown_compile_workers()
+    if now[0] and not before[0]:
+        module.AsyncCompile.pool().shutdown()
+        module.AsyncCompile.pool.cache_clear()
+    return True
 
 
 def _is_dirty(config: Any) -> bool:

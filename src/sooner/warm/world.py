@@ -17,9 +17,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sooner.warm.crew import Answer, Crew, Lost, Patience, Said
+from sooner.warm.crew import Crew
 from sooner.warm.groups import GroupConfig
 from sooner.warm.judgement import RankFailed, RankLost, WorldError, WorldHung, results_of, votes_of, went_well
+from sooner.warm.member import Answer, Lost, Patience, Said
 from sooner.warm.mothers import Mother, OwnFork
 from sooner.warm.task import Function, Reference, Task, Tidy, Vote, inherited, pack_arguments, reference_to
 
@@ -27,7 +28,7 @@ __all__ = ["RankFailed", "RankLost", "World", "WorldConfig", "WorldError", "Worl
 
 DEFAULT_TIMEOUT_S: Final = 300.0
 """As TIMEOUT_DEFAULT of PyTorch's MultiProcessTestCase."""
-_AFTER_FAILURE_S: Final = 0.5
+AFTER_FAILURE_S: Final = 0.5
 _VOTE: Final = Patience(30.0, 30.0)
 """How long ranks have to put themselves back, or to close groups."""
 _MASKS: Final = (b"CUDA_VISIBLE_DEVICES", b"HIP_VISIBLE_DEVICES", b"ROCR_VISIBLE_DEVICES")
@@ -78,6 +79,8 @@ class World:
     ) -> None:
         self.config = config
         self.timeout_s = timeout_s
+        self.after_failure_s = AFTER_FAILURE_S
+        """How long the other ranks have to say what they saw once one has failed."""
         self.test_id = ""
         """What the random generators of ranks are seeded from; if empty, the test that pytest says is running."""
         self.imported: set[str] = set()
@@ -155,12 +158,17 @@ class World:
             Exception: What the function raised on the rank that failed first; `RankFailed` where that cannot travel.
             ForkRefused: The function cannot be imported by ranks, and this process must not fork.
         """
-        patience = Patience(self.timeout_s if timeout_s is None else timeout_s, _AFTER_FAILURE_S)
+        patience = Patience(self.timeout_s if timeout_s is None else timeout_s, self.after_failure_s)
         reference = reference_to(function)
         if reference is None:
             return self._run_inherited((function, args, kwargs), patience)
-        running = self.begin(reference, pack_arguments(args, kwargs))
-        running.wait(patience)
+        arguments = pack_arguments(args, kwargs)
+        try:
+            running = self.begin(reference, arguments)
+            running.wait(patience)
+        except BaseException:
+            self.close()  # interrupted: nobody knows what ranks are at
+            raise
         try:
             return results_of(running.crew, running.answers, reference.qualname)
         finally:

@@ -11,7 +11,7 @@ from sooner.warm.forking import ForkRefused, fork_refusal
 from sooner.warm.holdings import keep
 from sooner.warm.mothers import Mother
 from sooner.warm.pool import Kind, Limits, ResourcePool, Statistics
-from sooner.warm.world import DEFAULT_TIMEOUT_S, World, WorldConfig, world_config
+from sooner.warm.world import AFTER_FAILURE_S, DEFAULT_TIMEOUT_S, World, WorldConfig, world_config
 from sooner.warm.zygote import Zygote
 
 _CAPTURE: Final = "sooner.warm.baseline:capture_for_births"
@@ -77,6 +77,7 @@ class Worlds:
         self._kind = _Kind(self)
         self._worlds: list[World] = []
         self._learned: set[str] = set()
+        self._taught: set[str] = set()
         self._devices: dict[tuple[str, ...], int] = {}
 
     @property
@@ -129,6 +130,7 @@ class Worlds:
         with self._pool.lease(self._kind, config) as lease:
             world = lease.thing
             world.timeout_s = self.timeout_s if timeout_s is None else timeout_s
+            world.after_failure_s = AFTER_FAILURE_S
             world.test_id = test_id
             yield world
 
@@ -161,17 +163,21 @@ class Worlds:
         if self._zygote is not None and not self._zygote.is_alive():
             self._end_zygote()
         if self._zygote is None:
-            self._zygote = self._new_zygote()
-        learned, self._learned = self._learned, set()
-        if learned:
-            try:
-                self._zygote.preload(sorted(learned))
-            except ForkRefused:
-                self._end_zygote()
-                self._zygote = self._new_zygote()
-            else:
-                self._zygote.call(_CAPTURE)
-        return self._zygote
+            self._zygote, self._taught = self._new_zygote(), set()
+        lesson = self._learned - self._taught
+        return self._zygote if not lesson or self._teach(self._zygote, lesson) else self.mother()
+
+    def _teach(self, zygote: Zygote, lesson: set[str]) -> bool:
+        """Have the fork server import what ranks had to import; one that must not fork any more is given up."""
+        self._taught |= lesson
+        try:
+            zygote.preload(sorted(lesson))
+        except ForkRefused:
+            self._learned.clear()
+            self._end_zygote()
+            return False
+        zygote.call(_CAPTURE)
+        return True
 
     def _new_zygote(self) -> Zygote:
         if self._from_here and not fork_refusal():

@@ -11,7 +11,7 @@ from sooner.history.ingest.sources import Source
 from sooner.history.outcomes import spelled
 from sooner.history.statements import identifier, sql
 
-_ISO: Final = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}|$)")
+_ISO: Final = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}(:?\d{2})?)?)?")
 _ZONE: Final = re.compile(r"(Z|UTC|GMT|[+-]\d\d(:?\d\d)?)$", re.IGNORECASE)
 _NOTHING: Final = frozenset({"", "nan", "none", "null", "nat", "n/a", "-"})
 
@@ -41,7 +41,7 @@ def _look(cells: set[str | None]) -> Look:
         return Look("empty")
     if all(map(_is_number, said)):
         return Look("number")
-    if all(map(_ISO.match, said)):
+    if all(map(_ISO.fullmatch, said)):
         return Look("text", is_iso=True, is_naive=any(":" in cell and not _ZONE.search(cell) for cell in said))
     return Look("status" if all(spelled(cell) is not None for cell in said) else "text")
 

@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from sooner.history.errors import IngestError
-from sooner.history.ingest import buildkite, git, ossci, test_times
+from sooner.history.ingest import buildkite, git, ossci, sccache, test_times
 from sooner.history.ingest.github_jobs import is_github
 from sooner.history.ingest.json_items import Item, items
 from sooner.history.ingest.opening import PARQUET, head
 from sooner.history.record import is_run_folder
 
 FORMATS: Final = (
-    "junit", "csv", "jsonl", "json", "parquet", "github", "github-api", "buildkite", "ossci", "test-times", "git",
-    "run",
+    "junit", "csv", "jsonl", "json", "parquet", "github", "github-api", "buildkite", "ossci", "test-times", "sccache",
+    "git", "run",
 )  # fmt: skip
+FOLDERS: Final = frozenset({"ossci", "git", "run"})
+"""Formats that are a whole folder."""
 LIVE: Final = "github:"
 """`github:owner/name` is no path but a repository to ask GitHub about."""
 _SKIPPED: Final = frozenset({".git", "node_modules", "__pycache__"})
@@ -60,6 +62,8 @@ def _format_of_json(path: Path, text: bytes) -> str:
         return "github"
     if buildkite.is_buildkite(value):
         return "buildkite"
+    if sccache.is_sccache(value):
+        return "sccache"
     if not isinstance(value, dict):
         raise IngestError(str(path), "it is JSON, but no list, page or line of objects: say what it is with --format")
     return "jsonl" if _is_line(text) else "json"

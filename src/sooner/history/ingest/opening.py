@@ -18,7 +18,7 @@ _HEAD: Final = 1 << 16
 
 
 def compression(path: Path) -> str:
-    """`gzip`, `zstd` or `none`, as DuckDB calls them.
+    """`gzip`, `zstd` or `uncompressed`, as DuckDB calls them.
 
     Raises:
         IngestError: It cannot be read.
@@ -27,7 +27,7 @@ def compression(path: Path) -> str:
         begin = file.read(4)
     if begin.startswith(_GZIP):
         return "gzip"
-    return "zstd" if begin == _ZSTD else "none"
+    return "zstd" if begin == _ZSTD else "uncompressed"
 
 
 @contextlib.contextmanager

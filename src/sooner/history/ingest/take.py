@@ -6,13 +6,14 @@ from typing import Final
 
 from sooner.history.errors import HistoryError, IngestError
 from sooner.history.ingest.buildkite import take_buildkite
-from sooner.history.ingest.detect import FORMATS, LIVE, files_in, format_of
+from sooner.history.ingest.detect import FOLDERS, FORMATS, LIVE, files_in, format_of
 from sooner.history.ingest.git import take_git
 from sooner.history.ingest.github import take_github
 from sooner.history.ingest.intake import Intake, Options, Progress, check_constants
 from sooner.history.ingest.junit import take_junit
 from sooner.history.ingest.ossci import take_ossci
 from sooner.history.ingest.report import Report
+from sooner.history.ingest.sccache import take_sccache
 from sooner.history.ingest.table import take_table
 from sooner.history.ingest.test_times import take_test_times
 from sooner.history.record import add_run
@@ -84,7 +85,7 @@ def _take_path(path: str, intake: Intake) -> None:
 
 
 def _sources(path: Path, known: str) -> Iterator[Path]:
-    if path.is_file() or known in ("git", "run", "ossci") or format_of(path):
+    if path.is_file() or known in FOLDERS or (not known and format_of(path)):
         yield path
     else:
         yield from (file for file in files_in(path) if file.is_dir() or _ONLY_MEANT & set(file.suffixes))
@@ -116,6 +117,7 @@ _FORMATS: Final[Mapping[str, Callable[[Path, Intake], None]]] = {
     "buildkite": take_buildkite,
     "ossci": take_ossci,
     "test-times": take_test_times,
+    "sccache": take_sccache,
     "git": take_git,
     "run": _take_run,
 }

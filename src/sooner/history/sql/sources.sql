@@ -1,5 +1,5 @@
 -- name: rows
-read_json(@path, format = 'newline_delimited', compression = 'none', columns = @columns)
+read_json(@path, format = 'newline_delimited', compression = 'uncompressed', columns = @columns)
 
 -- name: parquet
 read_parquet(@path)

@@ -29,14 +29,19 @@ create or replace macro time_of_words(text) as
         ]
     );
 
--- Zoned times as they are; times without a zone are in the zone of the session, which is UTC.
+-- Zoned times as they are; times without a zone are UTC. Not cast as zoned ones: DuckDB 1.3 gives them the zone that the
+-- row before them has named.
 create or replace macro time_of(text) as
     coalesce(
-        make_timestamp(epoch_us(try_cast(text as timestamptz))),
+        case
+            when has_zone(text) then make_timestamp(epoch_us(try_cast(text as timestamptz)))
+            else try_cast(text as timestamp)
+        end,
         time_of_words(text),
         time_of_number(try_cast(text as double))
     );
 
+-- The same for columns that seem to hold nothing but times with an offset or none.
 create or replace macro time_of_iso(text) as make_timestamp(epoch_us(try_cast(text as timestamptz)));
 
 create or replace macro time_of_in(text, zone) as
