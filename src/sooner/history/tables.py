@@ -3,7 +3,7 @@
 A row is a frozen struct here and a line of a Parquet file on the disk. Times are seconds since 1970 (UTC) in Python and
 `TIMESTAMP` (microseconds, UTC) in Parquet; text that is not known is empty in Python and null in Parquet; numbers and
 times that are not known are None and null. A column is added with a new version and an upgrade in `sql/upgrades.sql`,
-never in place.
+never in place. The garbage collector leaves rows alone (`gc=False`): they are many, and none holds another.
 """
 
 import types
@@ -25,7 +25,7 @@ Epoch = NewType("Epoch", float)
 """Seconds since 1970-01-01 00:00 UTC."""
 
 
-class JobRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class JobRow(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One attempt of a job of a CI system."""
 
     repository: str = ""
@@ -69,7 +69,7 @@ class JobRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When this was true: of two records of an attempt that still ran, the later one counts."""
 
 
-class RunRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RunRow(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One attempt of a run (of a workflow, a build, `sooner run`): what its jobs and tests have in common."""
 
     repository: str = ""
@@ -94,7 +94,7 @@ class RunRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     as_of: Epoch | None = None
 
 
-class TestRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TestRow(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One attempt of a unit or of a test case."""
 
     __test__: ClassVar[bool] = False  # pytest, this is not one of yours
@@ -130,7 +130,7 @@ class TestRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     as_of: Epoch | None = None
 
 
-class CommitRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CommitRow(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One commit."""
 
     repository: str = ""
@@ -147,7 +147,7 @@ class CommitRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     as_of: Epoch | None = None
 
 
-class RunnerRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RunnerRow(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What was known of a pool of runners at one time."""
 
     repository: str = ""
@@ -167,7 +167,7 @@ class RunnerRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     as_of: Epoch | None = None
 
 
-class MeasureRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class MeasureRow(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One number that was measured in an attempt of a job, or about a part of it."""
 
     repository: str = ""

@@ -52,7 +52,7 @@ def main(descriptor: int, parent: int) -> NoReturn:
         os.setsid()  # an interrupt from the keyboard is the owner's, who ends this process and its children
     try:
         with socket.socket(fileno=descriptor) as channel:
-            _freeze()
+            gc.freeze()
             _serve(channel)
     except ConnectionError:
         os._exit(0)
@@ -97,12 +97,6 @@ def _has_ended(pid: int) -> bool:
         return True
 
 
-def _freeze() -> None:
-    """Keep the collector off what children share: touching every object copies every page (41-92 MiB a child)."""
-    gc.collect()
-    gc.freeze()
-
-
 def _next_request(channel: socket.socket) -> tuple[tuple[Any, ...], list[int]] | None:
     data, descriptors, _, _ = socket.recv_fds(channel, LARGEST_MESSAGE, _MOST_DESCRIPTORS)
     return (pickle.loads(data), descriptors) if data else None  # noqa: S301 - our own owner's
@@ -134,7 +128,7 @@ def _import_all(names: Sequence[str], paths: list[str]) -> dict[str, str]:
             importlib.import_module(name)
         except Exception as error:  # noqa: BLE001 - a module may raise anything; children can do without it
             failed[name] = repr(error)[:200]
-    _freeze()
+    gc.freeze()  # a collection touches every object, and so copies every page that children share (41-92 MiB each)
     return failed
 
 

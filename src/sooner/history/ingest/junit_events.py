@@ -204,9 +204,10 @@ class Cases:
         if self._results:
             self._tell_results(case, seconds, started)
         else:
-            outcome = HistoryOutcome.NOT_RUN if case.get("status") == "notrun" else HistoryOutcome.PASSED
-            if case.get("result") == "skipped":
-                outcome = HistoryOutcome.SKIPPED
+            outcome = _PASSED
+            if "status" in case:  # gtest's
+                outcome = HistoryOutcome.NOT_RUN if case["status"] == "notrun" else _PASSED
+                outcome = HistoryOutcome.SKIPPED if case.get("result") == "skipped" else outcome
             self._tell(case, outcome, seconds, started, "")
 
     def _tell_results(self, case: Mapping[str, str], seconds: float | None, started: Epoch | None) -> None:
@@ -272,6 +273,7 @@ class Cases:
         return unit, prefix + case.get("name", "")
 
 
+_PASSED: Final = HistoryOutcome.PASSED
 _MOST_PLACES: Final = 10_000
 _KNOWN: Final = _ROOTS | _RESULTS | _OUTPUTS | {"property", "properties"}
 
