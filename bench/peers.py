@@ -51,6 +51,11 @@ def pytest_xdist() -> Path | None:
     return _venv("xdist", "pytest-xdist", "pytest")
 
 
+def pytest_xdist_with_sooner() -> Path | None:
+    """One environment for plain pytest, pytest-xdist and the door: plugins of others cost each of them the same."""
+    return _venv("xdist-sooner", "pytest-xdist", "pytest", str(SOURCE.parent))
+
+
 def plain_pytest() -> Path | None:
     """A Python with pytest, for suites of stub tests: xdist's, which does nothing unless it is asked."""
     return pytest_xdist()

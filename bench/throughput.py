@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from figures import machine, save, table
-from peers import environment, package_versions, pytest_xdist
+from peers import environment, package_versions, pytest_xdist_with_sooner
 
 TESTS: Final = 10_000
 FILES: Final = 100
@@ -56,9 +56,10 @@ class Contestant:
 
 
 def contestants(gpus: str) -> list[Contestant]:
-    ours = (sys.executable, "-m", "pytest")
+    python = pytest_xdist_with_sooner()
+    ours = (str(python or sys.executable), "-m", "pytest")
     found = [Contestant("pytest", ours), Contestant(f"pytest --gpus={gpus}", (*ours, f"--gpus={gpus}"))]
-    if python := pytest_xdist():
+    if python:
         xdist = (str(python), "-m", "pytest", "-n", "2", "--dist")
         found += [Contestant(f"pytest-xdist -n 2, {mode}", (*xdist, mode)) for mode in XDIST_MODES]
     return found
@@ -104,7 +105,7 @@ def first_result_s(contestant: Contestant, folder: Path) -> float:
 
 
 def variables(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    return environment({"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", **(extra or {})})
+    return environment({"PYTHONUNBUFFERED": "1", **(extra or {})})
 
 
 def many(gpus: str, tests: int, rounds: int) -> dict[str, tuple[float, float]]:

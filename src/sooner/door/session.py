@@ -1,6 +1,8 @@
 """The controlling pytest: takes the place of its loop over items, and says at the end what reuse did."""
 
+import atexit
 import contextlib
+import gc
 import os
 
 import pytest
@@ -12,6 +14,9 @@ from sooner.door.loop import Loop
 from sooner.door.record import Record
 from sooner.model.devices import Device
 
+_WHILE_COLLECTING = (50_000, 20, 100)
+"""Thresholds of the garbage collector while items pile up that all stay: the usual ones look at them again and again."""
+
 
 class Door:
     """Replaces pytest's loop over items by workers on devices."""
@@ -22,10 +27,19 @@ class Door:
         self._devices: tuple[Device, ...] = session_devices(config.option.gpus)
         self._journal = Journal(config.option.reuse_journal or "")
         self._record = Record(config.option.history, config.rootpath)
+        self._thresholds = gc.get_threshold()
+        gc.set_threshold(*_WHILE_COLLECTING)
 
     def pytest_report_header(self) -> str:
         """Say where tests run."""
         return f"sooner: {len(self._devices)} devices ({', '.join(device.id for device in self._devices[:8])})"
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self) -> None:
+        """What was collected stays to the end: no collection of garbage need look at it again, nor the exit free it."""
+        gc.set_threshold(*self._thresholds)
+        gc.freeze()
+        atexit.register(gc.freeze)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -48,6 +62,7 @@ class Door:
 
     def pytest_unconfigure(self) -> None:
         """Write the record once everything that people wait for is said."""
+        gc.set_threshold(*self._thresholds)
         self._record.write()
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
