@@ -27,6 +27,7 @@ class Hand:
         self.devices = devices
         self.level = level
         self.serial = serial
+        self._ends_by_itself = level is not Level.WARM
         self.unit: DoorUnit | None = None
         self.left: list[int] = []
         """Items of its unit that have not reported."""
@@ -43,7 +44,15 @@ class Hand:
         """Have it run items of a unit."""
         self.unit, self.left = unit, list(items)
         self.restored_in_unit = False
-        self.say("run", Errand(items=tuple(items), keeps_fixtures=unit.keeps_fixtures, waits=waits))
+        errand = Errand(
+            items=tuple(items), keeps_fixtures=unit.keeps_fixtures, waits=waits, is_last=self._ends_by_itself
+        )
+        self.say("run", errand)
+
+    def stop(self) -> None:
+        """Have it end once it has torn down what it holds."""
+        if not self._ends_by_itself:
+            self.say("stop")
 
     def say(self, kind: str, value: Any = None) -> None:
         """Send a word; a worker that died is noticed when its channel is read."""
@@ -130,6 +139,11 @@ class Workshop:
         else:
             process = self._origin(len(positions)).start(environment, guarded=level is Level.WARM)
         return Hand(process, positions, level, self._count)
+
+    def make_ready(self, width: int) -> None:
+        """Prepare the next worker of this width while others run."""
+        if not self.refusal:
+            self._origin(width).make_ready()
 
     def _origin(self, width: int) -> Origin:
         if width not in self._origins:

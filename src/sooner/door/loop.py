@@ -1,5 +1,6 @@
 """The controlling pytest's walk over all items: units go to workers, what they say is reported or judged again."""
 
+import collections
 import select
 import signal
 import time
@@ -72,6 +73,8 @@ class Loop:
         self._hands: dict[tuple[tuple[int, ...], Level], Hand] = {}
         self._holds_memory = any(device.kind not in _WITHOUT_MEMORY for device in devices)
         self._judges: list[Hand] = []
+        self._leaving: collections.deque[Hand] = collections.deque()
+        """Workers that are done with everything but their exit: waited for at once where they hold device memory."""
         self._wider = Wider(session.items, len(devices))
 
     def run(self) -> None:
@@ -143,6 +146,8 @@ class Loop:
         """Make a worker for a unit and give it these items."""
         hand = self._hands[devices, unit.level] = self._workshop.make(devices, unit.level, self._path(items[0]))
         self._ask(hand, unit, items)
+        if unit.level is Level.FORK:
+            self._workshop.make_ready(len(devices))
 
     def _ask(self, hand: Hand, unit: DoorUnit, items: Sequence[int]) -> None:
         waits = "" if unit.level is not Level.WARM else "always" if self._verifies else "failures"
@@ -287,7 +292,7 @@ class Loop:
     def _judged(self, judge_hand: Hand, judge: Judge) -> None:
         """Two runs of one test: if they agree the first one is reported, else the second, with what that means."""
         self._judges.remove(judge_hand)
-        judge_hand.say("stop")
+        judge_hand.stop()
         judge_hand.last_words()
         self._workshop.unmake(judge_hand)
         hand, first, second = judge.waiting, judge.waiting.judged, judge.ran
@@ -357,26 +362,31 @@ class Loop:
         """Let workers tear down what they hold, and wait for them."""
         for hand in hands:
             self._hands.pop((hand.devices, hand.level), None)
-            hand.say("stop")
+            hand.stop()
         for hand in hands:
             for kind, value in hand.last_words():
                 if kind == "late":
                     self._reporter.phases(*value)
-            self._workshop.unmake(hand)
+            self._leaving.append(hand)
+        while len(self._leaving) > (0 if self._holds_memory else len(self._devices)):
+            self._workshop.unmake(self._leaving.popleft())
 
     def _end_all(self) -> None:
         """End what is left: workers may finish the item that they run and tear down; what takes longer is killed."""
         hands = [*self._hands.values(), *self._judges]
         for hand in hands:
             hand.process.position.ask_to_stop()
-            hand.say("stop")
+            hand.stop()
         deadline = time.monotonic() + _GRACE_S
         for hand in hands:
             if not hand.ends_before(deadline):
                 hand.process.kill()
             self._workshop.unmake(hand)
+        for hand in self._leaving:
+            self._workshop.unmake(hand)
         self._hands.clear()
         self._judges.clear()
+        self._leaving.clear()
         self._workshop.close()
 
 

@@ -73,6 +73,9 @@ class Origin(ABC):
     def start(self, environment: Mapping[str, str], *, guarded: bool) -> Process:
         """Start a worker that sees the devices in `environment`; `guarded` if it is to run several tests."""
 
+    def make_ready(self) -> None:  # noqa: B027 - there may be nothing to do
+        """Use the time while a worker runs its test to prepare the next one."""
+
     def close(self) -> None:  # noqa: B027 - there may be nothing to close
         """End what the origin itself keeps running."""
 
@@ -93,13 +96,16 @@ class Here(Origin):
         self._spare: Process | None = None
 
     def start(self, environment: Mapping[str, str], *, guarded: bool) -> Process:
-        """Let the spare begin; where each worker runs one test, the next one is forked while this one runs it."""
+        """Let the spare begin, or fork."""
         process, self._spare = self._spare or self._fork(), None
         with contextlib.suppress(OSError):  # a spare that was killed is noticed when its channel is read
             send(process.channel, ("begin", (dict(environment), guarded)))
-        if not guarded:
-            self._spare = self._fork()
         return process
+
+    def make_ready(self) -> None:
+        """Fork a spare."""
+        if self._spare is None:
+            self._spare = self._fork()
 
     def close(self) -> None:
         """End the spare."""

@@ -46,6 +46,8 @@ class Errand(Struct, frozen=True, kw_only=True):
     """Items share fixtures wider than a function: a doubtful process is left only after the last of them."""
     waits: str
     """Wait for a word after `failures` in a process that ran tests before, `always`, or never (empty)."""
+    is_last: bool
+    """The process ends after it, without being told."""
 
 
 class Ran(Struct, frozen=True, kw_only=True):
@@ -165,6 +167,7 @@ class Worker:
             coverage_data.save()
             sys.stdout.flush()
             sys.stderr.flush()
+            self._channel.close()  # before the system takes this process's memory apart, which takes a while
             os._exit(code)
 
     def _say(self, kind: str, value: Any) -> None:
@@ -216,7 +219,7 @@ class Worker:
                 return False
         doubt = doubt or self._guarding.end_unit().discard
         self._say("done", doubt)
-        return not doubt
+        return not doubt and not errand.is_last
 
     def _run_item(self, number: int, following: int | None) -> tuple[Cleaned, bool]:
         item = self._items[number]
