@@ -1,0 +1,154 @@
+"""What is judged, and what is decided. Pure values; times are epoch seconds."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Status(StrEnum):
+    """What a run of a signal on a commit came to; whatever says nothing about the code is no event at all."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    PENDING = "pending"
+
+
+class Kind(StrEnum):
+    """What a signal is a series of."""
+
+    TEST = "test"
+    JOB = "job"
+
+
+class Policy(StrEnum):
+    """Who judges."""
+
+    BAYES = "bayes"
+    RULES = "rules"
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """One run of a signal on a commit. A retry inside of a job that passed is a success."""
+
+    sha: str
+    status: Status
+    started_at: float
+    ended_at: float | None = None
+    attempt: int = 1
+
+
+class Commit(Struct, frozen=True, kw_only=True):
+    """One commit of trunk."""
+
+    sha: str
+    time: float
+    files: tuple[str, ...] | None = None
+    """Changed paths; None where they are not known."""
+    pr: int | str | None = None
+
+
+class Signal(Struct, frozen=True, kw_only=True):
+    """The series of outcomes of one job or test over the commits of a branch."""
+
+    key: str
+    kind: Kind = Kind.TEST
+    flake_prior: tuple[float, float] | None = None
+    """Failures and runs that are known to be flakes' business, from before the window."""
+    events: tuple[Event, ...] = ()
+    priors: dict[str, float] = {}
+    """How much more than others a commit is suspect before anything ran, by sha; 1 where it is not named."""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What the decisions keep to."""
+
+    max_reruns_per_commit: int = 12
+    """Runs of one signal on one commit beyond the first."""
+    max_reruns_per_decision: int = 8
+    """Runs asked for at once for one signal."""
+    bisection_limit: int | None = None
+    """Under `rules`: most commits of a gap that run at once; None is all."""
+    revert_probability: float = 0.9985
+    """A revert needs a posterior of at least this."""
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """Everything that a decision depends on."""
+
+    now: float
+    commits: tuple[Commit, ...]
+    """Newest first."""
+    signals: tuple[Signal, ...]
+    id: str | int | None = None
+    limits: Limits = Limits()
+
+
+class Reason(StrEnum):
+    """Why nothing is done about a signal."""
+
+    PASSING = "passing"
+    FIXED = "fixed"
+    FLAKY = "flaky"
+    INFRASTRUCTURE = "infrastructure"
+    ALREADY_BROKEN = "already_broken"
+    WAITING = "waiting"
+    NOT_ENOUGH_EVIDENCE = "not_enough_evidence"
+    # Those of the published rules:
+    NO_SUCCESSES = "no_successes"
+    NO_PARTITION = "no_partition"
+    INFRA_NOT_CONFIRMED = "infra_not_confirmed"
+    INSUFFICIENT_FAILURES = "insufficient_failures"
+    INSUFFICIENT_SUCCESSES = "insufficient_successes"
+    PENDING_GAP = "pending_gap"
+
+
+class Again(Struct, frozen=True):
+    """Runs that are asked for."""
+
+    sha: str
+    count: int
+
+
+class Revert(Struct, frozen=True, kw_only=True, tag_field="decision", tag="revert", omit_defaults=True):
+    """A commit broke these signals and should go."""
+
+    signals: tuple[str, ...]
+    culprit: str
+    probability: float | None = None
+    """Posterior; None where rules decided."""
+    reason: str
+    failures: int = 0
+    """On the culprit and newer commits."""
+    successes: int = 0
+    """On older commits."""
+
+
+class Rerun(Struct, frozen=True, kw_only=True, tag_field="decision", tag="rerun", omit_defaults=True):
+    """These runs would tell most."""
+
+    signal: str
+    reruns: tuple[Again, ...]
+    reason: str
+    culprit: str | None = None
+    """The suspect so far."""
+    probability: float | None = None
+
+
+class Hold(Struct, frozen=True, kw_only=True, tag_field="decision", tag="hold", omit_defaults=True):
+    """Nothing is to be done now."""
+
+    signal: str
+    reason: Reason
+    detail: str = ""
+    culprit: str | None = None
+    probability: float | None = None
+
+
+Decision = Revert | Rerun | Hold
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What is decided for one question."""
+
+    id: str | int | None
+    decisions: tuple[Decision, ...]

@@ -1,0 +1,59 @@
+"""`sooner trunk decide`: a document a line in, decisions a line out."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from sooner.analysis.trunk.facts import Policy
+
+
+@click.command()
+@click.option("--jsonl", is_flag=True, help="Documents on stdin, one a line (the only form there is).")
+@click.option("--policy", type=click.Choice(["bayes", "rules"]), default="bayes", show_default=True, help="Who judges.")
+def decide(*, jsonl: bool, policy: str) -> int:
+    """Decide about documents on stdin, one a line; answers are flushed at once.
+
+    In: {"id", "now", "commits": [{"sha", "time", "files"?}] newest first, "signals": [{"key", "kind", "flake_prior"?,
+    "events": [{"sha", "status", "started_at", "ended_at"?, "attempt"?}]}], "limits"?}; times in epoch seconds, status
+    success, failure or pending. Out: {"id", "decisions": [...]}. See docs/reference/trunk.md.
+    """
+    del jsonl
+    from sooner.analysis.trunk.facts import Policy
+
+    return _serve(Policy(policy))
+
+
+def _serve(policy: "Policy") -> int:
+    import msgspec
+
+    from sooner.analysis.trunk.decide import decide as decide_about
+    from sooner.analysis.trunk.facts import Question
+    from sooner.model.outcomes import ExitCode
+
+    decoder, encoder = msgspec.json.Decoder(Question), msgspec.json.Encoder()
+    code: int = 0
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        if not line.strip():
+            continue
+        try:
+            answer = encoder.encode(decide_about(decoder.decode(line), policy))
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            text = f"line {number}: {error}"
+            click.echo(f"error: {text} (see `sooner trunk decide --help` for what a document holds)", err=True)
+            answer = encoder.encode({"id": _id_of(line), "decisions": [], "error": text})
+            code = ExitCode.USAGE
+        sys.stdout.buffer.write(answer + b"\n")
+        sys.stdout.buffer.flush()
+    return code
+
+
+def _id_of(line: bytes) -> object:
+    import msgspec
+
+    try:
+        document = msgspec.json.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return document.get("id") if isinstance(document, dict) else None

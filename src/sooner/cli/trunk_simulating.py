@@ -1,0 +1,99 @@
+"""Runs simulated trunks on all cores and tells what came of them."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, Self
+
+import click
+import msgspec
+from msgspec import Struct
+
+from sooner.analysis.trunk.decide import decide
+from sooner.analysis.trunk.facts import Policy
+from sooner.analysis.trunk.scores import Score, reliability, score
+from sooner.analysis.trunk.simulate import SCENARIOS, Ending, Scenario, simulate
+from sooner.model.errors import UsageError
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """What to simulate."""
+
+    trunks: int
+    seed: int
+    policies: tuple[Policy, ...]
+    names: tuple[str, ...]
+    jobs: int
+    lists: bool
+    as_json: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """From the command line."""
+        policies = tuple(map(Policy, options["policies"])) or (Policy.RULES, Policy.BAYES)
+        return cls(**{**options, "policies": policies, "names": tuple(options["names"])})
+
+    @property
+    def scenarios(self) -> Sequence[Scenario]:
+        """Those that were named.
+
+        Raises:
+            UsageError: None has such a name.
+        """
+        found = [one for one in SCENARIOS if not self.names or any(name in one.name for name in self.names)]
+        if not found:
+            known = ", ".join(repr(one.name) for one in SCENARIOS)
+            raise UsageError(f"no scenario's name holds {' or '.join(map(repr, self.names))}: there are {known}")
+        return found
+
+
+def show(order: Order) -> int:
+    """Print the table of policies."""
+    if order.lists:
+        click.echo("\n".join(one.name for one in order.scenarios))
+        return 0
+    if order.trunks < 1:
+        raise UsageError(f"--trunks {order.trunks}: at least one")
+    rows = []
+    if not order.as_json:
+        click.echo(_line("", "policy", ["right %", "wrong %", "none %", "hours", "reruns"]))
+    for row in _rows(order):
+        rows.append(row)
+        if not order.as_json:
+            click.echo(_text_of(*row))
+    if order.as_json:
+        sys.stdout.buffer.write(msgspec.json.encode([_json_of(*row) for row in rows]) + b"\n")
+    return 0
+
+
+_Row = tuple[Scenario, Policy, Score, list[Ending]]
+
+
+def _rows(order: Order) -> Iterator[_Row]:
+    with ProcessPoolExecutor(order.jobs or os.cpu_count()) as pool:
+        for scenario in order.scenarios:
+            for policy in order.policies:
+                tasks = [(scenario, policy, order.seed + number) for number in range(order.trunks)]
+                endings = list(pool.map(_one, tasks, chunksize=4))
+                yield scenario, policy, score(endings), endings
+
+
+def _one(task: tuple[Scenario, Policy, int]) -> Ending:
+    scenario, policy, seed = task
+    return simulate(scenario, lambda question: decide(question, policy), seed)
+
+
+def _text_of(scenario: Scenario, policy: Policy, found: Score, _: Sequence[Ending]) -> str:
+    hours = "" if found.median_hours is None else f"{found.median_hours:.1f}"
+    shares = [f"{100 * share:.1f}" for share in (found.right, found.wrong, found.none)]
+    return _line(scenario.name, policy, [*shares, hours, f"{found.mean_reruns:.1f}"])
+
+
+def _line(name: str, policy: str, cells: Sequence[str]) -> str:
+    return f"{name:36} {policy:6} " + " ".join(f"{cell:>8}" for cell in cells)
+
+
+def _json_of(scenario: Scenario, policy: Policy, found: Score, endings: Sequence[Ending]) -> dict[str, object]:
+    table = reliability([stated for ending in endings for stated in ending.stated])
+    return {"scenario": scenario, "policy": policy, "score": found, "reliability": table}
