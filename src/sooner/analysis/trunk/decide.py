@@ -87,7 +87,7 @@ class Window(NamedTuple):
         """Turn them around."""
         oldest_first = tuple(commits[::-1])
         places = {commit.sha: i for i, commit in enumerate(oldest_first)}
-        return cls(oldest_first, places, np.array([_suspicion(commit) for commit in oldest_first]))
+        return cls(oldest_first, places, np.array([suspicion_of(commit) for commit in oldest_first]))
 
 
 class Case:
@@ -206,7 +206,8 @@ def _sound(case: Case) -> Hold:
     return Hold(signal=case.signal.key, reason=reason, detail=detail)
 
 
-def _suspicion(commit: Commit) -> float:
+def suspicion_of(commit: Commit) -> float:
+    """How suspect a commit is before anything ran, beside any other."""
     if commit.files is None:
         return 1.0
     return DOCUMENTATION if all(map(is_documentation, commit.files)) else 1.0
@@ -218,7 +219,7 @@ def _pooled(cases: Sequence[tuple[Case, Posterior]]) -> Iterator[tuple[Case, Pos
         yield from cases
         return
     broken = np.array([found.broken for _, found in cases])
-    burst = np.array([found.burst_now + found.burst_over for _, found in cases])
+    burst = np.array([found.burst_now for _, found in cases])
     first, second = _two_highest(broken)
     burst_first, burst_second = _two_highest(burst)
     for k, (case, found) in enumerate(cases):
@@ -280,6 +281,8 @@ def _quiet(case: Case, found: Posterior) -> Hold:
         Reason.INFRASTRUCTURE: (found.burst_over + found.burst_now, "failures follow the time, not the commit"),
         Reason.ALREADY_BROKEN: (float(found.broken[0]), "broken since before the window began"),
     }
+    if case.failures.sum() < 2:  # noqa: PLR2004 - one failure is no outage
+        shares[Reason.FLAKY] = (found.none + shares.pop(Reason.INFRASTRUCTURE)[0], shares[Reason.FLAKY][1])
     reason = max(shares, key=lambda one: shares[one][0])
     probability, detail = shares[reason]
     return Hold(signal=case.signal.key, reason=reason, detail=detail, probability=round(probability, 4))

@@ -180,8 +180,9 @@ def posterior(
 def _burst(runs: Array, rates: Array, factor: float) -> Walk | None:
     if not len(runs):
         return None
-    gaps = np.diff(runs[:, 0], prepend=runs[0, 0] - 1.0).clip(0.02, 6.0)
-    begins = np.log(np.minimum(-np.expm1(-BURST_HAZARD * factor * gaps), 0.5))
+    gaps = np.diff(runs[:, 0], prepend=runs[0, 0] - 1.0).clip(0.02)
+    length = 1 / BURST_END_HAZARD  # one that began earlier has ended before this run
+    begins = np.log(np.minimum(-np.expm1(-BURST_HAZARD * factor * gaps.clip(max=length)), 0.5))
     ends = np.log(-np.expm1(np.log1p(-BURST_END_HAZARD) * gaps))
     kinds = (BURST_STRENGTHS, BURST_WEIGHTS)
     return walk(runs[:, 1], 1 - runs[:, 1], hazard=begins, fix_hazard=ends, rates=rates, strengths=kinds)

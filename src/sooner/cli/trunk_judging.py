@@ -1,0 +1,127 @@
+"""Loads a trunk, asks for decisions about it, and shows them."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import click
+import msgspec
+from msgspec import Struct
+
+from sooner.analysis.trunk.breakages import Breakage, find_breakages, series_of
+from sooner.analysis.trunk.decide import decide, suspicion_of
+from sooner.analysis.trunk.facts import Answer, Commit, Kind, Policy, Question
+from sooner.analysis.trunk.load import Trunk, load_trunk
+from sooner.analysis.trunk.replay import question_at
+from sooner.history import History, Where
+from sooner.history.store import DEFAULT_ROOT
+from sooner.model.errors import UsageError
+from sooner.report.trunk import breakages_as_text, decisions_as_text
+
+
+class Inquiry(Struct, frozen=True, kw_only=True):
+    """What is asked."""
+
+    root: str
+    as_of: float | None
+    window: int
+    kinds: tuple[Kind, ...]
+    policy: Policy
+    breakages: bool
+    where: Where
+    as_json: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """From the command line."""
+        if options["window"] < 2:  # noqa: PLR2004 - a culprit has a parent
+            raise UsageError(f"--window {options['window']}: at least 2 commits")
+        kind = options["kind"]
+        return cls(
+            root=options["root"] or DEFAULT_ROOT,
+            as_of=_time(options["as_of"]),
+            window=options["window"],
+            kinds=tuple(Kind) if kind == "all" else (Kind(kind),),
+            policy=Policy(options["policy"]),
+            breakages=options["breakages"],
+            where=Where(repository=options["repository"], branch=options["branch"], workflow=options["workflow"]),
+            as_json=options["as_json"],
+        )
+
+
+def _time(text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--as-of {text!r}: neither ISO 8601 (2026-11-01T12:00) nor epoch seconds") from None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def show(inquiry: Inquiry) -> int:
+    """Print verdicts, or all breakages."""
+    with History(inquiry.root) as history:
+        trunk = load_trunk(history, inquiry.where, kinds=inquiry.kinds)
+        url = history.folder.url
+    if not trunk.signals:
+        raise UsageError(f"{url}: no job or test of a known commit in it: `sooner ingest` takes them in")
+    if inquiry.breakages:
+        return _show_breakages(trunk, as_json=inquiry.as_json)
+    question = question_at(trunk.commits, trunk.signals, _now(trunk, inquiry.as_of), window=inquiry.window)
+    answer = decide(question, inquiry.policy)
+    if inquiry.as_json:
+        _print_json(_document(question, answer))
+    else:
+        click.echo(decisions_as_text(question, answer))
+    return 0
+
+
+def _now(trunk: Trunk, as_of: float | None) -> float:
+    """When the record ends, unless somebody asks for another moment."""
+    if as_of is not None:
+        return as_of
+    return max(e.ended_at or e.started_at for signal in trunk.signals for e in signal.events)
+
+
+def _document(question: Question, answer: Answer) -> dict[str, object]:
+    signals = [{"key": one.key, "kind": one.kind, "events": len(one.events)} for one in question.signals]
+    return {
+        "now": question.now,
+        "commits": [commit.sha for commit in question.commits],
+        "signals": signals,
+        "decisions": answer.decisions,
+    }
+
+
+def _show_breakages(trunk: Trunk, *, as_json: bool) -> int:
+    places = {commit.sha: i for i, commit in enumerate(trunk.commits)}
+    series = [series_of(signal.key, signal.events, places) for signal in trunk.signals]
+    found = sorted(find_breakages(series, [suspicion_of(c) for c in trunk.commits]), key=lambda one: one.culprit)
+    if as_json:
+        _print_json([_breakage(one, trunk.commits) for one in found])
+    else:
+        click.echo(breakages_as_text(found, trunk.commits))
+    return 0
+
+
+def _breakage(found: Breakage, commits: Sequence[Commit]) -> dict[str, object]:
+    return {
+        "signal": found.signal,
+        "culprit": commits[found.culprit].sha,
+        "probability": found.probability,
+        "range": [commits[i].sha for i in range(found.first, found.last + 1)],
+        "fixed": commits[found.fixed].sha if found.fixed is not None else None,
+        "failures": found.failures,
+        "is_certain": found.is_certain,
+        "at": commits[found.culprit].time,
+    }
+
+
+def _print_json(value: object) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")

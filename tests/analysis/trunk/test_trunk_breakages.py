@@ -1,0 +1,143 @@
+"""Breakages of a whole history, and what was known at a moment."""
+
+import pytest
+
+from sooner.analysis.trunk.breakages import Breakage, Series, find_breakages, flake_rate_of
+from sooner.analysis.trunk.facts import Commit, Event, Kind, Signal, Status
+from sooner.analysis.trunk.load import base_name, born_red, job_signals
+from sooner.analysis.trunk.load import test_signals as signals_of_tests
+from sooner.analysis.trunk.replay import question_at
+from sooner.history import HistoryOutcome, JobRow, TestRow
+
+
+def series(text: str) -> Series:
+    """A commit a letter: F failed, S passed, m both, - did not run, and D failed twice."""
+    failures = {"F": 1, "m": 1, "D": 2}
+    passes = {"S": 1, "m": 1}
+    return Series(
+        key="signal",
+        failures=tuple(failures.get(letter, 0) for letter in text),
+        passes=tuple(passes.get(letter, 0) for letter in text),
+    )
+
+
+def only(text: str) -> Breakage:
+    (found,) = find_breakages([series(text)])
+    return found
+
+
+def test_a_stretch_of_failures_is_a_breakage_with_its_culprit_and_fix() -> None:
+    found = only("S" * 30 + "FFFF" + "S" * 30)
+    assert (found.culprit, found.first, found.last, found.fixed, found.failures) == (30, 30, 30, 34, 4)
+    assert found.probability > 0.94
+
+
+def test_single_failures_between_passes_are_flakes() -> None:
+    assert not list(find_breakages([series("S" * 10 + "F" + "S" * 10 + "F" + "S" * 10)]))
+
+
+def test_a_failure_that_passed_when_run_again_is_a_flake() -> None:
+    assert not list(find_breakages([series("S" * 20 + "mm" + "S" * 20)]))
+
+
+def test_commits_that_did_not_run_widen_the_range() -> None:
+    found = only("S" * 30 + "---" + "FFFF" + "S" * 30)
+    assert (found.first, found.last) == (30, 33)
+    assert found.probability == pytest.approx(0.25, abs=0.05)
+
+
+def test_documentation_in_the_range_is_not_the_culprit() -> None:
+    text = "S" * 30 + "-" + "FFFF" + "S" * 30
+    suspicion = [1.0] * len(text)
+    suspicion[31] = 0.005
+    (found,) = find_breakages([series(text)], suspicion)
+    assert found.culprit == 30
+
+
+def test_what_fails_at_the_end_is_still_broken() -> None:
+    assert only("S" * 30 + "FFF").fixed is None
+
+
+def test_two_breakages_are_two() -> None:
+    found = list(find_breakages([series("S" * 30 + "FFF" + "S" * 30 + "FFFF" + "S" * 9)]))
+    assert [one.culprit for one in found] == [30, 63]
+
+
+def test_the_flake_rate_leaves_breakages_out() -> None:
+    assert flake_rate_of(series("S" * 100 + "F" * 50 + "S" * 100)) < 0.02
+    assert flake_rate_of(series("SSSSF" * 60)) == pytest.approx(0.2, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("job", "base"),
+    [
+        ("linux / test (default, 2, 5, linux.gpu.2)", "linux / test (default)"),
+        ("test (distributed, 1, 3)", "test (distributed)"),
+        ("build (3/8)", "build"),
+        ("acceptance (secure)", "acceptance (secure)"),
+        ("unit", "unit"),
+        ("test (py3.11, cuda)", "test (py3.11, cuda)"),
+    ],
+)
+def test_a_job_keeps_its_configuration_and_loses_shard_and_runner(job: str, base: str) -> None:
+    assert base_name(job) == base
+
+
+def job(name: str, outcome: HistoryOutcome, *, run: str = "1", started: float = 0.0) -> JobRow:
+    return JobRow(job=name, commit="a", run=run, outcome=outcome, started=started, completed=started + 9)
+
+
+def test_the_shards_of_a_job_are_one_run_that_fails_with_any_of_them() -> None:
+    rows = [
+        job("t (x, 1, 2)", HistoryOutcome.PASSED),
+        job("t (x, 2, 2)", HistoryOutcome.TIMED_OUT, started=5.0),
+        job("t (x, 1, 2)", HistoryOutcome.PASSED, run="2"),
+        job("t (x, 2, 2)", HistoryOutcome.PASSED, run="2"),
+    ]
+    (signal,) = job_signals(rows)
+    assert [(event.status, event.started_at) for event in signal.events] == [
+        (Status.FAILURE, 0.0),
+        (Status.SUCCESS, 0.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    "outcome", [HistoryOutcome.CANCELLED, HistoryOutcome.SKIPPED, HistoryOutcome.INFRASTRUCTURE, HistoryOutcome.NOT_RUN]
+)
+def test_what_says_nothing_about_the_code_is_no_event(outcome: HistoryOutcome) -> None:
+    assert job_signals([job("t", outcome)]) == []
+
+
+def case(outcome: HistoryOutcome, *, commit: str = "a", attempt: int = 1) -> TestRow:
+    return TestRow(
+        job="t", node_id="f.py::x", kind="case", commit=commit, attempt=attempt, outcome=outcome, started=1.0
+    )
+
+
+def test_a_retry_that_passed_inside_of_a_job_is_a_success() -> None:
+    rows = [
+        case(HistoryOutcome.FAILED, commit="b"),
+        case(HistoryOutcome.FAILED),
+        case(HistoryOutcome.PASSED, attempt=2),
+    ]
+    (signal,) = signals_of_tests(rows)
+    assert {event.sha: event.status for event in signal.events} == {"a": Status.SUCCESS, "b": Status.FAILURE}
+
+
+def test_a_test_that_never_passed_was_sound_where_its_job_ran_without_it() -> None:
+    (signal,) = born_red(signals_of_tests([case(HistoryOutcome.FAILED, commit="b")]), [job("t", HistoryOutcome.PASSED)])
+    assert {event.sha: event.status for event in signal.events} == {"a": Status.SUCCESS, "b": Status.FAILURE}
+
+
+def test_a_question_holds_what_was_known_then() -> None:
+    commits = [Commit(sha=f"c{i}", time=float(i)) for i in range(6)]
+    events = tuple(
+        Event(sha=f"c{i}", status=Status.FAILURE if i == 1 else Status.SUCCESS, started_at=i + 0.1, ended_at=i + 1.5)
+        for i in range(6)
+    )
+    asked = question_at(commits, [Signal(key="s", kind=Kind.JOB, events=events)], 4.2, window=3)
+    assert [commit.sha for commit in asked.commits] == ["c4", "c3", "c2"]
+    (signal,) = asked.signals
+    assert [event.status for event in signal.events] == [Status.SUCCESS, Status.PENDING, Status.PENDING]
+    assert signal.flake_prior is not None
+    assert signal.flake_prior[1] == 2

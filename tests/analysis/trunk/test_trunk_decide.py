@@ -1,0 +1,210 @@
+"""What the posterior makes of known stories. Commits land every half hour, runs take an hour and a half."""
+
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sooner.analysis.trunk.decide import decide, is_documentation
+from sooner.analysis.trunk.facts import (
+    Answer,
+    Commit,
+    Decision,
+    Event,
+    Hold,
+    Limits,
+    Question,
+    Reason,
+    Rerun,
+    Revert,
+    Signal,
+    Status,
+)
+from sooner.analysis.trunk.posterior import posterior
+
+HOUR = 3600.0
+Fails = Callable[[int, float], bool]
+"""Commit and hour of the start."""
+
+
+def events_of(fails: Fails, *, commits: int, now: float, extra: dict[int, list[float]] | None = None) -> list[Event]:
+    runs = [(i, i / 2) for i in range(commits)]
+    runs += [(i, at) for i, starts in (extra or {}).items() for at in starts]
+    return [
+        Event(
+            sha=f"c{i}",
+            status=(Status.FAILURE if fails(i, at) else Status.SUCCESS) if at + 1.5 <= now else Status.PENDING,
+            started_at=at * HOUR,
+            ended_at=(at + 1.5) * HOUR if at + 1.5 <= now else None,
+        )
+        for i, at in runs
+        if at <= now
+    ]
+
+
+def question(
+    *signals: list[Event], now: float, commits: int, files: dict[int, tuple[str, ...]] | None = None
+) -> Question:
+    return Question(
+        now=now * HOUR,
+        commits=tuple(
+            Commit(sha=f"c{i}", time=i / 2 * HOUR, files=(files or {}).get(i)) for i in reversed(range(commits))
+        ),
+        signals=tuple(Signal(key=f"s{k}", events=tuple(events)) for k, events in enumerate(signals)),
+    )
+
+
+def one(asked: Question) -> Decision:
+    (decision,) = decide(asked).decisions
+    return decision
+
+
+def test_a_signal_that_never_failed_is_passing() -> None:
+    decision = one(question(events_of(lambda _i, _t: False, commits=20, now=12), now=12, commits=20))
+    assert decision == Hold(signal="s0", reason=Reason.PASSING, detail="no failure in the window")
+
+
+def test_an_old_single_failure_is_a_flake() -> None:
+    decision = one(question(events_of(lambda i, _t: i == 5, commits=20, now=12), now=12, commits=20))
+    assert isinstance(decision, Hold)
+    assert decision.reason is Reason.FLAKY
+
+
+def test_the_first_failures_of_a_break_ask_for_runs_of_the_suspect_and_its_parent() -> None:
+    decision = one(question(events_of(lambda i, _t: i >= 20, commits=26, now=12.1), now=12.1, commits=26))
+    assert isinstance(decision, Rerun)
+    assert decision.culprit == "c20"
+    assert {again.sha for again in decision.reruns} == {"c20", "c19"}
+
+
+def test_runs_that_are_under_way_are_not_asked_for_again() -> None:
+    first = question(events_of(lambda i, _t: i >= 20, commits=26, now=12.1), now=12.1, commits=26)
+    asked = one(first)
+    assert isinstance(asked, Rerun)
+    extra = {int(again.sha[1:]): [12.1] * again.count for again in asked.reruns}
+    events = events_of(lambda i, _t: i >= 20, commits=26, now=12.2, extra=extra)
+    decision = one(question(events, now=12.2, commits=26))
+    assert isinstance(decision, Hold)
+    assert decision.reason is Reason.WAITING
+
+
+def test_suspect_and_parent_that_do_as_expected_are_a_revert() -> None:
+    events = events_of(lambda i, _t: i >= 20, commits=28, now=14, extra={20: [12.1] * 2, 19: [12.1] * 3})
+    decision = one(question(events, now=14, commits=28))
+    assert isinstance(decision, Revert)
+    assert decision.culprit == "c20"
+    assert decision.probability is not None
+    assert decision.probability > 0.998
+
+
+def test_an_outage_is_nobodys_fault() -> None:
+    def out(_commit: int, at: float) -> bool:
+        return 10 <= at < 14
+
+    events = events_of(out, commits=30, now=15.6, extra={19: [12.1, 12.1], 20: [12.1, 14.05]})
+    decision = one(question(events, now=15.6, commits=30))
+    assert isinstance(decision, Hold)
+    assert decision.reason is Reason.INFRASTRUCTURE
+
+
+def test_a_break_that_somebody_mended_is_left_alone() -> None:
+    events = events_of(lambda i, _t: 10 <= i < 14, commits=24, now=13.5, extra={9: [7.0], 10: [7.0]})
+    decision = one(question(events, now=13.5, commits=24))
+    assert isinstance(decision, Hold)
+    assert decision.reason is Reason.FIXED
+
+
+def test_what_always_failed_broke_before_the_window() -> None:
+    decision = one(question(events_of(lambda _i, _t: True, commits=20, now=12), now=12, commits=20))
+    assert isinstance(decision, Hold)
+    assert decision.reason is Reason.ALREADY_BROKEN
+
+
+def test_untested_commits_between_the_last_success_and_a_sure_break_are_divided() -> None:
+    events = [e for e in events_of(lambda i, _t: i >= 20, commits=30, now=15) if not 12 < int(e.sha[1:]) < 22]
+    decision = one(question(events, now=15, commits=30))
+    assert isinstance(decision, Rerun)
+    places = sorted(int(again.sha[1:]) for again in decision.reruns)
+    assert 1 < len(places) <= 4
+    assert all(12 < place < 22 for place in places)
+
+
+def test_documentation_is_not_reverted() -> None:
+    events = events_of(lambda i, _t: i >= 20, commits=28, now=14, extra={20: [12.1] * 3, 19: [12.1] * 3})
+    files = {20: ("docs/index.md", "README.md"), 21: ("src/a.py",)}
+    decision = one(question(events, now=14, commits=28, files=files))
+    assert not (isinstance(decision, Revert) and decision.culprit == "c20" and (decision.probability or 0) > 0.9999)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("README.md", True),
+        ("docs/a/b.rst", True),
+        ("LICENSE", True),
+        ("requirements.txt", False),
+        ("requirements-dev.txt", False),
+        ("CMakeLists.txt", False),
+        ("src/a.py", False),
+        ("docs/conf.py", False),
+    ],
+)
+def test_what_cannot_change_a_test_is_documentation(path: str, expected: bool) -> None:
+    assert is_documentation(path) is expected
+
+
+def test_two_signals_of_one_culprit_are_one_revert() -> None:
+    events = events_of(lambda i, _t: i >= 20, commits=28, now=14, extra={20: [12.1] * 3, 19: [12.1] * 3})
+    decisions = decide(question(events, events, now=14, commits=28)).decisions
+    assert [type(decision) for decision in decisions] == [Revert]
+    assert isinstance(decisions[0], Revert)
+    assert decisions[0].signals == ("s0", "s1")
+
+
+def test_no_more_runs_of_a_commit_are_asked_for_than_the_limit_allows() -> None:
+    events = events_of(lambda i, _t: i >= 20, commits=26, now=12.1)
+    asked = msgspec.structs.replace(
+        question(events, now=12.1, commits=26), limits=Limits(max_reruns_per_commit=1, max_reruns_per_decision=8)
+    )
+    decision = one(asked)
+    assert isinstance(decision, Rerun)
+    assert all(again.count == 1 for again in decision.reruns)
+
+
+def test_answers_read_as_the_interface_says() -> None:
+    events = events_of(lambda i, _t: i >= 20, commits=26, now=12.1)
+    document = msgspec.to_builtins(decide(question(events, now=12.1, commits=26)))
+    (decision,) = document["decisions"]
+    assert decision["decision"] == "rerun"
+    assert decision["signal"] == "s0"
+    assert set(decision["reruns"][0]) == {"sha", "count"}
+
+
+@given(st.lists(st.tuples(st.integers(0, 11), st.booleans(), st.floats(0, 30)), max_size=40), st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_every_signal_has_exactly_one_decision_whatever_happened(
+    runs: list[tuple[int, bool, float]], pending: int
+) -> None:
+    events = [
+        Event(sha=f"c{i}", status=Status.FAILURE if failed else Status.SUCCESS, started_at=at * HOUR)
+        for i, failed, at in runs
+    ]
+    events += [Event(sha=f"c{i}", status=Status.PENDING, started_at=30 * HOUR) for i in range(pending)]
+    answer: Answer = decide(question(events, now=31, commits=12))
+    assert len(answer.decisions) == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_the_explanations_are_all_there_is(counts: list[tuple[int, int]]) -> None:
+    failures, passes = (np.array(column, float) for column in zip(*counts, strict=True))
+    runs = [(0.5 * i, 1.0) for i, n in enumerate(failures) for _ in range(int(n))]
+    runs += [(0.5 * i + 0.1, 0.0) for i, n in enumerate(passes) for _ in range(int(n))]
+    found = posterior(
+        failures, passes, np.array(sorted(runs)).reshape(-1, 2), flake_prior=None, priors=np.ones(len(counts))
+    )
+    total = found.none + found.burst_over + found.burst_now + found.broken.sum() + found.fixed.sum()
+    assert total == pytest.approx(1.0)

@@ -1,0 +1,131 @@
+"""`sooner trunk verdicts`, `decide` and `simulate` through the real command line."""
+
+import json
+
+import pytest
+
+pytest.importorskip("duckdb")
+
+START = 1_767_571_200.0  # 2026-01-05
+COMMITS = 30
+CULPRIT = 20
+
+
+@pytest.fixture
+def history(project):
+    """Commits every half hour; `test` is broken from commit 20 on, its suspect and parent ran twice more."""
+    from sooner.history import CommitRow, History, HistoryOutcome, JobRow
+
+    rows = []
+    for i in range(COMMITS):
+        for job in ("build", "test (default, 1, 1, gpu)"):
+            runs = 3 if i in {CULPRIT, CULPRIT - 1} and job != "build" else 1
+            for attempt in range(runs):
+                at = START + i * 1800 + attempt * 7200
+                is_bad = job != "build" and i >= CULPRIT
+                outcome = HistoryOutcome.FAILED if is_bad else HistoryOutcome.PASSED
+                rows.append(
+                    JobRow(
+                        repository="o/r", workflow="ci", run=f"r{i}", attempt=attempt + 1, job=job, commit=f"{i:040x}",
+                        branch="main", run_created=at, created=at, started=at + 30, completed=at + 900, outcome=outcome,
+                    )
+                )  # fmt: skip
+    commits = [CommitRow(repository="o/r", sha=f"{i:040x}", time=START + i * 1800) for i in range(COMMITS)]
+    with History(project / "h") as kept:
+        kept.add_jobs(rows)
+        kept.add_commits(commits)
+    return project / "h"
+
+
+def test_the_culprit_is_named_with_its_probability(sooner, history):
+    document = json.loads(sooner("trunk", "verdicts", "--history", history, "--json").stdout)
+    (revert,) = [one for one in document["decisions"] if one["decision"] == "revert"]
+    assert revert["culprit"] == f"{CULPRIT:040x}"
+    assert revert["signals"] == ["ci / test (default)"]
+    assert revert["probability"] > 0.998
+
+
+def test_people_read_the_revert_first(sooner, history):
+    lines = sooner("trunk", "verdicts", "--history", history).stdout.splitlines()
+    assert lines[1].startswith(f"REVERT {CULPRIT:040x}"[:19])
+    assert "held: 1 passing" in lines
+
+
+def test_the_past_is_replayed(sooner, history):
+    before = START + (CULPRIT - 1) * 1800
+    document = json.loads(sooner("trunk", "verdicts", "--history", history, "--as-of", before, "--json").stdout)
+    assert {one["decision"] for one in document["decisions"]} == {"hold"}
+    assert len(document["commits"]) == CULPRIT
+
+
+def test_breakages_of_the_whole_history_are_listed(sooner, history):
+    (found,) = json.loads(sooner("trunk", "verdicts", "--history", history, "--breakages", "--json").stdout)
+    assert found["culprit"] == f"{CULPRIT:040x}"
+    assert found["range"] == [found["culprit"]]
+    assert found["fixed"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--as-of", "soon"), "--as-of 'soon': neither ISO 8601"),
+        (("--window", "1"), "--window 1: at least 2 commits"),
+        (("--history", "nowhere"), "nowhere"),
+        (("--branch", "no-such-branch"), "no job or test of a known commit"),
+    ],
+)
+def test_what_is_not_understood_is_one_clear_error(sooner, history, options, text):
+    done = sooner("trunk", "verdicts", "--history", history, *options)
+    assert done.returncode == 4
+    assert text in done.stderr
+    assert done.stdout == ""
+
+
+def document(**more):
+    events = [{"sha": "b", "status": "failure", "started_at": 20}, {"sha": "a", "status": "success", "started_at": 10}]
+    signals = [{"key": "x", "kind": "job", "flake_prior": [1, 100], "events": events}]
+    return {
+        "id": "q",
+        "now": 30,
+        "commits": [{"sha": "b", "time": 2}, {"sha": "a", "time": 1}],
+        "signals": signals,
+        **more,
+    }
+
+
+@pytest.mark.parametrize("policy", ["bayes", "rules"])
+def test_a_document_a_line_gives_decisions_a_line(sooner, policy):
+    text = "\n".join(json.dumps(document(id=number)) for number in (1, 2)) + "\n\n"
+    done = sooner("trunk", "decide", "--jsonl", "--policy", policy, stdin=text)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert all(len(answer["decisions"]) == 1 for answer in answers)
+
+
+def test_a_broken_document_does_not_stop_the_loop(sooner):
+    bad = document(id=7)
+    bad["signals"][0]["events"][0]["status"] = "odd"
+    text = "\n".join(["{", json.dumps(bad), json.dumps(document(id=8))]) + "\n"
+    done = sooner("trunk", "decide", "--jsonl", stdin=text)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 4
+    assert [answer["id"] for answer in answers] == [None, 7, 8]
+    assert "line 2: Invalid enum value 'odd'" in answers[1]["error"]
+    assert answers[2]["decisions"]
+
+
+def test_simulated_trunks_compare_the_policies(sooner):
+    done = sooner("trunk", "simulate", "--trunks", "4", "--scenario", "flakes 0.01", "--jobs", "1", "--json")
+    rows = json.loads(done.stdout)
+    assert [row["policy"] for row in rows] == ["rules", "bayes"]
+    assert rows[1]["score"]["trunks"] == 4
+
+
+def test_an_unknown_scenario_names_those_there_are(sooner):
+    done = sooner("trunk", "simulate", "--scenario", "sunshine")
+    assert done.returncode == 4
+    assert "no scenario's name holds 'sunshine': there are 'flakes 0.01'" in done.stderr
+
+
+def test_the_group_lists_its_verbs(sooner):
+    assert "verdicts" in sooner("trunk", "--help").stdout
