@@ -64,7 +64,7 @@ def test_a_score_counts_verdicts_and_precision() -> None:
 
 
 def test_reliability_sets_what_was_stated_beside_what_was_right() -> None:
-    rows = reliability([(0.9990, True)] * 99 + [(0.9990, False)])
+    rows = reliability([(0.9992, True)] * 99 + [(0.9992, False)])
     assert [(row.reverts, row.right) for row in rows] == [(100, 0.99)]
     assert rows[0].right_low < 0.99 < rows[0].right_high
 

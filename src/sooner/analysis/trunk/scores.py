@@ -12,7 +12,7 @@ from sooner.analysis.trunk.simulate import Ending, Verdict
 
 Z_95: Final = 1.959964
 """Two-sided 95 % quantile of the normal distribution."""
-BINS: Final = (0.0, 0.9, 0.99, 0.9985, 0.9995, 1.0)
+BINS: Final = (0.0, 0.9, 0.99, 0.999, 0.9995, 1.0)
 """Edges of the rows of a reliability table; a policy states little below its threshold."""
 
 
