@@ -1,0 +1,260 @@
+"""Queue simulation: held-out waits of pools with known truth, options ranked, a million jobs; beside simpler ways.
+
+Pools are drawn at random (sizes, loads, bursts, cron, nights, growth, booting machines, others' jobs). Each is predicted
+from its record alone: the judged days (the last 30 %) six hours at a time, as `sooner simulate-pool` does. Beside it:
+
+- *once*: the same, all judged days in one go, without looking at what happened meanwhile;
+- *naive*: the visible jobs alone on the true number of machines (mean), no delay, no others;
+- *Allen-Cunneen*: E[wait] by the formula for G/G/c (Allen, "Probability, statistics and queueing theory", 1990), with
+  true machines, measured rates and variances, beside the observed mean.
+
+Options: what a workflow's jobs could be replaced by (shards, sizes, a cron), replayed on what was fitted, and on the
+truth; pairs whose true p90 of the signal differ by at least 5 % must come out in the right order.
+"""
+
+import argparse
+import itertools
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from figures import machine, save, table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+from sooner.analysis.sizing.events import Machines, Task, play
+from sooner.analysis.sizing.facts import DAY_S, HOUR_S, PoolSpec, Queue, Steps
+from sooner.analysis.sizing.fifo import starts
+from sooner.analysis.sizing.judge import judge
+from sooner.analysis.sizing.needs import TestNeed
+from sooner.analysis.sizing.placement import Lane, Option, Runner
+from sooner.analysis.sizing.replay import Pool, waiting
+from sooner.analysis.sizing.synthetic import Recipe, World, dispersion, queue_of, true_starts, world
+
+KINDS = ("all jobs known", "machines vary", "machines are booted", "others hold a third", "others hold 60 %")
+
+
+def recipe(kind: str, random: np.random.Generator) -> Recipe:
+    machines = int(random.choice([6, 12, 25, 60]))
+    more: dict[str, Any] = {
+        "days": 35,
+        "machines": machines,
+        "load": float(random.uniform(0.55, 0.9)),
+        "batch": float(random.uniform(0.3, 1.0) * machines),
+        "median_s": float(random.choice([900, 2400, 6000])),
+        "sigma": float(random.uniform(0.3, 0.9)),
+        "delay_s": float(random.uniform(3, 60)),
+    }
+    if random.random() < 0.4:
+        more |= {"cron_every_h": float(random.choice([3, 6])), "cron_jobs": max(1, machines // 4)}
+    match kind:
+        case "machines vary":
+            more |= {"day_machines": float(random.uniform(0.2, 0.8)), "drift": float(random.uniform(0, 0.5))}
+        case "machines are booted":
+            more |= {"boot_s": float(random.uniform(60, 400))}
+        case "others hold a third":
+            more |= {"others": 0.33}
+        case "others hold 60 %":
+            more |= {"others": 0.6}
+    return Recipe(**more)
+
+
+def naive(queue: Queue, capacity: Steps, since: float) -> float:
+    """p90 of the visible jobs alone."""
+    steps = Steps((float(queue.created[0]),), (float(round(np.mean(capacity.counts))),))
+    found = np.array(starts(queue.created.tolist(), queue.seconds.tolist(), steps)) - queue.created
+    return float(np.quantile(found[queue.created >= since], 0.9))
+
+
+def allen_cunneen(queue: Queue, capacity: Steps, since: float) -> float:
+    """Mean wait by the formula."""
+    kept = queue.created >= since
+    gaps, seconds, c = np.diff(queue.created[kept]), queue.seconds[kept], float(np.mean(capacity.counts))
+    rho = min(0.999, seconds.mean() / gaps.mean() / c)
+    ca2, cs2 = gaps.var() / gaps.mean() ** 2, seconds.var() / seconds.mean() ** 2
+    waits_at_all = rho ** (np.sqrt(2 * (c + 1)) - 1)
+    return float(seconds.mean() / c * waits_at_all / (1 - rho) * (ca2 + cs2) / 2)
+
+
+def off(predicted: float | None, observed: float | None) -> float:
+    return float("nan") if not observed or predicted is None else predicted / observed - 1
+
+
+def accuracy(pools: int) -> tuple[str, dict[str, Any]]:
+    rows, figures = [], {}
+    for number, kind in enumerate(KINDS):
+        random = np.random.default_rng(100 + number)
+        found: dict[str, list[float]] = {name: [] for name in ("model", "once", "naive", "mean")}
+        fits = []
+        bursty = []
+        for seed in range(pools):
+            one = world(recipe(kind, random), seed)
+            started = true_starts(one)
+            queue = queue_of(*(array[one.ours] for array in (one.created, started, started + one.seconds)))
+            judged = judge(queue, PoolSpec(label="p"))
+            once = judge(queue, PoolSpec(label="p"), horizon_s=30 * DAY_S)
+            told = queue.waits[queue.created >= judged.since]
+            found["model"].append(off(judged.predicted.p90, judged.observed.p90))
+            found["once"].append(off(once.predicted.p90, once.observed.p90))
+            found["naive"].append(off(naive(queue, one.capacity, judged.since), judged.observed.p90))
+            found["mean"].append(off(allen_cunneen(queue, one.capacity, judged.since), float(told.mean())))
+            fits.append(judged.fits)
+            bursty.append(dispersion(queue.created))
+        errors = {name: np.abs(np.array(values)) for name, values in found.items()}
+        rows.append(
+            [
+                kind, f"{np.median(bursty):.0f}", f"{np.median(errors['model']):.1%}", f"{(errors['model'] <= 0.1).mean():.0%}",
+                f"{(errors['model'] <= 0.2).mean():.0%}", f"{np.mean(fits):.0%}", f"{np.median(errors['once']):.1%}",
+                f"{(errors['once'] <= 0.2).mean():.0%}", f"{np.median(found['naive']):+.0%}", f"{np.median(found['mean']):+.0%}",
+            ]
+        )  # fmt: skip
+        figures[kind] = {name: list(values) for name, values in found.items()} | {"fits": fits}
+    header = ["pools", "dispersion", "p90 off", "<10 %", "<20 %", "fits", "once: off", "<20 %", "naive", "Allen-C."]
+    return table(header, rows), figures
+
+
+SHARDS = ((1, 4.0), (2, 2.0), (4, 1.0), (8, 0.5), (4, 0.5), (4, 2.0))
+"""(shards, length of each in units): what the workflow's jobs could be replaced by."""
+
+
+def option(name: str, shards: int, seconds: float, every_h: float | None = None) -> Option:
+    need = TestNeed(nodeid="t")
+    walls = (seconds,) * shards
+    runner = Runner(devices=4, label="p")
+    lanes = [Lane(runner=runner, tests=(need.nodeid,), shards=((),) * shards, walls_s=walls)]
+    if every_h is not None:
+        lanes.append(
+            Lane(runner=runner, every_h=every_h, tests=(need.nodeid,), shards=((),) * 4, walls_s=(seconds,) * 4)
+        )
+    return Option(name=name, lanes=tuple(lanes))
+
+
+def candidates(unit_s: float) -> list[Option]:
+    found = [option(f"{n} x {length:g}", n, length * unit_s) for n, length in SHARDS]
+    return [*found, option("2 x 1 + 4 x 1 every 3 h", 2, unit_s, 3.0)]
+
+
+def truth(one: World, replaced: Any, pushes: list[float], some: Option, since: float) -> float:
+    """p90 of the signal of an option in the true world."""
+    kept = ~replaced
+    created, held, owner = [one.created[kept]], [(one.seconds + one.delays)[kept]], [np.full(int(kept.sum()), -1)]
+    delay = one.recipe.delay_s
+    ticks: Any
+    for lane in some.lanes:
+        if lane.every_h is None:
+            ticks, number = np.array(pushes), np.arange(len(pushes))
+        else:
+            ticks = np.arange(since, one.created[-1], lane.every_h * HOUR_S)
+            number = np.full(len(ticks), -1)
+        created.append(np.repeat(ticks, len(lane.walls_s)))
+        held.append(np.tile(np.array(lane.walls_s) + delay, len(ticks)))
+        owner.append(np.repeat(number, len(lane.walls_s)))
+    at, took, whose = np.concatenate(created), np.concatenate(held), np.concatenate(owner)
+    order = np.argsort(at, kind="stable")
+    begun = np.empty(len(at))
+    begun[order] = starts(at[order].tolist(), took[order].tolist(), one.capacity)
+    ends = np.zeros(len(pushes))
+    mine = whose >= 0
+    np.maximum.at(ends, whose[mine], (begun + took - at)[mine])
+    return float(np.quantile(ends[np.array(pushes) >= since], 0.9))
+
+
+def ranking(pools: int) -> tuple[str, dict[str, Any]]:
+    rows, figures = [], {}
+    for number, kind in enumerate(KINDS):
+        random = np.random.default_rng(500 + number)
+        right = pairs = refused = best = asked = 0
+        for seed in range(pools):
+            made = recipe(kind, random)
+            if made.boot_s:
+                continue
+            one = world(made, seed)
+            started = true_starts(one)
+            queue = queue_of(*(array[one.ours] for array in (one.created, started, started + one.seconds)))
+            judged = judge(queue, PoolSpec(label="p"))
+            asked += 1
+            if not judged.can_rank or judged.steps is None:
+                refused += 1
+                continue
+            ours = np.unique(one.bursts[one.ours])
+            chosen = set(ours[:: max(2, len(ours) // 150)].tolist())
+            replaced = one.ours & np.isin(one.bursts, list(chosen))
+            pushes = [float(one.created[one.bursts == burst][0]) for burst in sorted(chosen)]
+            judged_pushes = [at for at in pushes if at >= judged.since]
+            if len(judged_pushes) < 8:
+                asked -= 1
+                continue
+            pool = Pool(
+                label="p", queue=queue, capacity=judged.steps, delay_s=judged.delay_s, disorder=judged.disorder,
+                ours=replaced[one.ours].astype(float), since=judged.since, until=judged.until,
+            )  # fmt: skip
+            options = candidates(made.median_s)
+            said = [waiting(some, {"p": pool}, judged_pushes) for some in options]
+            told = [truth(one, replaced, pushes, some, judged.since) for some in options]
+            for i, j in itertools.combinations(range(len(options)), 2):
+                if abs(told[i] - told[j]) >= 0.05 * min(told[i], told[j]):
+                    pairs += 1
+                    right += (told[i] < told[j]) == (said[i].signal_p90 < said[j].signal_p90)
+            best += told[int(np.argmin([one.signal_p90 for one in said]))] <= 1.05 * min(told)
+        if asked:
+            share = right / pairs if pairs else float("nan")
+            rows.append([kind, asked, refused, pairs, f"{share:.1%}", f"{best}/{asked - refused}"])
+            figures[kind] = {"right": right, "pairs": pairs, "refused": refused, "best": best}
+    total = sum(one["right"] for one in figures.values()) / max(1, sum(one["pairs"] for one in figures.values()))
+    figures["right"] = total
+    text = table(["pools", "pools", "refused", "pairs", "in the right order", "best within 5 %"], rows)
+    return f"{text}\nall: {total:.1%} of pairs in the right order", figures
+
+
+def speed() -> tuple[str, dict[str, float]]:
+    one = world(Recipe(machines=650, batch=60, load=0.85, days=60), 0)
+    created, seconds = one.created.tolist(), one.seconds.tolist()
+    begin = time.perf_counter()
+    starts(created, seconds, one.capacity)
+    fast = time.perf_counter() - begin
+    tasks = [Task(label="p", created=at, seconds=s) for at, s in zip(created, seconds, strict=True)]
+    begin = time.perf_counter()
+    play(tasks, {"p": Machines(capacity=one.capacity)})
+    general = time.perf_counter() - begin
+    started = true_starts(one)
+    queue = queue_of(one.created, started, started + one.seconds)
+    begin = time.perf_counter()
+    judge(queue, PoolSpec(label="p"))
+    fit = time.perf_counter() - begin
+    figures = {"jobs": len(created), "fast_s": fast, "general_s": general, "fit_and_judge_s": fit}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "jobs.csv")
+        rows = zip(queue.created, queue.started, queue.completed, strict=True)
+        path.write_text("label,created,started,completed\n" + "\n".join(f"p,{c},{s},{e}" for c, s, e in rows))
+        begin = time.perf_counter()
+        os.system(f"{sys.executable} -m sooner simulate-pool --jobs {path} --json > /dev/null")
+        figures["command_s"] = time.perf_counter() - begin
+    rows = [
+        ["replay, first come first served", f"{fast:.1f} s"],
+        ["replay, general (priorities, needs, cancellation, nodes)", f"{general:.1f} s"],
+        ["fit and judge, all candidates", f"{fit:.1f} s"],
+        ["sooner simulate-pool, from a CSV file", f"{figures['command_s']:.1f} s"],
+    ]
+    return table([f"{len(created):,} jobs", "time"], rows), figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pools", type=int, default=20, help="pools of each kind (default: %(default)s)")
+    parser.add_argument("--only", choices=["accuracy", "ranking", "speed"], help="one part")
+    options = parser.parse_args()
+    figures: dict[str, Any] = {"machine": machine()}
+    parts = {"accuracy": lambda: accuracy(options.pools), "ranking": lambda: ranking(options.pools), "speed": speed}
+    for name, part in parts.items():
+        if options.only in (None, name):
+            text, figures[name] = part()
+            print(f"{text}\n", flush=True)
+    save("pools", figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""Rolling origin: every commit after the training share is decided as it would have been decided then. Pure."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec import Struct
+
+from sooner.analysis.selection.calibrate import Past, Point, recall_at
+from sooner.analysis.selection.decide import choose
+from sooner.analysis.selection.facts import Record, cells
+from sooner.analysis.selection.flakes import judge
+from sooner.analysis.selection.policy import Goal, Learner, Lineage, Terms
+from sooner.analysis.selection.truth import Missed, Score, cost_share, interval, misses, score, truths
+
+_WINDOW = 100
+"""Commits of a rolling window in which the stated bound must hold."""
+_STRIDE = 25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How a backtest is run."""
+
+    goal: Goal
+    train: float = 0.7
+    """Share of the commits that is only learned from."""
+    every: int = 25
+    """Commits after which the rule learns anew."""
+    full_every: int = 0
+    """Every so many commits everything runs (a backstop), 0 for never; it counts as cost."""
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """One commit's decision."""
+
+    commit: int
+    selected: frozenset[int]
+    level: float
+    stated: float
+    """Lower bound of the recall that was stated then."""
+
+
+class Windows(Struct, frozen=True, kw_only=True):
+    """Whether what was stated held, window by window."""
+
+    count: int
+    held: int
+    """Windows of 100 commits in which the recall was not provably below what had been stated."""
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """What a backtest showed."""
+
+    commits: int
+    trained_on: int
+    jobs: int
+    cost: float
+    """Share of the cost of running all jobs."""
+    recall: float
+    low: float
+    high: float
+    """Block bootstrap, 95 %."""
+    breakages: int
+    caught: int
+    by_definition: dict[str, Score]
+    level: float
+    """Of the last decision."""
+    expected: Point
+    """What the last level would have caught of the calibration's breakages."""
+    windows: Windows
+    missed: tuple[Missed, ...]
+    full_every: int
+    red_hours: float
+    """Of all missed breakages together, until a selected job or a full run saw them or somebody mended them."""
+    enough_evidence: bool
+    """False where so few breakages are known that the recall asked for cannot be told from less."""
+
+
+def _decisions(learner: Learner, plan: Plan, progress: Callable[[int, int], None]) -> Iterator[Step]:
+    """Decide commit after commit. What became known after a commit was decided does not reach its decision."""
+    facts = learner.facts
+    first = int(plan.train * len(facts.commits))
+    learner.warm_up(first)
+    bank, level, stated = 0.0, 1.0, 0.0
+    for commit in range(first, len(facts.commits)):
+        if (commit - first) % plan.every == 0:
+            learner.learn(commit)
+            level = plan.goal.level(learner.past)
+            stated = recall_at(learner.past, level).low
+            progress(commit - first, len(facts.commits) - first)
+        full = plan.full_every > 0 and (commit - first) % plan.full_every == 0
+        _, ranking = learner.ranked(commit)
+        choice = choose(ranking, 1.0 if full else level, bank, learner.without(commit))
+        bank = choice.bank if not full else bank
+        yield Step(commit=commit, selected=frozenset(choice.selected), level=level, stated=stated)
+
+
+def summary(facts: Record, plan: Plan, steps: list[Step], past: Past | None = None) -> Summary:
+    """Compare decisions with what is known today."""
+    known = cells(facts)
+    judged = judge(known, len(facts.jobs))
+    found = truths(facts, known, judged)
+    selected = {step.commit: step.selected for step in steps}
+    scores = {name: score(truth, selected) for name, truth in found.items()}
+    low, high = interval(found["judged"], selected)
+    missed = misses(facts, found["judged"], selected)
+    level = steps[-1].level if steps else 1.0
+    expected = recall_at(past, level) if past is not None else Point(level=level, recall=0.0, low=0.0)
+    return Summary(
+        commits=len(steps),
+        trained_on=len(facts.commits) - len(steps),
+        jobs=len(facts.jobs),
+        cost=cost_share(facts, selected),
+        recall=scores["judged"].recall,
+        low=low,
+        high=high,
+        breakages=scores["judged"].breakages,
+        caught=scores["judged"].caught,
+        by_definition=scores,
+        level=level,
+        expected=expected,
+        windows=_windows(found["judged"].by_commit(), steps),
+        missed=tuple(missed),
+        full_every=plan.full_every,
+        red_hours=float(np.sum([one.red_hours or 0.0 for one in missed])),
+        enough_evidence=plan.goal.recall is None or expected.low >= plan.goal.recall,
+    )
+
+
+def _windows(broken: dict[int, list[int]], steps: list[Step]) -> Windows:
+    """Rolling windows; one fails where so many misses would be rare (1 in 20) if the stated bound were true."""
+    from scipy.stats import binom
+
+    count = held = 0
+    for begin in range(0, max(1, len(steps) - _WINDOW + 1), _STRIDE):
+        some = [step for step in steps[begin : begin + _WINDOW] if step.commit in broken]
+        hits = sum(not step.selected.isdisjoint(broken[step.commit]) for step in some)
+        stated = max((step.stated for step in some), default=0.0)
+        count += 1
+        held += int(not some or binom.cdf(hits, len(some), stated) > 0.05)  # noqa: PLR2004 - 1 in 20
+    return Windows(count=count, held=held)
+
+
+class Backtest(Struct, frozen=True, kw_only=True):
+    """Decisions and what they were worth."""
+
+    steps: list[Step]
+    summary: Summary
+
+    @classmethod
+    def run(
+        cls,
+        facts: Record,
+        plan: Plan,
+        *,
+        terms: Terms | None = None,
+        lineage: Lineage | None = None,
+        quiet: frozenset[int] = frozenset(),
+        progress: Callable[[int, int], None] = lambda _done, _all: None,
+    ) -> "Backtest":
+        """Decide all commits after the training share, then look at what became of them.
+
+        Args:
+            facts: The record.
+            plan: How.
+            terms: What the project lays down.
+            lineage: Which jobs are known to go on under another name.
+            quiet: Commits that touch only documentation.
+            progress: Called with how many of how many commits are decided.
+        """
+        learner = Learner(facts, every=plan.every, terms=terms, lineage=lineage, quiet=quiet)
+        steps = list(_decisions(learner, plan, progress))
+        return cls(steps=steps, summary=summary(facts, plan, steps, learner.past))

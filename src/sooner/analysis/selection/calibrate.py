@@ -1,0 +1,93 @@
+"""How far down its order a commit must go so that few enough breakages are missed: learned from earlier ones. Pure.
+
+Each breakage of the past has a level: the share of the cost of all jobs that its commit would have had to spend until
+the first of the jobs that really broke was run. The share of breakages with a level of at most L is what a budget of L
+catches, and the next breakage is exchangeable with these, so their quantile is a bound (split conformal prediction;
+Vovk, Gammerman and Shafer 2005).
+
+One further breakage, of which nothing is known, counts as if its level were uniform: with
+few breakages the level stays high by itself, and without any it is the recall that was asked for.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from sooner.analysis.selection.facts import Indices, Numbers
+
+_LEVELS: Final = np.linspace(0.0, 1.0, 201)
+_UNKNOWN: Final = 1.0
+"""Breakages of unknown level."""
+_TAIL: Final = 0.05
+_LEAST_WEIGHT: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """Earlier breakages with their levels: an entry for each job that broke."""
+
+    commit: Indices
+    real: Numbers
+    """Probability that the job really broke there."""
+    level: Numbers
+
+
+class Point(Struct, frozen=True, kw_only=True):
+    """A point of the frontier of cost and recall."""
+
+    level: float
+    """Share of the cost of all jobs."""
+    recall: float
+    low: float
+    """Lower end of the one-sided interval of 95 % (Clopper and Pearson 1934)."""
+
+
+def caught(past: Past) -> tuple[Numbers, float]:
+    """Expected number of breakages caught at each of 201 levels from 0 to 1, and of breakages."""
+    gains = np.zeros(len(_LEVELS))
+    total = 0.0
+    order = np.lexsort((past.level, past.commit))
+    commits, levels, real = past.commit[order], past.level[order], past.real[order]
+    missed = 1.0
+    for i in range(len(order)):
+        if i == 0 or commits[i] != commits[i - 1]:
+            total += 1.0 - missed
+            missed = 1.0
+        step = missed * real[i]
+        missed -= step
+        gains[min(int(np.searchsorted(_LEVELS, levels[i] - 1e-9)), len(_LEVELS) - 1)] += step
+    total += 1.0 - missed
+    return np.cumsum(gains), total
+
+
+def level_for(past: Past, recall: float) -> float:
+    """The lowest level at which the next breakage is caught with this probability."""
+    found, total = caught(past)
+    expected = (found + _UNKNOWN * _LEVELS) / (total + _UNKNOWN)
+    return float(_LEVELS[int(np.argmax(expected >= recall - 1e-9))]) if recall < 1.0 else 1.0
+
+
+def recall_at(past: Past, level: float) -> Point:
+    """What a level would have caught of the past, with its bound."""
+    found, total = caught(past)
+    hits = float(np.interp(level, _LEVELS, found)) if level < 1.0 else total
+    return Point(level=level, recall=hits / total if total > _LEAST_WEIGHT else 1.0, low=lower_bound(hits, total))
+
+
+def frontier(past: Past) -> list[Point]:
+    """What each level from 5 % to 100 % would have caught."""
+    return [recall_at(past, level / 100) for level in range(5, 101, 5)]
+
+
+def lower_bound(hits: float, trials: float, tail: float = _TAIL) -> float:
+    """One-sided lower bound of a share (Clopper and Pearson 1934); counts may be expected ones."""
+    from scipy.special import betaincinv
+
+    return float(betaincinv(hits, trials - hits + 1, tail)) if hits > _LEAST_WEIGHT else 0.0
+
+
+def trials_for(recall: float, tail: float = _TAIL) -> int:
+    """Breakages without a miss after which this recall is proven: 99 for 97 %."""
+    return int(np.ceil(np.log(tail) / np.log(recall))) if 0.0 < recall < 1.0 else 0

@@ -1,0 +1,242 @@
+"""Which jobs fail together: 2 x 2 tables of all pairs, by masked matrix products. Pure.
+
+For each pair only the commits count on which both jobs came to a verdict (pairwise complete). The counts of all pairs
+are three products of matrices of zeros and ones: `ran.T @ ran`, `red.T @ ran`, `red.T @ red`. Cells that are red and
+not run, or passed and not run, are different things; nothing is filled in.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from sooner.analysis.selection.facts import Cells, Flags, Numbers
+from sooner.analysis.selection.lift import discoveries
+
+Floats = NDArray[np.float32]
+
+_BLOCK: Final = 2048
+"""Columns of a block of the products: only blocks on and above the diagonal are computed where they mirror."""
+_SPARSE: Final = 0.02
+"""Up to this share of ones, products of sparse matrices are faster than dense ones."""
+_FEWEST: Final = 2
+"""Breakages in common: one shared outage makes any two jobs look alike."""
+_EXACT: Final = 2_000_000
+"""Pairs up to which p-values are exact (hypergeometric); above, by the normal distribution of phi x sqrt(n)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """Counts of all pairs of jobs, as [job, job] float32: whole numbers, exact up to 16 million commits."""
+
+    both_ran: Floats
+    red: Floats
+    """[a, b]: commits on which both ran and a was red."""
+    both_red: Floats
+
+
+def matrices(known: Cells, jobs: int, commits: int, red: Flags | None = None) -> tuple[Floats, Floats]:
+    """Commit x job: ran, and red on all attempts (or as told), as ones and zeros."""
+    ran = np.zeros((commits, jobs), dtype=np.float32)
+    ran[known.commit, known.job] = 1.0
+    failed = np.zeros((commits, jobs), dtype=np.float32)
+    chosen = (known.passes == 0) if red is None else red
+    failed[known.commit[chosen], known.job[chosen]] = 1.0
+    return ran, failed
+
+
+def tables(ran: Floats, red: Floats) -> Tables:
+    """The counts of all pairs.
+
+    Args:
+        ran: [commit, job], ones and zeros.
+        red: The same; red only where it ran.
+    """
+    return Tables(both_ran=_symmetric(ran), red=_product(red, ran), both_red=_symmetric(red))
+
+
+def _is_sparse(matrix: Floats) -> bool:
+    return bool(matrix.size and np.count_nonzero(matrix) <= _SPARSE * matrix.size)
+
+
+def _symmetric(matrix: Floats) -> Floats:
+    """`matrix.T @ matrix`; where nearly all is one, by what is missing."""
+    commits, jobs = matrix.shape
+    share = np.count_nonzero(matrix) / max(1, matrix.size)
+    if share > 1 - _SPARSE:
+        missing = 1.0 - matrix
+        gone = missing.sum(axis=0)
+        found: Floats = (commits - gone[:, None] - gone[None, :] + _symmetric(missing)).astype(np.float32)
+        return found
+    if _is_sparse(matrix):
+        from scipy.sparse import csr_matrix
+
+        sparse = csr_matrix(matrix)
+        dense: Floats = (sparse.T @ sparse).toarray()
+        return dense
+    whole = np.empty((jobs, jobs), dtype=np.float32)
+    for begin in range(0, jobs, _BLOCK):
+        for other in range(begin, jobs, _BLOCK):
+            block = matrix[:, begin : begin + _BLOCK].T @ matrix[:, other : other + _BLOCK]
+            whole[begin : begin + _BLOCK, other : other + _BLOCK] = block
+            whole[other : other + _BLOCK, begin : begin + _BLOCK] = block.T
+    return whole
+
+
+def _product(red: Floats, ran: Floats) -> Floats:
+    """`red.T @ ran`, by what is missing where that is little."""
+    share = np.count_nonzero(ran) / max(1, ran.size)
+    if share > 1 - _SPARSE:
+        found: Floats = (red.sum(axis=0)[:, None] - _product(red, 1.0 - ran)).astype(np.float32)
+        return found
+    if _is_sparse(red):
+        from scipy.sparse import csr_matrix
+
+        some: Any = csr_matrix(red).T
+        dense = some @ (csr_matrix(ran) if _is_sparse(ran) else ran)
+        whole: Floats = np.asarray(dense.toarray() if hasattr(dense, "toarray") else dense, dtype=np.float32)
+        return whole
+    return red.T @ ran
+
+
+def phi(counts: Tables) -> Floats:
+    """Pearson's correlation of two series of zeros and ones; NaN where one of them is constant."""
+    n, a, both = counts.both_ran, counts.red, counts.both_red
+    b = a.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # In float64 blocks: products of counts are too large for float32.
+        found = np.empty(n.shape, dtype=np.float32)
+        for begin in range(0, len(n), _BLOCK):
+            rows = slice(begin, begin + _BLOCK)
+            m, x, y = n[rows].astype(np.float64), a[rows].astype(np.float64), b[rows].astype(np.float64)
+            spread = np.sqrt(x * (m - x) * y * (m - y))
+            found[rows] = np.where(spread > 0, (m * both[rows] - x * y) / spread, np.nan)
+    return found
+
+
+def jaccard(counts: Tables) -> Floats:
+    """Commits on which both were red over those on which at least one was; NaN where none was."""
+    either = counts.red + counts.red.T - counts.both_red
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Floats = np.where(either > 0, counts.both_red / either, np.nan).astype(np.float32)
+    return found
+
+
+class Pair(Struct, frozen=True, kw_only=True):
+    """Two jobs that fail together more often than by chance."""
+
+    a: int
+    b: int
+    phi: float
+    jaccard: float
+    both_ran: int
+    both_red: int
+    p: float
+
+
+def pairs(counts: Tables, most: int = 1000) -> list[Pair]:
+    """Pairs that are discoveries (false ones at most 5 %), the most alike first."""
+    alike, similar = phi(counts), jaccard(counts)
+    a, b = np.nonzero(np.triu(counts.both_red, 1) >= _FEWEST)
+    if not len(a):
+        return []
+    chance = _chance(counts, a, b, alike[a, b])
+    kept = np.flatnonzero(discoveries(chance) & (np.nan_to_num(alike[a, b]) > 0))
+    kept = kept[np.argsort(-alike[a[kept], b[kept]], kind="stable")][:most]
+    return [
+        Pair(
+            a=int(a[i]),
+            b=int(b[i]),
+            phi=round(float(alike[a[i], b[i]]), 4),
+            jaccard=round(float(similar[a[i], b[i]]), 4),
+            both_ran=int(counts.both_ran[a[i], b[i]]),
+            both_red=int(counts.both_red[a[i], b[i]]),
+            p=float(chance[i]),
+        )
+        for i in kept.tolist()
+    ]
+
+
+def _chance(counts: Tables, a: Any, b: Any, alike: Any) -> Numbers:
+    """Probability of at least as many common reds, had they been dealt out independently."""
+    from scipy.stats import hypergeom, norm
+
+    n = counts.both_ran[a, b].astype(np.int64)
+    if len(a) <= _EXACT:
+        x, y, both = (values.astype(np.int64) for values in (counts.red[a, b], counts.red[b, a], counts.both_red[a, b]))
+        exact: Numbers = hypergeom.sf(both - 1, n, x, y)
+        return exact
+    found: Numbers = norm.sf(np.nan_to_num(alike) * np.sqrt(n))
+    return found
+
+
+class Stand(Struct, frozen=True, kw_only=True):
+    """What is missed if one job stands in for another."""
+
+    stands: int
+    """The job that is kept."""
+    dropped: int
+    breakages: int
+    """Of the dropped job, with the kept one run on the same commit."""
+    missed: int
+    """Of these, those in which the kept job passed."""
+    rate: float
+    """P(kept passes | dropped really breaks), shrunk towards the mean of pairs of the same kinds."""
+    low: float
+    high: float
+    """95 %, of the beta posterior."""
+
+
+_PRIOR: Final = 2.0
+"""Breakages that the mean of the same kind of pairs counts for."""
+
+
+def stands(broken: Flags, ran: Flags, facet: NDArray[np.int64], most: int = 1000) -> list[Stand]:
+    """For each job that broke, the jobs that would have seen most of it.
+
+    Args:
+        broken: [breakage, job]: the job really broke.
+        ran: [breakage, job]: it came to a verdict.
+        facet: By job: a number for its kind (platform, compiler, device).
+        most: Lines at most.
+    """
+    from scipy.special import betaincinv
+
+    hurt, here = broken.astype(np.float64), ran.astype(np.float64)
+    count = here.T @ hurt  # [kept, dropped]
+    missed = (here - hurt).T @ hurt
+    prior = _facet_means(count, missed, facet)
+    alpha, beta = missed + _PRIOR * prior, count - missed + _PRIOR * (1 - prior)
+    rate = alpha / (alpha + beta)
+    some = [(k, d) for k, d in zip(*np.nonzero(count), strict=True) if k != d and count[k, d] - missed[k, d] >= _FEWEST]
+    some.sort(key=lambda pair: (rate[pair], -count[pair], pair))
+    found = []
+    for kept, dropped in some[:most]:
+        at = (kept, dropped)
+        low, high = (float(betaincinv(alpha[at], beta[at], tail)) for tail in (0.025, 0.975))
+        found.append(
+            Stand(
+                stands=int(kept),
+                dropped=int(dropped),
+                breakages=int(count[at]),
+                missed=int(missed[at]),
+                rate=float(rate[at]),
+                low=low,
+                high=high,
+            )
+        )
+    return found
+
+
+def _facet_means(count: Numbers, missed: Numbers, facet: NDArray[np.int64]) -> Numbers:
+    """For each pair the mean over pairs whose jobs are of the same two kinds; never exactly 0 or 1."""
+    kinds = int(facet.max(initial=0)) + 1
+    member = np.zeros((len(facet), kinds))
+    member[np.arange(len(facet)), facet] = 1.0
+    off = 1.0 - np.eye(len(facet))
+    all_count, all_missed = member.T @ (count * off) @ member, member.T @ (missed * off) @ member
+    mean = (all_missed + 0.5) / (all_count + 1.0)
+    found: Numbers = mean[facet][:, facet]
+    return np.clip(found, 0.01, 0.99)

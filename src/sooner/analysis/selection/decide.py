@@ -1,0 +1,196 @@
+"""The choice of jobs for one commit: an order of the jobs, and how far down that order a budget reaches. Pure.
+
+The order is greedy: next comes the job with the most hazard per minute that the jobs before it do not already cover.
+Covered is what history shows to break together: of a past breakage that several jobs saw, one of them is enough, and
+only as far as it was real (flakes that coincide cover nothing). With the hazards of `hazard.py` this is the weighted
+cover of breakage events with weights that fade, so it becomes the classical greedy cover where nothing ever fades.
+"""
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from sooner.analysis.selection.facts import Flags, Numbers
+from sooner.analysis.selection.hazard import View
+
+_REAL_ENOUGH: Final = 0.2
+"""Reds less real than this cover nothing: not worth the arithmetic."""
+CHEAP_SHARE: Final = 0.03
+"""The cheapest jobs, together at most this share of all minutes, are always taken: leaving them out saves nothing."""
+GRACE_RUNS: Final = 10.0
+"""A job is new until its verdict is known on so many commits."""
+_BANK: Final = 0.25
+"""What one commit left of its budget, or overdrew, is carried to the next ones, up to this share of all minutes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The jobs of a commit, the most worthwhile first."""
+
+    order: list[int]
+    share: Numbers
+    """By job: share of all minutes that is spent when the job is half done; 2.0 for jobs that do not exist now."""
+    cost: Numbers
+    """By job: minutes x price x the probability that it runs at all."""
+    total: float
+    score: Numbers
+    """By job: share of the hazard of all jobs that is its own, whatever other jobs cover."""
+    first: Mapping[int, str]
+    """Jobs that are taken first whatever they cost, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The jobs of one commit."""
+
+    selected: list[int]
+    cost: float
+    total: float
+    bank: float
+    """What is left of the budget for later commits; negative if overdrawn."""
+
+
+def rank(
+    view: View,
+    mixture: Numbers,
+    *,
+    price: Numbers | None = None,
+    pinned: Mapping[int, str] | None = None,
+    cheap_share: float = CHEAP_SHARE,
+) -> Ranking:
+    """Put the jobs of a commit into order.
+
+    Args:
+        view: What is known.
+        mixture: What each span counts for.
+        price: Of a minute of each job, its queue included; 1 by default.
+        pinned: Jobs that run in any case, and why.
+        cheap_share: See CHEAP_SHARE.
+    """
+    cost = view.minutes * view.ran * (1.0 if price is None else price)
+    total = float(cost[view.alive].sum())
+    first = _first(view, cost, total, pinned or {}, cheap_share)
+    score = mixture @ view.shares()
+    order = _greedy(view, mixture, cost, list(first))
+    share = np.full(len(cost), 2.0)
+    if order:
+        done = np.cumsum(cost[order])
+        share[order] = (done - cost[order] / 2) / max(total, 1e-9)
+    share[list(first)] = 0.0
+    return Ranking(order=order, share=share, cost=cost, total=total, score=score, first=first)
+
+
+def _first(view: View, cost: Numbers, total: float, pinned: Mapping[int, str], cheap_share: float) -> dict[int, str]:
+    first = {job: why for job, why in pinned.items() if view.alive[job]}
+    for job in np.flatnonzero(view.alive & (view.runs < GRACE_RUNS)).tolist():
+        first.setdefault(job, f"new: known on {view.runs[job]:.0f} commits")
+    spent = 0.0
+    for job in sorted(np.flatnonzero(view.alive).tolist(), key=lambda job: (cost[job], job)):
+        spent += cost[job]
+        if spent > cheap_share * total:
+            break
+        first.setdefault(job, f"costs next to nothing ({view.minutes[job]:.1f} min)")
+    return first
+
+
+def _greedy(view: View, mixture: Numbers, cost: Numbers, first: list[int]) -> list[int]:
+    """Lazy greedy (Minoux 1978): gains only shrink, so a stale gain at the top is looked at again, no other is."""
+    cover = _Cover(view, mixture)
+    order = []
+    for job in first:
+        cover.take(job)
+        order.append(job)
+    taken = set(first)
+    jobs = [job for job in np.flatnonzero(view.alive).tolist() if job not in taken]
+    heap = [(-cover.gain(job) / cost[job], job) for job in jobs]
+    heapq.heapify(heap)
+    while heap:
+        _, job = heap[0]
+        now = -cover.gain(job) / cost[job]
+        heapq.heapreplace(heap, (now, job))
+        if heap[0][1] == job:
+            heapq.heappop(heap)
+            cover.take(job)
+            order.append(job)
+    return order
+
+
+class _Cover:
+    """What is still uncovered of the past reds, and so the gain of each job."""
+
+    def __init__(self, view: View, mixture: Numbers) -> None:
+        fixed, worth = view.weights(mixture)
+        truth = np.where(view.red_real > _REAL_ENOUGH, view.red_real, 0.0)
+        commits, event = np.unique(view.red_commit, return_inverse=True)
+        alone = np.bincount(event, truth > 0, len(commits)) < 2  # noqa: PLR2004 - nobody else saw it
+        truth = np.where(alone[event], 0.0, truth)
+        self._fixed = fixed + np.bincount(view.red_job, np.where(truth > 0, 0.0, worth), len(fixed))
+        shared = np.flatnonzero(truth > 0)
+        shared = shared[np.argsort(view.red_job[shared], kind="stable")]
+        self._event, self._worth, self._truth = event[shared], worth[shared], truth[shared]
+        self._unseen = np.ones(len(commits))
+        bounds = np.searchsorted(view.red_job[shared], np.arange(len(fixed) + 1)).tolist()
+        self._slices = [slice(begin, end) for begin, end in pairwise(bounds)]
+
+    def gain(self, job: int) -> float:
+        """Hazard of the job that no job taken so far would see."""
+        at = self._slices[job]
+        gain = float(self._fixed[job])
+        if at.start == at.stop:
+            return gain
+        seen = self._truth[at] * (1.0 - self._unseen[self._event[at]])
+        return gain + float((self._worth[at] * (1.0 - seen)).sum())
+
+    def take(self, job: int) -> None:
+        """The job sees its real reds; a job's cell is an event's only one, so no index comes twice."""
+        at = self._slices[job]
+        self._unseen[self._event[at]] *= 1.0 - self._truth[at]
+
+
+def choose(ranking: Ranking, level: float, bank: float = 0.0, without: frozenset[int] = frozenset()) -> Choice:
+    """The jobs that a budget pays for.
+
+    Args:
+        ranking: Of the commit.
+        level: Share of the cost of all jobs that may be spent, 0 to 1; from 1 on everything runs.
+        bank: What earlier commits left, or overdrew.
+        without: Jobs that this commit cannot break.
+    """
+    budget = level * ranking.total + bank
+    selected, spent = [], 0.0
+    for job in ranking.order:
+        if job in without and job not in ranking.first and level < 1.0:
+            continue
+        if job not in ranking.first and level < 1.0 and spent + ranking.cost[job] / 2 > budget:
+            break
+        selected.append(job)
+        spent += ranking.cost[job]
+    most = _BANK * ranking.total
+    left = min(max(budget - spent, -most), most)
+    return Choice(selected=selected, cost=spent, total=ranking.total, bank=left)
+
+
+def reasons(view: View, ranking: Ranking, choice: Choice) -> dict[int, str]:
+    """For each job that exists: why it runs, or does not."""
+    selected = set(choice.selected)
+    last_red = dict(zip(view.red_job.tolist(), view.red_commit.tolist(), strict=True))
+    found = {}
+    for place, job in enumerate(ranking.order, 1):
+        percent, minutes = 100 * ranking.score[job], view.minutes[job]
+        red = f"last red {view.commit - last_red[job]} commits ago" if job in last_red else "not red for long"
+        if job in ranking.first:
+            found[job] = ranking.first[job]
+        elif job in selected:
+            found[job] = f"{percent:.1f} % of the risk in {minutes:.0f} min, place {place}: {red}"
+        else:
+            found[job] = f"{percent:.1f} % of the risk, not worth {minutes:.0f} min at this budget: {red}"
+    return found
+
+
+def uncovered(flags: Flags, ranking: Ranking) -> float:
+    """Share of the hazard that a set of jobs does not see by itself."""
+    return float(ranking.score[~flags].sum())

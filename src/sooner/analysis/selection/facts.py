@@ -1,0 +1,193 @@
+"""What selection is decided from. Pure data: `load.py` fills it from the history, tests write it by hand. Needs numpy.
+
+An attempt is one execution of a job on a commit, a cell is a job on a commit with all its attempts together. All times
+are epoch seconds. Commits are numbered in the order of their decision times, the moments at which somebody had to
+choose their jobs; nothing that became known later may be used for that choice.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+class State(IntEnum):
+    """What is known of a job on a commit. Only PASSED and FAILED say anything about the code."""
+
+    NOT_RUN = 0
+    PASSED = 1
+    FAILED = 2
+    SKIPPED = 3
+    BLOCKED = 4
+    """Skipped because a job that it depends on had failed: a failed build hides its tests."""
+    CANCELLED = 5
+    INFRASTRUCTURE = 6
+
+
+NEVER: Final = np.inf
+"""The time of what has not happened."""
+_FIRST_GUESS_MIN: Final = 10.0
+"""Minutes of a job that never ended: only its first choice depends on this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """All attempts of all jobs of one branch."""
+
+    commits: Sequence[str]
+    decided: Numbers
+    """When each commit's jobs had to be chosen, ascending: its earliest job was created or started then."""
+    jobs: Sequence[str]
+    commit: Indices
+    """Of each attempt: index of its commit. Attempts are in the order of `known`."""
+    job: Indices
+    state: NDArray[np.int8]
+    known: Numbers
+    """When the attempt's outcome was known."""
+    minutes: Numbers
+    """NaN where unknown."""
+    wait_min: Numbers
+    """Minutes in the queue, NaN where unknown."""
+    runner: Sequence[str]
+    """Labels of the pool that each job last ran on; by job."""
+    failure_lines: Mapping[tuple[int, int], str]
+    """(commit, job) -> first failure line, where the history has one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """Every job on every commit where it passed or failed at least once, sorted by (commit, job)."""
+
+    commit: Indices
+    job: Indices
+    passes: Indices
+    failures: Indices
+    first_known: Numbers
+    """When the first verdict was known, and so on; NEVER where there is none."""
+    first_failure: Numbers
+    first_pass: Numbers
+    minutes: Numbers
+    """Mean of the attempts, NaN where unknown."""
+
+    def __len__(self) -> int:
+        return len(self.commit)
+
+
+def record(
+    commits: Sequence[str],
+    jobs: Sequence[str],
+    attempts: Sequence[tuple[int, int, State, float, float]],
+    *,
+    runner: Sequence[str] = (),
+) -> Record:
+    """A record written by hand.
+
+    Args:
+        commits: sha of each commit.
+        jobs: Names.
+        attempts: (commit, job, state, started, minutes) of each; a commit is decided when its first attempt starts.
+        runner: Labels by job.
+    """
+    table = np.array([(c, j, int(s), at, m) for c, j, s, at, m in attempts], dtype=np.float64).reshape(-1, 5)
+    return recorded(
+        commits,
+        jobs,
+        commit=table[:, 0].astype(np.int64),
+        job=table[:, 1].astype(np.int64),
+        state=table[:, 2].astype(np.int8),
+        asked=table[:, 3],
+        known=table[:, 3] + 60 * np.nan_to_num(table[:, 4]),
+        minutes=table[:, 4],
+        runner=runner,
+    )
+
+
+def recorded(
+    commits: Sequence[str],
+    jobs: Sequence[str],
+    *,
+    commit: Indices,
+    job: Indices,
+    state: NDArray[np.int8],
+    asked: Numbers,
+    known: Numbers,
+    minutes: Numbers,
+    wait_min: Numbers | None = None,
+    runner: Sequence[str] = (),
+    failure_lines: Mapping[tuple[int, int], str] | None = None,
+) -> Record:
+    """A record from columns in any order: commits are put into the order of their first attempt."""
+    decided = np.full(len(commits), NEVER)
+    np.minimum.at(decided, commit, asked)
+    place = np.argsort(decided, kind="stable")
+    rank = np.empty(len(commits), dtype=np.int64)
+    rank[place] = np.arange(len(commits))
+    order = np.argsort(known, kind="stable")
+    waits = np.full(len(commit), np.nan) if wait_min is None else wait_min
+    lines = {(int(rank[c]), j): line for (c, j), line in (failure_lines or {}).items()}
+    return Record(
+        commits=[commits[i] for i in place],
+        decided=decided[place],
+        jobs=list(jobs),
+        commit=rank[commit][order],
+        job=job[order],
+        state=state[order],
+        known=known[order],
+        minutes=minutes[order],
+        wait_min=waits[order],
+        runner=list(runner) or [""] * len(jobs),
+        failure_lines=lines,
+    )
+
+
+def cells(facts: Record, *, before: float = NEVER) -> Cells:
+    """All cells, from the attempts whose outcome was known before a time."""
+    counted = ((facts.state == State.PASSED) | (facts.state == State.FAILED)) & (facts.known < before)
+    keys = facts.commit[counted] * max(1, len(facts.jobs)) + facts.job[counted]
+    unique, where = np.unique(keys, return_inverse=True)
+    failed = facts.state[counted] == State.FAILED
+    known, minutes = facts.known[counted], facts.minutes[counted]
+    timed = np.isfinite(minutes)
+    spent = np.bincount(where[timed], minutes[timed], len(unique))
+    count = np.bincount(where[timed], minlength=len(unique))
+    return Cells(
+        commit=unique // max(1, len(facts.jobs)),
+        job=unique % max(1, len(facts.jobs)),
+        passes=np.bincount(where[~failed], minlength=len(unique)),
+        failures=np.bincount(where[failed], minlength=len(unique)),
+        first_known=_earliest(where, known, len(unique)),
+        first_failure=_earliest(where[failed], known[failed], len(unique)),
+        first_pass=_earliest(where[~failed], known[~failed], len(unique)),
+        minutes=np.divide(spent, count, out=np.full(len(unique), np.nan), where=count > 0),
+    )
+
+
+def _earliest(where: Indices, known: Numbers, count: int) -> Numbers:
+    times = np.full(count, NEVER)
+    np.minimum.at(times, where, known)
+    return times
+
+
+def mean_minutes(facts: Record, *, before: float = NEVER) -> Numbers:
+    """Mean minutes of each job's attempts that passed or failed."""
+    judged = (facts.state == State.PASSED) | (facts.state == State.FAILED)
+    counted = judged & np.isfinite(facts.minutes) & (facts.known < before)
+    spent = np.bincount(facts.job[counted], facts.minutes[counted], len(facts.jobs))
+    count = np.bincount(facts.job[counted], minlength=len(facts.jobs))
+    return np.where(count > 0, spent / np.maximum(count, 1), _FIRST_GUESS_MIN)
+
+
+def until(facts: Record, commit: int) -> Record:
+    """The record as it was when a commit's jobs were chosen: for tests that nothing later is used."""
+    seen = facts.known < facts.decided[commit]
+    kept: dict[str, Any] = {name: getattr(facts, name)[seen] for name in ("commit", "job", "state", "known")}
+    kept |= {name: getattr(facts, name)[seen] for name in ("minutes", "wait_min")}
+    shared = {name: getattr(facts, name) for name in ("commits", "decided", "jobs", "runner", "failure_lines")}
+    return Record(**kept, **shared)

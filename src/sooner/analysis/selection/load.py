@@ -1,0 +1,200 @@
+"""Rows of the history as the record of one branch. Needs numpy."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from sooner.analysis.selection.facts import Flags, Indices, Numbers, Record, State, recorded
+from sooner.history import Columns, History, HistoryOutcome, Where
+from sooner.history.outcomes import BROKEN
+from sooner.model.errors import UsageError
+
+_STATES: Final[Mapping[str, State]] = {
+    HistoryOutcome.PASSED: State.PASSED,
+    HistoryOutcome.SKIPPED: State.SKIPPED,
+    HistoryOutcome.SKIPPED_NO_DEVICES: State.SKIPPED,
+    HistoryOutcome.CANCELLED: State.CANCELLED,
+    HistoryOutcome.INFRASTRUCTURE: State.INFRASTRUCTURE,
+    **dict.fromkeys(BROKEN, State.FAILED),
+}
+_TRUNKS: Final = ("main", "master", "trunk", "develop")
+_TEXTS: Final = ("repository", "workflow", "run", "job", "commit", "branch", "event", "runner", "outcome")
+_TIMES: Final = ("created", "queued", "started", "completed", "closed", "pull_request")
+_MINUTE: Final = 60.0
+_UNTIMED_S: Final = 1.0
+"""A job without an end took at least this: its outcome is not known the moment that it starts."""
+
+FOLDED_2019: Final = ("_build", "_test", "-build", "-test", "_multigpu", "_NO_AVX_NO_AVX2", "_NO_AVX2")
+"""Suffixes that "PyTorch CI deduplication" (2019) strips, one after the other."""
+
+
+def trunk(history: History, where: Where) -> tuple[Record, list[str]]:
+    """All attempts on one branch of one repository, and what a reader should know about how they were chosen.
+
+    Attempts on pull requests are left out: a change that never landed broke nothing, and mended nothing either.
+
+    Raises:
+        UsageError: The history holds nothing to select from, or several repositories.
+    """
+    rows = history.columns("jobs", [*_TEXTS, *_TIMES], where, ordered=False)
+    if not len(rows):
+        raise UsageError("the history holds no jobs to select from: `sooner ingest` takes them in")
+    notes: list[str] = []
+    _one_repository(rows)
+    chosen = _landed(rows, where, notes)
+    return _record(rows, chosen, _failure_lines(history, where), notes), notes
+
+
+def _one_repository(rows: Columns) -> None:
+    codes, names = rows.text("repository")
+    present = [names[code] for code in np.unique(codes) if code >= 0]
+    if len(present) > 1:
+        raise UsageError(f"the history holds several repositories, name one with --repository: {', '.join(present)}")
+
+
+def _landed(rows: Columns, where: Where, notes: list[str]) -> Flags:
+    """Which rows are about commits of the branch."""
+    chosen: Flags = (rows.text("commit").codes >= 0) & (rows.text("job").codes >= 0)
+    if not chosen.all():
+        notes.append(f"{int((~chosen).sum()):,} attempts without commit or job are left out")
+    chosen &= np.isnan(rows.number("pull_request")) & ~_is(rows, "event", ("pull_request", "pull_request_target"))
+    codes, names = rows.text("branch")
+    if not where.branch and (codes[chosen] >= 0).any():
+        found, counts = np.unique(codes[chosen & (codes >= 0)], return_counts=True)
+        if len(found) > 1:
+            known = {names[code]: int(count) for code, count in zip(found, counts, strict=True)}
+            best = next((name for name in _TRUNKS if name in known), max(known, key=lambda name: known[name]))
+            chosen &= codes == names.index(best)
+            notes.append(f"of {len(known)} branches only {best!r} is used (--branch names another one)")
+    return chosen
+
+
+def _is(rows: Columns, column: str, values: Sequence[str]) -> Flags:
+    codes, names = rows.text(column)
+    wanted = [i for i, name in enumerate(names) if name in values]
+    found: Flags = np.isin(codes, wanted)
+    return found
+
+
+def _record(rows: Columns, chosen: Flags, lines: Mapping[tuple[str, str], str], notes: list[str]) -> Record:
+    state = _states(rows)
+    asked, started = _first(rows, "created", "queued", "started", "completed"), rows.number("started")
+    known = _first(rows, "completed", "closed")
+    chosen = chosen & (state != State.NOT_RUN) & np.isfinite(asked)
+    if not chosen.any():
+        raise UsageError("no job of the history has a commit, an outcome and a time: nothing can be put in order")
+    seconds = rows.number("completed") - started
+    typical = float(np.nanmedian(seconds[chosen])) if np.isfinite(seconds[chosen]).any() else _UNTIMED_S
+    known = np.where(np.isfinite(known), known, np.fmax(asked, started) + max(typical, _UNTIMED_S))
+    if lost := int((~chosen).sum()):
+        notes.append(f"{lost:,} attempts say nothing here (other branches, still running, without a time)")
+    jobs, names = _job_names(rows, chosen)
+    commit, commits = _packed(rows.text("commit").codes[chosen], rows.text("commit").names)
+    state = _blocked(rows, state, known)
+    runners = _runners(rows, chosen, jobs, len(names))
+    places = {name: i for i, name in enumerate(names)}
+    at = {sha: i for i, sha in enumerate(commits)}
+    kept = {(at[c], places[j]): line for (c, j), line in lines.items() if c in at and j in places}
+    return recorded(
+        commits,
+        names,
+        commit=commit,
+        job=jobs,
+        state=state[chosen],
+        asked=asked[chosen],
+        known=known[chosen],
+        minutes=seconds[chosen] / _MINUTE,
+        wait_min=np.maximum(started - _first(rows, "queued", "created"), 0.0)[chosen] / _MINUTE,
+        runner=runners,
+        failure_lines=kept,
+    )
+
+
+def _states(rows: Columns) -> Any:
+    codes, names = rows.text("outcome")
+    table = np.array([_STATES.get(name, State.NOT_RUN) for name in names] + [State.NOT_RUN], dtype=np.int8)
+    return table[codes]
+
+
+def _first(rows: Columns, *names: str) -> Numbers:
+    """The first of these times that is known."""
+    found: Numbers = rows.number(names[0])
+    for name in names[1:]:
+        found = np.where(np.isfinite(found), found, rows.number(name))
+    return found
+
+
+def _packed(codes: Indices, names: Sequence[str]) -> tuple[Indices, list[str]]:
+    """Codes without gaps, and the names of those that are left."""
+    present, packed = np.unique(codes, return_inverse=True)
+    return packed.astype(np.int64), [names[code] for code in present]
+
+
+def _job_names(rows: Columns, chosen: Flags) -> tuple[Indices, list[str]]:
+    """Jobs by name; a name that several workflows have on the same commits is told apart by its workflow."""
+    codes, names = rows.text("job")
+    flows, flow_names = rows.text("workflow")
+    pairs, packed = np.unique(np.stack([codes[chosen], flows[chosen]]), axis=1, return_inverse=True)
+    shared = {code for code, count in zip(*np.unique(pairs[0], return_counts=True), strict=True) if count > 1}
+    labels = [
+        f"{flow_names[flow]} / {names[code]}" if code in shared and flow >= 0 else names[code] for code, flow in pairs.T
+    ]
+    unique = sorted(set(labels))
+    place = {label: i for i, label in enumerate(unique)}
+    return np.array([place[label] for label in labels], dtype=np.int64)[packed.ravel()], unique
+
+
+def _blocked(rows: Columns, state: Any, known: Numbers) -> Any:
+    """Skips in a run in which a job had failed before count as blocked by it."""
+    runs = rows.text("run").codes.astype(np.int64)
+    group = np.where(runs >= 0, runs, -1 - rows.text("commit").codes.astype(np.int64))
+    _, group = np.unique(group, return_inverse=True)
+    failed = np.full(int(group.max()) + 1, np.inf)
+    red = state == State.FAILED
+    np.minimum.at(failed, group[red], known[red])
+    hidden = (state == State.SKIPPED) & (failed[group] <= known + _UNTIMED_S)
+    return np.where(hidden, np.int8(State.BLOCKED), state)
+
+
+def _runners(rows: Columns, chosen: Flags, jobs: Indices, count: int) -> list[str]:
+    codes, names = rows.text("runner")
+    last = np.full(count, -1, dtype=np.int64)
+    last[jobs] = codes[chosen]
+    return [names[code] if code >= 0 else "" for code in last]
+
+
+def _failure_lines(history: History, where: Where) -> dict[tuple[str, str], str]:
+    """(commit, job) -> the first line that says what failed."""
+    rows = history.columns("jobs", ["commit", "job", "failure_line"], where, ordered=False)
+    lines, said = rows.text("failure_line")
+    commits, shas = rows.text("commit")
+    jobs, names = rows.text("job")
+    told = np.flatnonzero((lines >= 0) & (commits >= 0) & (jobs >= 0))
+    return {(shas[commits[i]], names[jobs[i]]): said[lines[i]] for i in told[::-1]}
+
+
+def changed_files(history: History, where: Where) -> dict[str, tuple[str, ...]]:
+    """Files of each commit, where the history knows them."""
+    rows = history.columns("changes", ["commit", "file"], Where(repository=where.repository), ordered=False)
+    commits, shas = rows.text("commit")
+    files, names = rows.text("file")
+    found: dict[str, list[str]] = {}
+    for commit, file in zip(commits.tolist(), files.tolist(), strict=True):
+        if commit >= 0 and file >= 0:
+            found.setdefault(shas[commit], []).append(names[file])
+    return {sha: tuple(some) for sha, some in found.items()}
+
+
+def folded(job: str, suffixes: Sequence[str] = FOLDED_2019) -> str:
+    r"""A job's name without these ends, each stripped once in this order, as the document of 2019 does it.
+
+    A suffix between slashes is a regular expression: `/ \\(\\d+, \\d+.*\\)$/` folds shards.
+    """
+    for suffix in suffixes:
+        if len(suffix) > 1 and suffix.startswith("/") and suffix.endswith("/"):
+            job = re.sub(suffix[1:-1], "", job)
+        elif suffix and job.endswith(suffix):
+            job = job[: -len(suffix)]
+    return job

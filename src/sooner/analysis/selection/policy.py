@@ -1,0 +1,153 @@
+"""The rule that chooses jobs, as it learns: rankings commit by commit, and what earlier ones turned out to be worth.
+
+Pure. A `Learner` goes through the commits once, in their order. It looks at outcomes only through `Sweep` and `judge`,
+which hide what was not known yet.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from sooner.analysis.selection.calibrate import Past, level_for
+from sooner.analysis.selection.decide import Ranking, rank
+from sooner.analysis.selection.facts import Cells, Indices, Numbers, Record, cells
+from sooner.analysis.selection.flakes import Judged, Rates, judge
+from sooner.analysis.selection.hazard import MIXTURE, Sweep, View, mixture
+
+_CALIBRATION: Final = 1000
+"""Commits before the first choice whose breakages the level is learned from."""
+_SOME: Final = 0.3
+"""Cells less likely than this to have broken are not breakages, not even partly: thousands of single failures that are
+each a breakage with 5 % would outweigh the few that surely were."""
+
+_ENOUGH_QUIET: Final = 30
+"""Commits of documentation alone that a job must have run on, never broken, before it is left out on such commits."""
+
+Lineage = Callable[[int], Sequence[tuple[Sequence[int], int]]]
+"""Jobs (old ones, a new one) that are the same by what is known when a commit's jobs are chosen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What is asked for. Both may be given: the cheapest level that reaches the recall, but never above the budget."""
+
+    recall: float | None = None
+    budget: float | None = None
+
+    def level(self, past: Past) -> float:
+        """The share of all jobs' cost to spend."""
+        wanted = 1.0 if self.recall is None else level_for(past, self.recall)
+        if self.recall is None and self.budget is not None:
+            return self.budget
+        return min(wanted, self.budget) if self.budget is not None else wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What the project lays down, by job."""
+
+    price: Numbers | None = None
+    pinned: Mapping[int, str] = field(default_factory=dict)
+
+
+class Learner:
+    """Ranks the jobs of one commit after the other."""
+
+    def __init__(
+        self,
+        facts: Record,
+        *,
+        every: int = 25,
+        terms: Terms | None = None,
+        lineage: Lineage | None = None,
+        quiet: frozenset[int] = frozenset(),
+    ) -> None:
+        self.facts = facts
+        self.all_cells: Cells = cells(facts)
+        self._every, self.terms, self._lineage = every, terms or Terms(), lineage
+        self._sweep = Sweep(facts, self.all_cells)
+        self._mixture = np.array(MIXTURE)
+        self._real = np.full(len(self.all_cells), np.nan)
+        self._rates: Rates | None = None
+        # A red cell's level and likelihoods are noted when its commit is ranked, and looked at once it is known.
+        self._level = np.full(len(self.all_cells), np.nan)
+        self._likelihood = np.full((len(MIXTURE), len(self.all_cells)), np.nan)
+        self._red_cells = _by_commit(self.all_cells, len(facts.commits))
+        self._trained = -1
+        self._quiet = np.array(sorted(quiet), dtype=np.int64)
+        self.harmless: frozenset[int] = frozenset()
+        """Jobs that changes of documentation alone have never broken, often enough."""
+        self.past = Past(commit=np.zeros(0, dtype=np.int64), real=np.zeros(0), level=np.zeros(0))
+        self.judged_cells: Cells | None = None
+        self.judged: Judged | None = None
+
+    def warm_up(self, first: int) -> None:
+        """Rank the commits before the first choice, as if choices had been made there already."""
+        for commit in range(max(0, first - _CALIBRATION), first):
+            if commit % self._every == 0:
+                self.learn(commit)
+            if len(self._red_cells[commit]):
+                self.ranked(commit)
+
+    def learn(self, commit: int) -> None:
+        """Judge what is known when this commit's jobs are chosen, and learn from it. At most once a commit."""
+        if commit == self._trained:
+            return
+        self._trained = commit
+        now = self.facts.decided[commit] if commit < len(self.facts.commits) else np.inf
+        known = cells(self.facts, before=now)
+        rounds = 3 if self._rates is not None else 8
+        judged = judge(known, len(self.facts.jobs), start=self._rates, rounds=rounds)
+        self._rates, self.judged_cells, self.judged = judged.rates, known, judged
+        place = self._places(known)
+        self._real[place] = judged.broken
+        some = (judged.began > _SOME) & np.isfinite(self._level[place])
+        at = place[some]
+        self.past = Past(commit=known.commit[some], real=judged.began[some], level=self._level[at])
+        self._mixture = mixture(self._likelihood[:, at], judged.began[some])
+        self.harmless = self._never_broken(known, judged)
+        if self._lineage is not None:
+            for old, new in self._lineage(commit):
+                self._sweep.inherit(old, new)
+
+    def _never_broken(self, known: Cells, judged: Judged) -> frozenset[int]:
+        quiet = np.isin(known.commit, self._quiet)
+        runs = np.bincount(known.job[quiet], minlength=len(self.facts.jobs))
+        broke = np.bincount(known.job[quiet & (judged.began >= _SOME)], minlength=len(self.facts.jobs))
+        return frozenset(np.flatnonzero((runs >= _ENOUGH_QUIET) & (broke == 0)).tolist())
+
+    def without(self, commit: int) -> frozenset[int]:
+        """Jobs that a commit cannot break, because it touches only documentation."""
+        return self.harmless if commit in self._quiet else frozenset()
+
+    def _places(self, known: Cells) -> Indices:
+        """Where cells that are known so far stand among all cells."""
+        width = max(1, len(self.facts.jobs))
+        all_keys = self.all_cells.commit * width + self.all_cells.job
+        return np.searchsorted(all_keys, known.commit * width + known.job)
+
+    def ranked(self, commit: int) -> tuple[View, Ranking]:
+        """The order of a commit's jobs. Call it with ascending commits."""
+        view = self._sweep.at(commit, self._real)
+        terms = self.terms
+        ranking = rank(view, self._mixture, price=terms.price, pinned=terms.pinned)
+        if commit < len(self._red_cells) and len(reds := self._red_cells[commit]):
+            jobs = self.all_cells.job[reds]
+            self._level[reds] = ranking.share[jobs]
+            self._likelihood[:, reds] = view.shares()[:, jobs]
+        return view, ranking
+
+    @property
+    def mixture(self) -> Numbers:
+        """What each span counts for by now."""
+        return self._mixture
+
+
+def _by_commit(known: Cells, commits: int) -> list[Indices]:
+    """Indices of the cells of each commit that failed at least once."""
+    red = np.flatnonzero(known.failures > 0)
+    bounds = np.searchsorted(known.commit[red], np.arange(commits + 1))
+    return [red[begin:end] for begin, end in pairwise(bounds.tolist())]

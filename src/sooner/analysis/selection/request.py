@@ -1,0 +1,130 @@
+"""What a change asks for itself: `[ci ...]` in its messages, the files that it touches, its draw of the sample. Pure.
+
+Everything here is text from strangers: it is compared with the names of known jobs, never run, never a pattern other
+than a glob.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Final
+
+from msgspec import Struct
+
+from sooner.model.errors import UsageError
+
+_DIRECTIVE: Final = re.compile(r"\[ci[ \t]+([^\[\]\r\n]+(?:\[[^\[\]\r\n]*\][^\[\]\r\n]*)*)\]", re.IGNORECASE)
+"""`[ci WORDS]`; the words may hold brackets of a glob."""
+_MOST_NAMED: Final = 5
+DOCUMENTATION: Final = (
+    "docs/**",
+    "doc/**",
+    "**/docs/**",
+    "*.md",
+    "**/*.md",
+    "*.rst",
+    "**/*.rst",
+    "LICENSE*",
+    "NOTICE*",
+)
+
+
+class UnknownJobError(UsageError):
+    """A change asks for a job that nobody knows."""
+
+    def __init__(self, asked: str, near: Sequence[str], place: str) -> None:
+        self.asked = asked
+        self.near = tuple(near)
+        hint = f"did you mean {', '.join(map(repr, near))}?" if near else "`sooner jobs select` lists the jobs"
+        super().__init__(f"{place}: there is no job {asked!r}: {hint}")
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What the messages of a change ask for."""
+
+    everything: bool = False
+    added: Mapping[str, str] = {}
+    """Job -> the words that ask for it."""
+    skipped: Mapping[str, str] = {}
+    ignored: tuple[str, ...] = ()
+    """Directives that say nothing, such as `[ci skip]` alone."""
+
+
+def asked(message: str, jobs: Sequence[str]) -> Asked:
+    """Read `[ci all]`, `[ci JOB-GLOB]` and `[ci skip JOB-GLOB]` anywhere in the messages of a change.
+
+    A job that is asked for and skipped is run.
+
+    Raises:
+        UnknownJobError: A name or glob that fits no job.
+    """
+    everything = False
+    added: dict[str, str] = {}
+    skipped: dict[str, str] = {}
+    ignored = []
+    for found in _DIRECTIVE.finditer(message + "\n"):
+        words = found[1].strip()
+        verb, _, rest = words.partition(" ")
+        if words.lower() == "all":
+            everything = True
+        elif verb.lower() == "skip":
+            if rest.strip():
+                skipped |= dict.fromkeys(matching(rest.strip(), jobs, "[ci skip]"), f"[ci {words}]")
+            else:
+                ignored.append(f"[ci {words}]")
+        else:
+            added |= dict.fromkeys(matching(words, jobs, "[ci]"), f"[ci {words}]")
+    skipped = {job: why for job, why in skipped.items() if job not in added}
+    ignored += ["[ci skip]"] if re.search(r"\[ci[ \t]+skip[ \t]*\]", message, re.IGNORECASE) and not ignored else []
+    return Asked(everything=everything, added=added, skipped=skipped, ignored=tuple(ignored))
+
+
+def matching(glob: str, jobs: Sequence[str], place: str) -> list[str]:
+    """Jobs that a name or a glob means; a name that is a job is never taken for a glob.
+
+    Raises:
+        UnknownJobError: None.
+    """
+    if glob in jobs:
+        return [glob]
+    found = [job for job in jobs if fnmatchcase(job.lower(), glob.lower())]
+    if not found:
+        lowered = {job.lower(): job for job in jobs}
+        near = [lowered[name] for name in get_close_matches(glob.lower(), lowered, n=_MOST_NAMED, cutoff=0.5)]
+        raise UnknownJobError(glob, near, place)
+    return found
+
+
+def path_matches(path: str, glob: str) -> bool:
+    """Whether a path fits a glob: `**` is any number of folders, `*` and `?` stay within one."""
+    pattern = ""
+    for part in re.split(r"(\*\*/|\*\*|\*|\?)", glob):
+        pattern += {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part))
+    return re.fullmatch(pattern, path) is not None
+
+
+def area_jobs(files: Iterable[str], areas: Mapping[str, Sequence[str]], jobs: Sequence[str]) -> dict[str, str]:
+    """Jobs that belong to areas which the files touch, and why.
+
+    Raises:
+        UnknownJobError: An area names a job that nobody knows.
+    """
+    found: dict[str, str] = {}
+    for glob, names in areas.items():
+        if any(path_matches(path, glob) for path in files):
+            for name in names:
+                found |= dict.fromkeys(matching(name, jobs, f"area {glob!r}"), f"area {glob}")
+    return found
+
+
+def only_documentation(files: Sequence[str], globs: Sequence[str] = DOCUMENTATION) -> bool:
+    """Whether a change touches nothing but documentation; a change without files is not known to."""
+    return bool(files) and all(any(path_matches(path, glob) for glob in globs) for path in files)
+
+
+def in_sample(identity: str, share: float) -> bool:
+    """Whether a change belongs to the share that runs everything: the same answer for the same change, every time."""
+    digest = hashlib.sha256(b"sooner jobs sample\0" + identity.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8]) < share * 2**64

@@ -1,0 +1,118 @@
+"""`[tool.sooner.jobs]` of a project: what it lays down about its jobs. Pure: the command line reads the file."""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from sooner.analysis.selection.cover import Constraints, Floor
+from sooner.analysis.selection.facts import Numbers, Record
+from sooner.analysis.selection.load import FOLDED_2019
+from sooner.analysis.selection.policy import Terms
+from sooner.analysis.selection.request import DOCUMENTATION
+from sooner.model.errors import SettingsError
+
+
+class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The table, with its defaults. Names of jobs are globs."""
+
+    recall: float | None = None
+    budget: float | None = None
+    sample: float = 0.03
+    """Share of the changes that run everything, so that jobs that were left out keep being measured."""
+    pinned: list[str] = []
+    """Jobs that always run."""
+    areas: dict[str, list[str]] = {}
+    """Path glob -> jobs that run when a changed file fits it."""
+    facets: dict[str, str] = {}
+    """Name of a kind of jobs -> glob: `cuda = "*cuda*"`."""
+    floors: dict[str, int] = {}
+    """Name of a facet -> how many of its jobs must run at least."""
+    needs: dict[str, list[str]] = {}
+    """Job -> jobs that must run before it."""
+    price: dict[str, float] = {}
+    """Glob of runner labels, else of jobs -> price of a minute (1 for all others)."""
+    queue_weight: float = 0.0
+    """What a minute in the queue costs, in minutes of running."""
+    fold: tuple[str, ...] = FOLDED_2019
+    """Ends of names that `correlate` strips."""
+    documentation: tuple[str, ...] = DOCUMENTATION
+
+
+def job_settings(table: Mapping[str, Any], source: str) -> JobSettings:
+    """The settings of a project.
+
+    Raises:
+        SettingsError: An unknown key, a wrong type, a floor without its facet, a share outside of 0 to 1.
+    """
+    known = JobSettings.__struct_fields__
+    for key in table:
+        if key not in known:
+            near = get_close_matches(key, known, n=1) or sorted(known)
+            raise SettingsError(f"{source}: tool.sooner.jobs.{key} is unknown: did you mean {near[0]!r}?")
+    try:
+        settings = msgspec.convert(table, JobSettings)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{source}: tool.sooner.jobs: {error}") from error
+    for name in settings.floors:
+        if name not in settings.facets:
+            raise SettingsError(
+                f"{source}: tool.sooner.jobs.floors.{name}: there is no such facet (tool.sooner.jobs.facets)"
+            )
+    for key in ("recall", "budget", "sample"):
+        share = getattr(settings, key)
+        if share is not None and not 0.0 <= share <= 1.0:
+            raise SettingsError(f"{source}: tool.sooner.jobs.{key}: {share:g} is no share between 0 and 1")
+    return settings
+
+
+def prices(facts: Record, settings: JobSettings) -> Numbers:
+    """Price of a minute of each job: of its runner, its own, and of the queue that it waits in."""
+    found = np.ones(len(facts.jobs))
+    for i, (job, runner) in enumerate(zip(facts.jobs, facts.runner, strict=True)):
+        for glob, price in settings.price.items():
+            if fnmatchcase(runner, glob) or fnmatchcase(job, glob):
+                found[i] = price
+                break
+    if settings.queue_weight > 0:
+        waited, ran = _sums(facts, facts.wait_min), _sums(facts, facts.minutes)
+        found += settings.queue_weight * waited / np.maximum(ran, 1e-9)
+    return np.maximum(found, 1e-6)
+
+
+def _sums(facts: Record, values: Numbers) -> Numbers:
+    known = np.isfinite(values) & np.isfinite(facts.minutes)
+    found: Numbers = np.bincount(facts.job[known], values[known], len(facts.jobs)).astype(np.float64)
+    return found
+
+
+def terms(facts: Record, settings: JobSettings) -> Terms:
+    """What the rule must respect."""
+    pinned = {
+        i: "pinned" for i, job in enumerate(facts.jobs) if any(fnmatchcase(job, glob) for glob in settings.pinned)
+    }
+    return Terms(price=prices(facts, settings), pinned=pinned)
+
+
+def members(jobs: Sequence[str], glob: str) -> tuple[int, ...]:
+    """Indices of the jobs that a glob means."""
+    return tuple(i for i, job in enumerate(jobs) if fnmatchcase(job.lower(), glob.lower()))
+
+
+def constraints(jobs: Sequence[str], settings: JobSettings, fixed: frozenset[int]) -> Constraints:
+    """Floors and dependencies, of jobs that exist."""
+    floors = [
+        Floor(name=name, jobs=found, least=least)
+        for name, least in settings.floors.items()
+        if (found := members(jobs, settings.facets[name]))
+    ]
+    needs: dict[int, tuple[int, ...]] = {}
+    for glob, globs in settings.needs.items():
+        for job in members(jobs, glob):
+            wanted = [need for one in globs for need in members(jobs, one) if need != job]
+            needs[job] = tuple(dict.fromkeys((*needs.get(job, ()), *wanted)))
+    return Constraints(fixed=fixed, floors=tuple(floors), needs=needs)

@@ -1,0 +1,87 @@
+"""Whether the flake model can be believed: repeats hidden from it, and commits that cannot break anything. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from msgspec import Struct
+
+from sooner.analysis.selection.facts import Cells, Indices, Numbers, Record, State, cells
+from sooner.analysis.selection.flakes import judge, next_failure
+
+
+class HeldOut(Struct, frozen=True, kw_only=True):
+    """How often the model foretold what a hidden repeat showed."""
+
+    cells: int
+    """Cells whose first attempt failed and that were run again; of these half was hidden, twice."""
+    agreement: float
+    """Share in which "more likely than not" was right."""
+    brier: float
+    """Mean squared error of the probability."""
+    always_flake: float
+    """What saying "flake" every time would have reached."""
+    all_cells: int
+    all_agreement: float
+    """The same over all repeated cells, first passes too."""
+
+
+class Control(Struct, frozen=True, kw_only=True):
+    """Breakages for each hundred commits, on some commits and on all others."""
+
+    commits: int
+    rate: float
+    others: float
+
+
+def held_out_repeats(facts: Record, seed: int = 0) -> HeldOut:
+    """Hide all but the first attempt of half of the repeated cells, foretell the second, then the other half."""
+    width = max(1, len(facts.jobs))
+    counted = (facts.state == State.PASSED) | (facts.state == State.FAILED)
+    keys = np.where(counted, facts.commit * width + facts.job, -1)
+    order = np.flatnonzero(counted)
+    order = order[np.argsort(keys[order], kind="stable")]
+    unique, first, counts = np.unique(keys[order], return_index=True, return_counts=True)
+    repeated = np.flatnonzero(counts > 1)
+    if not len(repeated):
+        return HeldOut(cells=0, agreement=1.0, brier=0.0, always_flake=1.0, all_cells=0, all_agreement=1.0)
+    started = facts.state[order[first[repeated]]] == State.FAILED
+    second = facts.state[order[first[repeated] + 1]] == State.FAILED
+    said = np.zeros(len(repeated))
+    half = np.random.default_rng(seed).random(len(repeated)) < 0.5  # noqa: PLR2004 - halves
+    for hidden in (half, ~half):
+        cut = set(unique[repeated[hidden]].tolist())
+        later = np.ones(len(order), dtype=bool)
+        later[first] = False
+        gone = order[later & np.isin(keys[order], list(cut))]
+        kept = np.setdiff1d(np.arange(len(facts.commit)), gone)
+        said[hidden] = _foretold(facts, kept, unique[repeated[hidden]], width)
+    right = (said >= 0.5) == second  # noqa: PLR2004 - more likely than not
+    red = started
+    return HeldOut(
+        cells=int(red.sum()),
+        agreement=float(right[red].mean()) if red.any() else 1.0,
+        brier=float(((said - second)[red] ** 2).mean()) if red.any() else 0.0,
+        always_flake=float((~second[red]).mean()) if red.any() else 1.0,
+        all_cells=len(repeated),
+        all_agreement=float(right.mean()),
+    )
+
+
+def _foretold(facts: Record, kept: Indices, wanted: Indices, width: int) -> Numbers:
+    names = ("commit", "job", "state", "known", "minutes", "wait_min")
+    seen = replace(facts, **{name: getattr(facts, name)[kept] for name in names})
+    known: Cells = cells(seen)
+    chance = next_failure(known, judge(known, len(facts.jobs)))
+    return chance[np.searchsorted(known.commit * width + known.job, wanted)]
+
+
+def on_commits(facts: Record, some: Sequence[int]) -> Control:
+    """Breakages on commits that should have none (documentation only), against all others."""
+    known = cells(facts)
+    began = np.bincount(known.commit, judge(known, len(facts.jobs)).began, len(facts.commits))
+    chosen = np.zeros(len(facts.commits), dtype=bool)
+    chosen[list(some)] = True
+    here = float(began[chosen].mean()) if chosen.any() else 0.0
+    others = float(began[~chosen].mean()) if (~chosen).any() else 0.0
+    return Control(commits=int(chosen.sum()), rate=100 * here, others=100 * others)

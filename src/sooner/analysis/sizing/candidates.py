@@ -1,0 +1,290 @@
+"""Ways to see a pool: each says, from what was known at a time, how many machines there will be for our jobs.
+
+None of them is right for all pools. Which one predicts is decided by how well each predicted so far (`judge.py`).
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Numbers, PoolSpec, Queue, Steps
+from sooner.analysis.sizing.fifo import starts, starts_out_of_order, whole
+from sooner.analysis.sizing.seen import BIN_S, Load, Seen, delays
+
+WINDOW_S: Final = 14 * DAY_S
+"""How far back is looked: two weeks hold every hour of the week twice, and forget pools as they were a season ago."""
+_RECENT_S: Final = 6 * HOUR_S
+"""Backlog by which a recent level is forgotten to 1/e."""
+_DRAWS_DAYS: Final = (1, 7, 2, 14, 3)
+"""Days before, at the same time of day, whose capacity may come again."""
+_LONG: Final = 5.0
+"""Delays of an idle pool beyond so many medians (plus half a minute) are taken for queueing."""
+_LEVELS: Final = (0.5, 0.75, 0.9, 0.95)
+SAMPLE: Final = 20_000
+"""Waits that stand for all of a window."""
+SOFT_S: Final = 30.0
+"""Added to waits before their logarithms are compared: seconds do not matter where a job takes minutes."""
+_RETURN_S: Final = 4 * HOUR_S
+IN_ORDER: Final = 0.08
+"""Disorder below which a pool is taken to be first come, first served: jobs of one push have no order of their own."""
+_FEW: Final = 50
+"""Jobs that a calibration needs: fewer say nothing about a 95th percentile."""
+_NEAR_WHOLE: Final = 0.12
+
+
+class Draw(Struct, frozen=True):
+    """One way the future may be."""
+
+    capacity: Steps | None
+    """None: there is always a machine."""
+    delays: Numbers
+    """What it takes to hand over a machine: samples, ascending."""
+
+
+class Past(Struct, frozen=True, kw_only=True):
+    """A pool's record; what lies behind `now` is not to be looked at."""
+
+    queue: Queue
+    seen: Seen
+    spec: PoolSpec
+    now: float
+    delays: Numbers
+    """Waits of the window's jobs that found the pool idle, without what looks like queueing behind others."""
+    waits: Numbers
+    """Waits of the window's jobs, at most `SAMPLE` of them, evenly."""
+    draws: int = 3
+    """How many ways a future may be drawn in."""
+    disorder: float = 0.0
+    """Who is taken next: 0 the oldest, 0.5 anybody, 1 the newest."""
+    calibration: float | None = None
+    """Machines with which the window before would have shown the waits that it did."""
+
+    @property
+    def since(self) -> float:
+        """Where the window begins."""
+        return max(float(self.queue.created[0]), self.now - WINDOW_S)
+
+    def backlog(self, since: float) -> tuple[Numbers, Numbers, Numbers]:
+        """Bins with a backlog: their middle, seconds of backlog, jobs running."""
+        bins = self.seen.bins(since, self.now)
+        seconds, busy = self.seen.backlog_s[bins], self.seen.busy_mean[bins]
+        middle: Numbers = (self.seen.begin + BIN_S * (np.arange(len(self.seen.backlog_s))[bins] + 0.5)).astype(
+            np.float64
+        )
+        some = seconds > 1.0
+        return middle[some], seconds[some], busy[some]
+
+
+def past_of(queue: Queue, seen: Seen, load: Load, spec: PoolSpec, now: float) -> Past:
+    """What is known of a pool at a time."""
+    since = max(float(queue.created[0]), now - WINDOW_S)
+    first, last = np.searchsorted(queue.created, [since, now])
+    started = queue.started[first:last]
+    waits = np.maximum(0.0, started - queue.created[first:last])[started <= now]
+    return Past(
+        queue=queue,
+        seen=seen,
+        spec=spec,
+        now=now,
+        delays=_short(delays(queue, load, since=since, until=now)),
+        waits=np.sort(waits[:: max(1, len(waits) // SAMPLE)]),
+    )
+
+
+def _short(found: Numbers) -> Numbers:
+    kept: Numbers = found[found <= _LONG * float(np.median(found)) + 30.0]
+    return kept if len(kept) else found
+
+
+Candidate = Callable[[Past, float], Sequence[Draw]]
+"""(what is known, until when) -> ways the future may be; none where it has nothing to say."""
+
+
+def unlimited(past: Past, _until: float) -> Sequence[Draw]:
+    """There is always a machine; it takes what it takes to hand it over."""
+    return [Draw(None, past.delays)]
+
+
+def others(past: Past, _until: float) -> Sequence[Draw]:
+    """Waits come from others' load: ours neither makes nor shortens them. They are drawn from the window's."""
+    return [Draw(None, past.waits)] if len(past.waits) else []
+
+
+def constant(past: Past, until: float) -> Sequence[Draw]:
+    """As many machines as ran while others waited, on average."""
+    _, seconds, busy = past.backlog(past.since)
+    if not len(seconds):
+        return []
+    return [Draw(_flat(_weighted_median(busy, seconds), past.now, until), past.delays)]
+
+
+def recent(past: Past, until: float) -> Sequence[Draw]:
+    """As many as ran while others waited lately; the last hours of backlog count most."""
+    _, seconds, busy = past.backlog(past.since)
+    if not len(seconds):
+        return []
+    ago = np.cumsum(seconds[::-1])[::-1] - seconds
+    weight = seconds * np.exp(-ago / _RECENT_S)
+    return [Draw(_flat(float(np.average(busy, weights=weight)), past.now, until), past.delays)]
+
+
+def by_hour(past: Past, until: float) -> Sequence[Draw]:
+    """As many as ran while others waited at this hour of the day; hours without a backlog take the mean."""
+    middle, seconds, busy = past.backlog(past.since)
+    if not len(seconds):
+        return []
+    hours = ((middle % DAY_S) // HOUR_S).astype(int)
+    mean = float(np.average(busy, weights=seconds))
+    weight = np.bincount(hours, weights=seconds, minlength=24)
+    total = np.bincount(hours, weights=seconds * busy, minlength=24)
+    profile = (total + mean * HOUR_S / 2) / (weight + HOUR_S / 2)
+    first = np.floor(past.now / HOUR_S) * HOUR_S
+    times: Numbers = np.arange(first, until + HOUR_S, HOUR_S, dtype=np.float64)
+    counts = [float(profile[int(at % DAY_S // HOUR_S)]) for at in times]
+    return [Draw(_fine(times, np.array(counts)), past.delays)]
+
+
+def as_on_days_before(past: Past, until: float) -> Sequence[Draw]:
+    """The number changes as it did on days before; where nobody waited there were enough."""
+    bins = past.seen.bins(past.since, past.now)
+    if bins.stop <= bins.start:
+        return []
+    enough = float(past.seen.busy_top[bins].max()) + 1.0
+    draws = []
+    for days in _DRAWS_DAYS:
+        shift = days * DAY_S
+        if past.now - shift < past.seen.begin or past.now - shift + (until - past.now) > past.now:
+            continue
+        window = past.seen.bins(past.now - shift, until - shift)
+        backlog, busy = past.seen.backlog_s[window], past.seen.busy_mean[window]
+        counts = np.where(backlog > BIN_S / 10, busy, np.maximum(enough, past.seen.busy_top[window]))
+        first = past.seen.begin + shift + BIN_S * window.start
+        times = first + BIN_S * np.arange(len(counts), dtype=np.float64)
+        if len(counts):
+            draws.append(Draw(_fine(times, counts), past.delays))
+    return draws[: past.draws]
+
+
+def calibrated(past: Past, until: float) -> Sequence[Draw]:
+    """A constant number that would have shown the window's waits."""
+    if past.calibration is None:
+        return []
+    return [Draw(_flat(past.calibration, past.now, until), past.delays)]
+
+
+def reverting(past: Past, until: float) -> Sequence[Draw]:
+    """What ran in the last hour while others waited, on its way back to the calibrated number."""
+    mean = past.calibration
+    _, seconds, busy = past.backlog(past.now - HOUR_S)
+    if mean is None:
+        return []
+    if not len(seconds):
+        return calibrated(past, until)
+    now = float(np.average(busy, weights=seconds))
+    times: Numbers = np.arange(past.now, until, BIN_S, dtype=np.float64)
+    counts = mean + (now - mean) * np.exp(-(times - past.now) / _RETURN_S)
+    return [Draw(_fine(times, counts), past.delays)]
+
+
+def declared(past: Past, _until: float) -> Sequence[Draw]:
+    """As many as were declared."""
+    if past.spec.capacity is None:
+        return []
+    return [Draw(whole(past.spec.capacity.since(past.now)), past.delays)]
+
+
+CANDIDATES: Final[dict[str, Candidate]] = {
+    "declared": declared,
+    "constant": constant,
+    "recent": recent,
+    "by_hour": by_hour,
+    "calibrated": calibrated,
+    "reverting": reverting,
+    "as_on_days_before": as_on_days_before,
+    "unlimited": unlimited,
+    "others": others,
+}
+"""The first of equals is taken: what says more about the pool stands before what says less."""
+BLIND: Final = frozenset({"unlimited", "others"})
+"""Candidates in which our load changes nothing: they cannot rank options that change it."""
+
+
+def _flat(count: float, at: float, until: float) -> Steps:
+    """A constant, as whole numbers that alternate where it is not one."""
+    count = max(1.0, count)
+    if abs(count - round(count)) <= _NEAR_WHOLE:
+        return Steps((at,), (float(round(count)),))
+    times: Numbers = np.arange(at, until, 3 * BIN_S, dtype=np.float64)
+    return _fine(times, np.full(len(times), count))
+
+
+def _fine(times: Numbers, counts: Numbers) -> Steps:
+    steps = whole(Steps(tuple(times.tolist()), tuple(np.maximum(counts, 0.0).tolist())))
+    return Steps(steps.times, tuple(max(1.0, count) for count in steps.counts))
+
+
+def _weighted_median(values: Numbers, weights: Numbers) -> float:
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(reached, reached[-1] / 2)])
+
+
+def calibrate(past: Past, most_jobs: int) -> float | None:
+    """The number of machines with which a replay of the window shows its waits (levels of them, in logarithms).
+
+    Args:
+        past: What is known.
+        most_jobs: How many jobs a replay may have; the latest are taken.
+    """
+    queue = past.queue
+    inside = np.flatnonzero((queue.created >= past.since) & (queue.started <= past.now) & ~np.isnan(queue.seconds))
+    span = queue.created[inside[-1]] - queue.created[inside[0]] if len(inside) else 0.0
+    inside = inside[-most_jobs:]
+    if len(inside) < _FEW or queue.created[inside[-1]] - queue.created[inside[0]] < min(2 * DAY_S, span / 2):
+        return past.calibration
+    created, seconds = queue.created[inside], queue.seconds[inside]
+    begin = float(created[0])
+    wanted = _height(queue.waits[inside])
+    short = float(np.median(past.delays))
+    running = (queue.started < begin) & (queue.completed > begin)
+    busy = queue.completed[running].tolist()
+
+    @functools.cache
+    def height(count: int) -> float:
+        found = replay(created.tolist(), seconds.tolist(), Steps((begin,), (float(count),)), past.disorder, busy=busy)
+        return _height(np.array(found) - created + short)
+
+    most = max(2, 2 * int(past.seen.busy_top.max()) + 2)
+    middle = past.calibration or float(np.quantile(past.seen.busy_top, 0.9))
+    low, high = max(1, int(0.7 * middle) - 1), min(most, int(1.4 * middle) + 2)
+    while low > 1 and height(low) < wanted:
+        low, high = max(1, low // 2), low
+    while high < most and height(high) > wanted:
+        low, high = high, min(most, 2 * high)
+    while high - low > 1:
+        between = (low + high) // 2
+        low, high = (between, high) if height(between) > wanted else (low, between)
+    return float(min((low, high), key=lambda count: abs(height(count) - wanted)))
+
+
+def replay(
+    created: Sequence[float],
+    seconds: Sequence[float],
+    capacity: Steps,
+    disorder: float,
+    *,
+    busy: Sequence[float] = (),
+    patience: Sequence[float] | None = None,
+) -> list[float]:
+    """When jobs start, in the order in which the pool takes them; the same chances every time."""
+    if disorder < IN_ORDER:
+        return starts(created, seconds, capacity, busy=busy, patience=patience)
+    chances = np.random.default_rng(len(created)).random(2 * len(created) + 2).tolist()
+    return starts_out_of_order(created, seconds, capacity, chances, disorder=disorder, busy=busy, patience=patience)
+
+
+def _height(waits: Numbers) -> float:
+    return float(np.log(np.quantile(waits, _LEVELS) + SOFT_S).mean())

@@ -1,0 +1,121 @@
+"""The best option by a stated objective, and the frontier. Pure: options with their prices in, a proposal out."""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from sooner.analysis.sizing.placement import Option, Price
+
+
+class Objective(StrEnum):
+    """What is made small."""
+
+    DEVICE_MINUTES = "device-minutes"
+    SIGNAL = "time-to-signal"
+    """p90 from the push to the last shard's end, queues included; needs pools that are understood."""
+    RUN_TIME = "run-time"
+    """The slowest shard of a commit, queues not counted."""
+    BALANCED = "balanced"
+    """Device-minutes times run time: half the devices for twice the time is as good."""
+
+
+class Waiting(Struct, frozen=True, kw_only=True):
+    """What an option does to queues and signals, predicted by replaying the pools; seconds."""
+
+    queue_p50: float
+    queue_p90: float
+    signal_p50: float
+    signal_p90: float
+
+
+class Priced(Struct, frozen=True, kw_only=True):
+    """An option with all that is known about it."""
+
+    option: Option
+    price: Price
+    waiting: Waiting | None = None
+    refused: str = ""
+    """Why nothing is said about queues."""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What an option must keep to, to be proposed."""
+
+    lost: int = 0
+    """Tests whose full need may be met nowhere, beyond those that no runner satisfies."""
+    delay_h: float = 24.0
+    """Longest time until a moved test tells."""
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """What is proposed."""
+
+    best: Priced | None
+    reason: str
+    frontier: tuple[str, ...]
+    """Options that no other one beats in everything: device-minutes, time, delay, losses."""
+
+
+_MEASURES: Final[dict[Objective, Callable[[Priced], float | None]]] = {
+    Objective.DEVICE_MINUTES: lambda one: one.price.device_minutes_per_day,
+    Objective.SIGNAL: lambda one: one.waiting.signal_p90 if one.waiting else None,
+    Objective.RUN_TIME: lambda one: one.price.longest_s,
+    Objective.BALANCED: lambda one: one.price.device_minutes_per_day * _time(one),
+}
+
+
+def _time(one: Priced) -> float:
+    return one.waiting.signal_p90 if one.waiting else one.price.longest_s
+
+
+def decide(priced: Sequence[Priced], objective: Objective, limits: Limits) -> Proposal:
+    """The best option within limits.
+
+    Where the objective needs queues and a pool is not understood, nothing is proposed, and the reason says which.
+    """
+    least_lost = min((len(one.price.lost) for one in priced), default=0)
+    allowed = [
+        one
+        for one in priced
+        if len(one.price.lost) <= least_lost + limits.lost and one.price.delay_worst_h <= limits.delay_h
+    ]
+    front = frontier(priced)
+    if not allowed:
+        return Proposal(
+            best=None, reason=f"every option loses tests or tells later than {limits.delay_h:g} h", frontier=front
+        )
+    measure = _MEASURES[objective]
+    values = [(measure(one), one) for one in allowed]
+    refused = next((one.refused or "queues are not known" for value, one in values if value is None), None)
+    if refused is not None:
+        return Proposal(best=None, reason=f"options cannot be ranked by {objective.value}: {refused}", frontier=front)
+    best = min(allowed, key=lambda one: (measure(one) or 0.0, one.price.delay_worst_h, one.price.longest_s))
+    return Proposal(
+        best=best, reason=f"least {objective.value} of {len(allowed)} options within the limits", frontier=front
+    )
+
+
+def frontier(priced: Sequence[Priced]) -> tuple[str, ...]:
+    """Names of options that no other one beats: as good in everything, and better in something.
+
+    Times are compared as run times unless the queues of all options are known.
+    """
+    queues = all(one.waiting is not None for one in priced)
+    points = {
+        one.option.name: (
+            round(one.price.device_minutes_per_day, 6),
+            round(_time(one) if queues else one.price.longest_s, 6),
+            round(one.price.delay_worst_h, 6),
+            len(one.price.lost),
+        )
+        for one in priced
+    }
+    return tuple(
+        name
+        for name, point in points.items()
+        if not any(
+            other != point and all(o <= p for o, p in zip(other, point, strict=True)) for other in points.values()
+        )
+    )

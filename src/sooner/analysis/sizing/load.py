@@ -1,0 +1,200 @@
+"""Rows of jobs and tests as facts."""
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sooner.analysis.sizing.facts import Numbers, Queue
+from sooner.analysis.sizing.ledger import Execution
+from sooner.history import History, HistoryOutcome, Where
+from sooner.history.reading import EVERYTHING
+
+_FEW: Final = 50
+"""Jobs without a start at the end of a record that make it one whose end is to be predicted."""
+
+
+def queues(
+    *,
+    labels: Sequence[str],
+    created: Sequence[float],
+    started: Sequence[float] | None,
+    completed: Sequence[float] | None,
+    seconds: Sequence[float] | None,
+) -> tuple[dict[str, Queue], list[str]]:
+    """Queues of a table, by label, the busiest first, and notes on rows that were left out."""
+    count = len(created)
+    nothing = np.full(count, np.nan)
+    begun = nothing if started is None else np.asarray(started, dtype=np.float64)
+    ended = nothing if completed is None else np.asarray(completed, dtype=np.float64)
+    took = nothing if seconds is None else np.asarray(seconds, dtype=np.float64)
+    names, codes = np.unique(np.asarray(labels, dtype=object).astype(str), return_inverse=True)
+    notes: list[str] = []
+    found: dict[str, Queue] = {}
+    order = np.argsort(codes, kind="stable")
+    edges = np.searchsorted(codes[order], np.arange(len(names) + 1))
+    at = np.asarray(created, dtype=np.float64)
+    for index in np.argsort(-np.diff(edges), kind="stable").tolist():
+        rows = order[edges[index] : edges[index + 1]]
+        queue, left_out = queue_of(at[rows], begun[rows], ended[rows], took[rows])
+        if left_out:
+            notes.append(
+                f"{names[index]}: {left_out} of {len(rows)} jobs left out: no time, or ended before they began"
+            )
+        if len(queue):
+            found[str(names[index])] = queue
+    return found, notes
+
+
+def queue_of(created: Numbers, started: Numbers, completed: Numbers, seconds: Numbers) -> tuple[Queue, int]:
+    """A queue of one label, in order, and how many rows were left out."""
+    completed = np.where(np.isnan(completed), started + seconds, completed)
+    took = np.where(np.isnan(started + completed), seconds, completed - started)
+    good = ~np.isnan(created) & ~(took < 0) & ~(completed < created) & np.isfinite(created)
+    order = np.flatnonzero(good)[np.argsort(created[good], kind="stable")]
+    created, started, completed, took = created[order], started[order], completed[order], took[order]
+    predict = _to_predict(started)
+    # A job without a start and without an end waits still, or nobody knows: it tells nothing.
+    kept = predict | ~np.isnan(started) | ~np.isnan(completed)
+    created, started, completed, took = created[kept], started[kept], completed[kept], took[kept]
+    predict = predict[kept]
+    running = ~np.isnan(started) & np.isnan(completed)
+    horizon = np.nanmax(np.concatenate([created, completed])) + 1.0 if len(created) else 0.0
+    queue = Queue(
+        created=created,
+        started=np.where(np.isnan(started), np.nan, np.maximum(started, created)),
+        completed=np.where(predict, np.nan, np.where(running, horizon, completed)),
+        seconds=took,
+        to_predict=predict,
+    )
+    return queue, int(len(good) - kept.sum())
+
+
+def _to_predict(started: Numbers) -> NDArray[np.bool_]:
+    """Jobs at the end of a record, none of which has a start: they are asked for, not told."""
+    known = np.flatnonzero(~np.isnan(started))
+    last = int(known[-1]) if len(known) else -1
+    tail = np.arange(len(started)) > last
+    is_asked = tail.sum() >= _FEW or (last < 0 and tail.any())
+    return tail if is_asked else np.zeros(len(started), dtype=np.bool_)
+
+
+def queues_of_history(history: History, where: Where = EVERYTHING) -> tuple[dict[str, Queue], list[str]]:
+    """Queues of a history's jobs, by the label of their runner."""
+    found = history.columns("jobs", ["runner", "created", "queued", "started", "completed"], where)
+    codes, names = found.text("runner")
+    kept = np.flatnonzero(codes >= 0)
+    at = np.where(np.isnan(found.number("queued")), found.number("created"), found.number("queued"))
+    return queues(
+        labels=[names[code] for code in codes[kept]],
+        created=at[kept].tolist(),
+        started=found.number("started")[kept].tolist(),
+        completed=found.number("completed")[kept].tolist(),
+        seconds=None,
+    )
+
+
+class Rows(NamedTuple):
+    """Jobs with their names, column by column."""
+
+    names: list[str]
+    labels: list[str]
+    runs: list[str]
+    times: tuple[Numbers, Numbers, Numbers]
+    """Created, started, completed."""
+
+
+def rows_of_history(history: History, where: Where = EVERYTHING) -> Rows:
+    """A history's jobs that have a runner."""
+    found = history.columns("jobs", ["job", "runner", "run", "created", "queued", "started", "completed"], where)
+    codes, labels = found.text("runner")
+    kept = np.flatnonzero(codes >= 0)
+
+    def text(name: str) -> list[str]:
+        of, names = found.text(name)
+        return [names[code] if code >= 0 else "" for code in of[kept]]
+
+    at = np.where(np.isnan(found.number("queued")), found.number("created"), found.number("queued"))
+    created: Numbers = at[kept].astype(np.float64)
+    times = (created, found.number("started")[kept], found.number("completed")[kept])
+    return Rows(names=text("job"), labels=[labels[code] for code in codes[kept]], runs=text("run"), times=times)
+
+
+def meant(names: Sequence[str], pattern: str) -> NDArray[np.bool_]:
+    """Which jobs a pattern means."""
+    known = {name: fnmatchcase(name, pattern) for name in set(names)}
+    return np.array([known[name] for name in names], dtype=np.bool_)
+
+
+def pushes(created: Numbers, runs: Sequence[str]) -> tuple[float, ...]:
+    """When each run of some jobs came: the first of its jobs; without runs, jobs within a minute are one."""
+    if any(runs):
+        first: dict[str, float] = {}
+        for at, run in zip(created.tolist(), runs, strict=True):
+            first[run] = min(at, first.get(run, at))
+        return tuple(sorted(first.values()))
+    ordered = np.sort(created)
+    return tuple(ordered[np.diff(ordered, prepend=-np.inf) > _ONE_PUSH_S].tolist())
+
+
+_ONE_PUSH_S: Final = 60.0
+_RAN: Final = frozenset(
+    {
+        HistoryOutcome.PASSED,
+        HistoryOutcome.FAILED,
+        HistoryOutcome.TIMED_OUT,
+        HistoryOutcome.CRASHED,
+        HistoryOutcome.OUT_OF_MEMORY,
+    }
+)
+"""Outcomes of tests whose body ran: skips, cancellations, losses and errors before the body (fixtures) are none."""
+_RANKS: Final = frozenset({"ranks", "world_size"})
+"""Names of measures that tell a test's ranks; their subject is the node id."""
+
+
+def executions(history: History, sizes: Mapping[str, int]) -> tuple[list[Execution], set[str]]:
+    """Executions of single tests, and all tests that were ever seen, run or not.
+
+    How many devices a test had is the number that it held, else that of its job, else what `sizes` says of its runner.
+
+    Args:
+        history: Where from.
+        sizes: Devices by label of a runner, or pattern of labels.
+    """
+    jobs = {(row.repository, row.run, row.job): row for row in history.jobs()}
+    ranks = {
+        (row.repository, row.run, row.job, row.subject): int(row.value)
+        for row in history.measures()
+        if row.name in _RANKS
+    }
+    found: list[Execution] = []
+    seen: set[str] = set()
+    for row in history.tests():
+        if not row.node_id or row.kind == "summary":
+            continue
+        seen.add(row.node_id)
+        job = jobs.get((row.repository, row.run, row.job))
+        at = row.started if row.started is not None else (job.started if job else None)
+        at = at if at is not None else row.as_of
+        if row.outcome not in _RAN or at is None:
+            continue
+        label = job.runner if job else ""
+        found.append(
+            Execution(
+                test=row.node_id,
+                at=at,
+                where=" / ".join(filter(None, (row.job, label or row.worker, row.commit[:12]))) or row.run,
+                devices=len(row.devices) or (job.devices if job else None) or _size(label, sizes),
+                ranks=ranks.get((row.repository, row.run, row.job, row.node_id)),
+                outcome=str(row.outcome),
+            )
+        )
+    return found, seen
+
+
+def _size(label: str, sizes: Mapping[str, int]) -> int | None:
+    if label in sizes:
+        return sizes[label]
+    return next((size for pattern, size in sizes.items() if label and fnmatchcase(label, pattern)), None)

@@ -1,0 +1,60 @@
+"""`sooner jobs backtest`."""
+
+import sys
+from typing import Any
+
+import click
+
+from sooner.cli.jobs_options import goal, goal_options, history_options, printed_json, trunk_of
+from sooner.model.errors import UsageError
+from sooner.model.outcomes import ExitCode
+
+
+@click.command()
+@history_options
+@goal_options
+@click.option("--train", default=0.7, show_default=True, metavar="SHARE", help="Commits that are only learned from.")
+@click.option("--retrain-every", default=25, show_default=True, metavar="N", help="Commits after which it learns anew.")
+@click.option("--full-every", default=0, show_default=True, metavar="N", help="Every N-th commit runs all (0: none).")
+@click.option("--json", "as_json", is_flag=True, help='{"commits": [{"sha", "selected"}], "summary"} on stdout.')
+def backtest(*, train: float, retrain_every: int, full_every: int, as_json: bool, **options: Any) -> int:
+    """Replay the history: what would have been chosen for each commit, what caught, missed and spent.
+
+    Each commit is decided with what was known when its first job was asked for. Without --recall and --budget: catch
+    97 % of the breakages, for at most 60 % of the cost.
+    """
+    if not 0.0 <= train < 1.0:
+        raise UsageError(f"--train {train:g}: a share of at least 0 and below 1 is needed")
+    if retrain_every < 1 or full_every < 0:
+        raise UsageError("--retrain-every must be at least 1, --full-every at least 0")
+    aim = goal(options["recall"], options["budget"])
+    from sooner.cli.jobs_change import files_of, quiet_commits
+    from sooner.cli.jobs_project import project_settings
+
+    settings = project_settings()
+    facts, where = trunk_of(options)
+    from sooner.analysis.selection.backtest import Backtest, Plan
+    from sooner.analysis.selection.names import known_lineage
+    from sooner.analysis.selection.settings import terms
+
+    plan = Plan(goal=aim, train=train, every=retrain_every, full_every=full_every)
+    quiet = quiet_commits(facts, files_of(options["root"], where), settings)
+    lineage = known_lineage(facts)
+    done = Backtest.run(facts, plan, terms=terms(facts, settings), lineage=lineage, quiet=quiet, progress=_progress())
+    if as_json:
+        commits = [
+            {"sha": facts.commits[step.commit], "selected": sorted(facts.jobs[job] for job in step.selected)}
+            for step in done.steps
+        ]
+        click.echo(printed_json({"commits": commits, "summary": done.summary}))
+    else:
+        from sooner.report.selection import backtest_text
+
+        click.echo(backtest_text(done.summary, recall=aim.recall, budget=aim.budget))
+    return int(ExitCode.ALL_PASSED if done.steps else ExitCode.NOTHING_TO_RUN)
+
+
+def _progress() -> Any:
+    if not sys.stderr.isatty():
+        return lambda _done, _all: None
+    return lambda done, whole: click.echo(f"\rdecided {done} of {whole} commits", nl=False, err=True)

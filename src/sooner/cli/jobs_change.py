@@ -1,0 +1,192 @@
+"""What `sooner jobs for-change` and `select` do: read the history up to now, decide, print."""
+
+import hashlib
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sooner.cli.jobs_options import existing, goal, history_door, printed_json, trunk_of
+from sooner.cli.jobs_project import project_settings
+from sooner.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from sooner.analysis.selection.change import Answer
+    from sooner.analysis.selection.facts import Record
+    from sooner.analysis.selection.policy import Goal, Learner
+    from sooner.analysis.selection.settings import JobSettings
+
+
+def learned(facts: "Record", settings: "JobSettings", files: Mapping[str, tuple[str, ...]]) -> "Learner":
+    """The rule, with everything that is known now."""
+    from sooner.analysis.selection.names import known_lineage
+    from sooner.analysis.selection.policy import Learner
+    from sooner.analysis.selection.settings import terms
+
+    quiet = quiet_commits(facts, files, settings)
+    learner = Learner(facts, terms=terms(facts, settings), lineage=known_lineage(facts), quiet=quiet)
+    learner.warm_up(len(facts.commits))
+    learner.learn(len(facts.commits))
+    return learner
+
+
+def aim(options: Mapping[str, Any], settings: "JobSettings") -> "Goal":
+    """What is asked for: on the command line, else in the project, else the default."""
+    asked = options["recall"], options["budget"]
+    return goal(*asked) if asked != (None, None) else goal(settings.recall, settings.budget)
+
+
+def change_answer(options: Mapping[str, Any]) -> "Answer":
+    """Decide for one change.
+
+    Raises:
+        UsageError: A file that cannot be read, or a job that nobody knows.
+    """
+    message, files = _read(options["message_file"]), _read(options["files_file"]).splitlines()
+    settings = project_settings()
+    wanted = aim(options, settings)
+    facts, where = trunk_of(options)
+    from sooner.analysis.selection.change import Wish, answer
+    from sooner.analysis.selection.request import area_jobs, asked, in_sample, only_documentation
+    from sooner.analysis.selection.settings import constraints
+
+    names = list(facts.jobs)
+    known_files = files_of(options["root"], where)
+    learner = learned(facts, settings, known_files)
+    view, ranking = learner.ranked(len(facts.commits))
+    living = [names[job] for job in ranking.order]
+    request = asked(message, living)
+    for words in request.ignored:
+        click.echo(f"note: {words} names no job: it changes nothing", err=True)
+    files = [file for file in files if file.strip()]
+    share = settings.sample if options["sample"] is None else options["sample"]
+    if not 0.0 <= share <= 1.0:
+        raise UsageError(f"--sample {share:g}: a share between 0 and 1 is needed, such as 0.03")
+    identity = (
+        options["identity"] or hashlib.sha256("\0".join([message, *files]).encode("utf-8", "replace")).hexdigest()
+    )
+    quiet = learner.harmless if only_documentation(files, settings.documentation) else frozenset()
+    found = answer(
+        names,
+        view,
+        ranking,
+        level=wanted.level(learner.past),
+        past=learner.past,
+        wish=Wish(
+            asked=request,
+            areas=area_jobs(files, settings.areas, living),
+            files=tuple(files),
+            quiet=quiet,
+            sampled=in_sample(identity, share),
+        ),
+        rules=constraints(names, settings, frozenset()),
+        lifts=_lifts(facts, learner, known_files),
+    )
+    if found.drift:
+        click.echo(f"warning: {found.drift}", err=True)
+    if options["record"]:
+        _record(options["root"], identity, found)
+    return found
+
+
+def _read(path: Path | None) -> str:
+    if path is None:
+        return ""
+    try:
+        return path.read_text(encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def files_of(root: str | None, where: Any) -> dict[str, tuple[str, ...]]:
+    """Changed files of each commit, where the history knows them."""
+    History, _ = history_door()  # noqa: N806 - a class
+    from sooner.analysis.selection.load import changed_files
+
+    with History(existing(root)) as history:
+        return changed_files(history, where)
+
+
+def _broken(facts: "Record", learner: "Learner") -> dict[str, frozenset[int]]:
+    """By job: commits on which it really broke."""
+    from sooner.analysis.selection.flakes import REAL
+
+    found: dict[str, set[int]] = {}
+    if learner.judged is not None and learner.judged_cells is not None:
+        real = learner.judged.began >= REAL
+        known = learner.judged_cells
+        for commit, job in zip(known.commit[real].tolist(), known.job[real].tolist(), strict=True):
+            found.setdefault(facts.jobs[job], set()).add(commit)
+    return {job: frozenset(commits) for job, commits in found.items()}
+
+
+def quiet_commits(facts: "Record", files: Mapping[str, tuple[str, ...]], settings: "JobSettings") -> frozenset[int]:
+    """Commits that touch only documentation."""
+    from sooner.analysis.selection.request import only_documentation
+
+    globs = settings.documentation
+    return frozenset(i for i, sha in enumerate(facts.commits) if only_documentation(files.get(sha, ()), globs))
+
+
+def _lifts(facts: "Record", learner: "Learner", files: Mapping[str, tuple[str, ...]]) -> Any:
+    from sooner.analysis.selection.lift import lifts
+
+    known = {i: files[sha] for i, sha in enumerate(facts.commits) if sha in files}
+    return lifts(known, _broken(facts, learner)) if known else []
+
+
+def _record(root: str | None, identity: str, found: "Answer") -> None:
+    """Leave in the history what was selected: dropped jobs are only measured where everything ran."""
+    import time
+
+    History, _ = history_door()  # noqa: N806 - a class
+    from sooner.history import Epoch, MeasureRow
+
+    at = Epoch(time.time())
+    rows = [
+        MeasureRow(commit=identity, name=f"selection.{name}", value=float(value), at=at)
+        for name, value in (("jobs", len(found.jobs)), ("dropped", len(found.dropped)), ("sampled", found.sampled))
+    ]
+    with History(existing(root)) as history:
+        history.add_measures(rows)
+
+
+def printed(found: "Answer", format_: str) -> str:
+    """The answer as text, JSON, a matrix for `strategy.matrix`, or lines for $GITHUB_OUTPUT."""
+    names = [line.job for line in found.jobs]
+    if format_ == "json":
+        return printed_json(found) + "\n"
+    if format_ == "matrix":
+        return printed_json({"job": names}) + "\n"
+    if format_ == "github-output":
+        return _github_output(
+            {
+                "matrix": printed_json({"job": names}),
+                "jobs": printed_json(names),
+                "any": printed_json(bool(names)),
+                "run_all": printed_json(found.run_all),
+                "selection": printed_json(found),
+            }
+        )
+    from sooner.report.selection import answer_text
+
+    return answer_text(found) + "\n"
+
+
+def _github_output(values: Mapping[str, str]) -> str:
+    """`name<<DELIMITER`, value, DELIMITER: a delimiter nobody can guess, so that no value can end early.
+
+    Appended to the file that $GITHUB_OUTPUT names; printed where there is none.
+    """
+    text = ""
+    for name, value in values.items():
+        delimiter = f"sooner_{secrets.token_hex(16)}"
+        text += f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
+    if path := os.environ.get("GITHUB_OUTPUT"):
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(text)
+        return ""
+    return text

@@ -1,0 +1,133 @@
+"""What `sooner needs` does: finds the tests, infers, asks them if told to, prints."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from sooner.cli.needs_project import Project, find_project
+from sooner.cli.needs_static import rule_tables, static_needs
+from sooner.cli.needs_sweep import swept
+from sooner.model.errors import UsageError
+from sooner.model.outcomes import ExitCode
+from sooner.plan.needs import TestNeeds
+from sooner.plan.needs.placement import Difference, Job, counted, differences, placement_of
+from sooner.report.needs import NeedRow, differences_text, needs_text, summary_text
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """What was asked."""
+
+    paths: tuple[str, ...]
+    dry: bool
+    real: bool
+    diff: bool
+    placements: tuple[str, ...]
+    rules: tuple[str, ...]
+    python: str
+    devices: str
+    jobs: int
+    least: int
+    why: bool
+    limit: int
+    as_json: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "Question":
+        """From the options of the command line.
+
+        Raises:
+            UsageError: Options that make no sense together.
+        """
+        if options["placements"] and not options["diff"]:
+            raise UsageError("--placement says where CI runs the tests, for --diff: add --diff")
+        if options["dry"] and options["real"]:
+            raise UsageError("--dry and --real exclude each other: a real sweep sees all that a dry one does")
+        return cls(**{name: options[name] for name in cls.__struct_fields__})
+
+
+def show(question: Question) -> int:
+    """Infer and print; the exit code says whether there was anything, and with --diff whether all agree."""
+    project = find_project(question.paths)
+    tables = rule_tables([*(Path(each) for each in question.rules), *project.rules])
+    jobs = [job for each in question.placements for job in _placement(Path(each))]
+    found = static_needs(project, tables, question.jobs)
+    if question.dry or question.real:
+        found = swept(project, found, real=question.real, python=question.python, devices=question.devices)
+    found = [each for each in found if _is_asked_for(each, question.least)]
+    if question.diff:
+        return _show_differences(question, differences(found, jobs))
+    _show_needs(question, project, found)
+    return int(ExitCode.ALL_PASSED if found else ExitCode.NOTHING_TO_RUN)
+
+
+def _placement(path: Path) -> list[Job]:
+    try:
+        return placement_of(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise UsageError(f"--placement {path} cannot be read: {error.strerror}") from None
+
+
+def _is_asked_for(needs: TestNeeds, least: int) -> bool:
+    if least == 0:
+        return True
+    values = [each for each in (needs.gpu_min, needs.min) if isinstance(each, int)]
+    return not values or max(values) >= least
+
+
+def _show_needs(question: Question, project: Project, found: Sequence[TestNeeds]) -> None:
+    if question.as_json:
+        _json(found)
+        return
+    if not found:
+        click.echo(f"no tests in {', '.join(question.paths)} (root {project.root})", err=True)
+        return
+    rows = [_row(each) for each in found]
+    click.echo(needs_text(rows, question.limit, why=question.why))
+    click.echo(f"\n{summary_text(rows)}")
+
+
+def _show_differences(question: Question, found: Sequence[Difference]) -> int:
+    if question.as_json:
+        _json(found)
+    elif found:
+        click.echo(differences_text([(each.kind, each.nodeid, each.detail) for each in found], question.limit))
+        click.echo("\n" + ", ".join(f"{count} {kind}" for kind, count in counted(found).items()))
+    else:
+        click.echo("declarations, needs and placement agree")
+    return int(
+        ExitCode.POLICY if any(each.kind in ("orphan", "under-declared") for each in found) else ExitCode.ALL_PASSED
+    )
+
+
+def _row(needs: TestNeeds) -> NeedRow:
+    remarks = []
+    if needs.adaptive:
+        remarks.append("adapts")
+    if needs.vacuous:
+        remarks.append(f"passes without workers at {', '.join(map(str, needs.vacuous))}")
+    ranks = sorted({each for each in needs.ranks.values() if each is not None})
+    if ranks:
+        remarks.append(f"ranks {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}")
+    return NeedRow(
+        nodeid=needs.nodeid,
+        profile={size: verdict.value for size, verdict in needs.profile.items()},
+        min="never" if needs.min is None else str(needs.min),
+        gpu_min=_count(needs.gpu_min),
+        full=_count(needs.full),
+        max=_count(needs.max),
+        confidence=needs.confidence.value,
+        remarks=tuple(remarks),
+        lines=tuple(f"{each.path}:{each.line}: {each.text}" for each in needs.evidence),
+    )
+
+
+def _count(value: int | str | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _json(value: object) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=1).decode())

@@ -1,0 +1,170 @@
+"""The files of a project for `sooner needs`: where its root is, which files are tests, what it says of itself."""
+
+import configparser
+import os
+import tomllib
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from msgspec import Struct
+
+from sooner.model.errors import UsageError
+from sooner.plan.needs import Names, Sources
+
+_INI_FILES: Final = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+_LEFT_OUT: Final = frozenset(
+    (
+        ".git",
+        ".hg",
+        ".venv",
+        "venv",
+        "node_modules",
+        "__pycache__",
+        ".tox",
+        ".nox",
+        "build",
+        "dist",
+        ".eggs",
+        "third_party",
+    )
+)
+_MOST_FILES: Final = 60_000
+_MOST_BYTES: Final = 4_000_000
+
+
+class Project(Struct, frozen=True, kw_only=True):
+    """A project as pytest would see it."""
+
+    root: Path
+    """pytest's rootdir: node ids are relative to it."""
+    names: Names
+    tests: tuple[str, ...]
+    """The test files that were asked for, relative to the root."""
+    rules: tuple[Path, ...]
+    """The project's own rule tables (`needs-rules`)."""
+
+
+def find_project(paths: Sequence[str]) -> Project:
+    """The project that some paths belong to.
+
+    Raises:
+        UsageError: A path that is not there, or none that is a test file.
+    """
+    given = [Path(path) for path in paths]
+    for path in given:
+        if not path.exists():
+            raise UsageError(f"there is no {path}: name test files or folders of the project")
+    places = [path.resolve() for path in given]
+    root, options = _root(places)
+    names = _names(options)
+    tests = tuple(dict.fromkeys(each for place in places for each in _tests(root, place, names)))
+    return Project(root=root, names=names, tests=tests, rules=_own_rules(root))
+
+
+def _root(places: Sequence[Path]) -> tuple[Path, dict[str, Any]]:
+    """By pytest's rule: the nearest ancestor with an ini-file of pytest's, else setup.py, else the common ancestor."""
+    common = Path(os.path.commonpath(places))
+    start = common if common.is_dir() else common.parent
+    for folder in (start, *start.parents):
+        for name in _INI_FILES:
+            options = _ini_options(folder / name)
+            if options is not None:
+                return folder, options
+    for folder in (start, *start.parents):
+        if (folder / "setup.py").is_file():
+            return folder, {}
+    for folder in (start, *start.parents):
+        if (folder / "pyproject.toml").is_file() or (folder / ".git").exists():
+            return folder, {}
+    shared = Path(os.path.commonpath([Path.cwd(), start]))
+    return (start if shared == Path(shared.root) else shared), {}
+
+
+def _ini_options(path: Path) -> dict[str, Any] | None:
+    """The options of pytest's in a file; None where it has none."""
+    if not path.is_file():
+        return None
+    if path.suffix == ".toml":
+        document = _toml(path)
+        options = document.get("tool", {}).get("pytest", {})
+        return options.get("ini_options") if isinstance(options, dict) else None
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read(path, encoding="utf-8")
+    except (configparser.Error, UnicodeDecodeError):
+        return {} if path.name.endswith("pytest.ini") else None
+    section = "tool:pytest" if path.name == "setup.cfg" else "pytest"
+    if parser.has_section(section):
+        return dict(parser.items(section))
+    return {} if path.name.endswith("pytest.ini") else None
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def _names(options: dict[str, Any]) -> Names:
+    usual = Names()
+
+    def listed(key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+        value = options.get(key)
+        words = value.split() if isinstance(value, str) else [str(each) for each in value] if value else []
+        return tuple(words) or default
+
+    return Names(
+        files=listed("python_files", usual.files),
+        classes=listed("python_classes", usual.classes),
+        functions=listed("python_functions", usual.functions),
+    )
+
+
+def _own_rules(root: Path) -> tuple[Path, ...]:
+    value = _toml(root / "pyproject.toml").get("tool", {}).get("sooner", {}).get("needs-rules", [])
+    return tuple(root / each for each in ([value] if isinstance(value, str) else value))
+
+
+def _tests(root: Path, place: Path, names: Names) -> Iterator[str]:
+    if place.is_file():
+        yield _relative(root, place)
+        return
+    for path in _python_files(place):
+        relative = _relative(root, path)
+        if any(fnmatch(path.name, pattern) or fnmatch(relative, pattern) for pattern in names.files):
+            yield relative
+
+
+def _relative(root: Path, path: Path) -> str:
+    return str(PurePosixPath(os.path.relpath(path, root)))
+
+
+def _python_files(folder: Path) -> Iterator[Path]:
+    for where, folders, files in os.walk(folder):
+        folders[:] = sorted(each for each in folders if each not in _LEFT_OUT and not each.endswith(".egg-info"))
+        for name in sorted(files):
+            if name.endswith(".py"):
+                yield Path(where) / name
+
+
+def sources_of(root: Path) -> Sources:
+    """All Python files below a root, as sources."""
+    listed: list[str] = []
+    for path in _python_files(root):
+        listed.append(_relative(root, path))
+        if len(listed) >= _MOST_FILES:
+            break
+
+    def read(path: str) -> str | None:
+        place = root / path
+        try:
+            return (
+                place.read_text(encoding="utf-8-sig", errors="replace") if place.stat().st_size < _MOST_BYTES else None
+            )
+        except OSError:
+            return None
+
+    return Sources(listed, read)

@@ -1,0 +1,179 @@
+"""What `sooner coverage` does: reads history, needs and policy, judges every test, prints."""
+
+import time
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from sooner.analysis.sizing.ledger import MET, Entry, Required, Rule, Standing, ledger, span
+from sooner.analysis.sizing.needs import TestNeed
+from sooner.cli import sizing_files as files
+from sooner.history import DEFAULT_ROOT, History
+from sooner.model.errors import SettingsError, UsageError
+from sooner.model.outcomes import ExitCode
+
+_WITHIN = "24h"
+_KEYS = {"within", "at", "runners", "rule", "exempt"}
+_RULE_KEYS = {"match", "within", "at", "exempt"}
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """What is asked for."""
+
+    rules: tuple[Rule, ...]
+    sizes: dict[str, int]
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """What was asked."""
+
+    root: str
+    needs: Path | None
+    policy: Policy
+    now: float
+    limit: int
+    show_all: bool
+    as_json: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "Question":
+        """From the options of the command line.
+
+        Raises:
+            UsageError: A value that is not understood, or a history that is not there.
+            SettingsError: A policy that is not understood.
+        """
+        root = options["root"] or DEFAULT_ROOT
+        if "://" not in root and not Path(root).is_dir():
+            raise UsageError(f"there is no history at {root}: `sooner ingest` makes one, or name it with --history")
+        source, given = _policy(options["policy"])
+        sizes = dict(given.get("runners", {})) | dict(_runner(text) for text in options["runners"])
+        now = options["now"]
+        return cls(
+            root=root,
+            needs=Path(options["needs"]) if options["needs"] else None,
+            policy=Policy(rules=_rules(source, given, options["within"], options["at"]), sizes=sizes),
+            now=time.time() if now is None else files.moment("--now", now),
+            **{name: options[name] for name in ("limit", "show_all", "as_json")},
+        )
+
+
+def _runner(text: str) -> tuple[str, int]:
+    label, _, count = text.rpartition("=")
+    if not label or not count.isdigit():
+        raise UsageError(f"--runner {text!r}: write LABEL=N, such as linux.gpu.4=4")
+    return label, int(count)
+
+
+def _policy(path: str | None) -> tuple[str, dict[str, Any]]:
+    """The policy's table and where it stands: the file, else pyproject.toml here or above, else nothing."""
+    if path is not None:
+        found = files.document(Path(path)) if path.endswith(".toml") else _toml(Path(path))
+        found = found.get("tool", {}).get("sooner", found) if isinstance(found.get("tool"), dict) else found
+        return path, _checked(path, found.get("coverage", found))
+    for folder in (Path.cwd(), *Path.cwd().parents):
+        project = folder / "pyproject.toml"
+        if project.is_file():
+            table = _toml(project).get("tool", {}).get("sooner", {}).get("coverage", {})
+            return f"{project}: tool.sooner.coverage", _checked(str(project), table)
+    return "default", {}
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(files.data_of(path).decode("utf-8-sig"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{path} is no TOML: {error}") from error
+
+
+def _checked(source: str, table: Any) -> dict[str, Any]:
+    if not isinstance(table, dict):
+        raise SettingsError(f"{source}: the policy must be a table")
+    for key in table:
+        if key not in _KEYS:
+            raise SettingsError(f"{source}: {key} is unknown: there are {', '.join(sorted(_KEYS))}")
+    runners = table.get("runners", {})
+    if not isinstance(runners, dict) or not all(isinstance(size, int) for size in runners.values()):
+        raise SettingsError(f'{source}: runners must be a table of numbers, such as "linux.gpu.4" = 4')
+    return table
+
+
+def _rules(source: str, given: Mapping[str, Any], within: str | None, at: str | None) -> tuple[Rule, ...]:
+    """Exemptions first, then the policy's rules, then what holds for all others; the command line wins."""
+    usual = {"within": within or given.get("within", _WITHIN), "at": at or given.get("at", "full")}
+    exempt = given.get("exempt", [])
+    listed = given.get("rule", [])
+    if not isinstance(exempt, list) or not isinstance(listed, list):
+        raise SettingsError(f"{source}: exempt must be a list of patterns, rule a list of tables")
+    rules = [_rule(source, usual | {"match": pattern, "exempt": "exempt by the policy"}) for pattern in exempt]
+    rules += [_rule(source, {**usual, **rule} if isinstance(rule, dict) else rule) for rule in listed]
+    return (*rules, _rule(source, usual))
+
+
+def _rule(source: str, table: Any) -> Rule:
+    if not isinstance(table, dict) or (unknown := sorted(set(table) - _RULE_KEYS)):
+        what = unknown[0] if isinstance(table, dict) else repr(table)
+        raise SettingsError(f"{source}: rule: {what} is unknown: there are {', '.join(sorted(_RULE_KEYS))}")
+    try:
+        within_s = span(str(table["within"]))
+    except ValueError:
+        raise SettingsError(f"{source}: within {table['within']!r} is no span such as 24h or 7d") from None
+    if table["at"] not in tuple(Required):
+        raise SettingsError(f"{source}: at {table['at']!r}: there are {', '.join(Required)}")
+    return Rule(
+        match=str(table.get("match", "*")), within_s=within_s, at=Required(table["at"]),
+        exempt=str(table.get("exempt", "")),
+    )  # fmt: skip
+
+
+def needs_of(path: Path) -> dict[str, TestNeed]:
+    """Needs by node id.
+
+    Raises:
+        SizingFileError: The file is not what `sooner needs --json` prints.
+    """
+    found = files.document(path)
+    if isinstance(found, dict):
+        found = next((value for value in found.values() if isinstance(value, list)), found)
+    try:
+        rows = msgspec.convert(found, list[TestNeed])
+    except msgspec.ValidationError as error:
+        raise files.SizingFileError(path, f"is not what `sooner needs --json` prints: {error}") from error
+    return {row.nodeid: row for row in rows}
+
+
+def show(question: Question) -> int:
+    """Compute and print; the exit code says whether the policy is met."""
+    return files.needs_stats(lambda: _show(question))
+
+
+def _show(question: Question) -> int:
+    from sooner.analysis.sizing.load import executions
+    from sooner.report.coverage import ledger_text
+
+    needs = needs_of(question.needs) if question.needs else {}
+    with History(question.root) as history:
+        ran, seen = executions(history, question.policy.sizes)
+    entries = ledger(set(needs) or seen, needs, ran, question.policy.rules, question.now)
+    if needs and (extra := len(seen - set(needs))):
+        click.echo(f"note: {extra} tests of the history are not in {question.needs}: they are left out", err=True)
+    past = [entry for entry in entries if entry.standing not in MET]
+    if question.as_json:
+        counts = {standing.value: sum(e.standing is standing for e in entries) for standing in Standing}
+        answer = {"now": question.now, "tests": len(entries), "counts": counts, "met": not past, "entries": entries}
+        answer["past"] = [entry.test for entry in past]
+        click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=1).decode())
+    else:
+        click.echo(ledger_text(_listed(entries, show_all=question.show_all), entries, question.limit))
+    if not entries:
+        return int(ExitCode.NOTHING_TO_RUN)
+    return int(ExitCode.POLICY if past else ExitCode.ALL_PASSED)
+
+
+def _listed(entries: list[Entry], *, show_all: bool) -> list[Entry]:
+    return [entry for entry in entries if show_all or entry.standing not in MET]

@@ -1,0 +1,312 @@
+"""Files that the sizing verbs read: tables of jobs, declarations of pools, needs, durations. Text in, facts out."""
+
+import csv
+import datetime as dt
+import gzip
+import io
+import itertools
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from sooner.model.errors import SoonerError, UsageError
+
+T = TypeVar("T")
+
+Column = list[Any]
+
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "label": ("label", "labels", "runner", "runner_label", "pool", "queue"),
+    "created": ("created", "created_at", "queued", "queued_at", "arrival", "submitted"),
+    "started": ("started", "started_at", "start", "start_time"),
+    "completed": ("completed", "completed_at", "finished", "finished_at", "ended", "end", "ended_at"),
+    "seconds": ("seconds", "duration", "duration_s", "duration_seconds"),
+}
+_CAPACITY: Final = ("capacity", "machines", "size", "runners", "servers", "count", "max", "concurrency", "slots")
+_AT: Final = ("at", "from", "since", "time", "start")
+_NOTHING: Final = frozenset({"", "nan", "none", "null", "nat", "n/a", "-"})
+_MILLISECONDS: Final = 1e11
+"""Epoch seconds reach this in the year 5138: larger numbers are milli-, micro- or nanoseconds."""
+
+
+class SizingFileError(SoonerError):
+    """A file that cannot be read as what it was given for.
+
+    Args:
+        path: The file.
+        problem: What is wrong, and what to do next.
+        line: 1-based, 0 where unknown.
+    """
+
+    def __init__(self, path: Path | str, problem: str, *, line: int = 0) -> None:
+        self.path, self.line = path, line
+        super().__init__(f"{path}:{line}: {problem}" if line else f"{path}: {problem}")
+
+
+def needs_stats(work: Callable[[], T]) -> T:
+    """Do something that needs numpy, and say so where it is missing.
+
+    Raises:
+        UsageError: numpy or scipy is not installed.
+    """
+    try:
+        return work()
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in {"numpy", "scipy"}:
+            raise
+        raise UsageError(f"this needs {error.name}: install it with `pip install 'sooner[stats]'`") from None
+
+
+def data_of(path: Path) -> bytes:
+    """A file's bytes, unpacked.
+
+    Raises:
+        SizingFileError: It cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    except (OSError, EOFError, gzip.BadGzipFile) as error:
+        raise SizingFileError(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def document(path: Path) -> Any:
+    """A JSON or TOML file.
+
+    Raises:
+        SizingFileError: It is neither.
+    """
+    data = data_of(path)
+    try:
+        if path.suffix.lower() == ".toml":
+            return tomllib.loads(data.decode("utf-8-sig"))
+        return msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.DecodeError) as error:
+        raise SizingFileError(path, f"is no {path.suffix.lower().strip('.').upper() or 'JSON'}: {error}") from error
+
+
+def table(path: Path) -> dict[str, Column]:
+    """Columns of a table, by name in small letters.
+
+    Raises:
+        SizingFileError: It cannot be read as a table.
+    """
+    if path.suffix.lower() in {".parquet", ".pq"}:
+        return _parquet(path)
+    data = data_of(path)
+    head = data[:4096].lstrip(b"\xef\xbb\xbf \r\n\t")
+    if data[:4] == b"PAR1":
+        return _parquet(path)
+    if head[:1] in {b"{", b"["}:
+        return _columns(path, _objects(path, data))
+    return _csv(path, data)
+
+
+def _csv(path: Path, data: bytes) -> dict[str, Column]:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SizingFileError(path, f"is no UTF-8 text: {error}") from error
+    first = text.split("\n", 1)[0]
+    delimiter = max(",;\t|", key=first.count)
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
+    except csv.Error as error:
+        raise SizingFileError(path, f"is no CSV: {error}") from error
+    if not rows:
+        raise SizingFileError(path, "is empty: a table needs a header")
+    names = [name.strip().lower() for name in rows[0]]
+    width = len(names)
+    for line, row in enumerate(rows[1:], 2):
+        if len(row) != width:
+            raise SizingFileError(path, f"has {len(row)} cells where the header has {width}", line=line)
+    columns = list(zip(*rows[1:], strict=True)) or [()] * width
+    return {name: list(column) for name, column in zip(names, columns, strict=True)}
+
+
+def _objects(path: Path, data: bytes) -> list[dict[str, Any]]:
+    try:
+        if data.lstrip()[:1] == b"[":
+            found = msgspec.json.decode(data)
+        else:
+            found = msgspec.json.Decoder().decode_lines(data)
+            if len(found) == 1 and isinstance(found[0], dict):
+                inner = next((value for value in found[0].values() if isinstance(value, list)), None)
+                found = inner if inner is not None else found
+    except msgspec.DecodeError as error:
+        raise SizingFileError(path, f"is no JSON: {error}") from error
+    for line, one in enumerate(found, 1):
+        if not isinstance(one, dict):
+            raise SizingFileError(path, "holds something that is no object", line=line)
+    return list(found)
+
+
+def _columns(_path: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, Column]:
+    names = dict.fromkeys(itertools.chain.from_iterable(rows[:1000]))
+    return {name.lower(): [row.get(name) for row in rows] for name in names}
+
+
+def _parquet(path: Path) -> dict[str, Column]:
+    from sooner.history.database import Database
+    from sooner.history.ingest.sources import described, table_source
+
+    if not path.is_file():
+        raise SizingFileError(path, "is not there")
+    database = Database()
+    source = described(database, table_source(path, "parquet"))
+    rows = database.rows(f"select * from {source.relation}")  # noqa: S608 - the relation is quoted by its maker
+    columns = list(zip(*rows, strict=True)) or [()] * len(source.columns)
+    return {name.lower(): list(column) for name, column in zip(source.columns, columns, strict=False)}
+
+
+def column(found: Mapping[str, Column], field: str) -> Column | None:
+    """The column of a field under any of its names."""
+    return next((found[name] for name in _FIELDS[field] if name in found), None)
+
+
+def texts(values: Column) -> list[str]:
+    """Labels: several ones of a job are joined by commas."""
+    return [",".join(map(str, v)) if isinstance(v, list | tuple) else str(v if v is not None else "") for v in values]
+
+
+def numbers(path: Path, name: str, values: Column, *, is_time: bool) -> list[float]:
+    """A column of numbers, or of times as epoch seconds; NaN for nothing.
+
+    Raises:
+        SizingFileError: A cell is neither.
+    """
+    try:
+        found = list(map(float, values))
+    except (TypeError, ValueError):
+        found = [_number(path, name, line, value, is_time=is_time) for line, value in enumerate(values, 2)]
+    if is_time and any(value > _MILLISECONDS for value in found):
+        found = [_as_seconds(value) for value in found]
+    return found
+
+
+def _as_seconds(value: float) -> float:
+    while value > _MILLISECONDS:
+        value /= 1000.0
+    return value
+
+
+def _number(path: Path, name: str, line: int, value: Any, *, is_time: bool) -> float:
+    if value is None or (isinstance(value, str) and value.strip().lower() in _NOTHING):
+        return float("nan")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        if is_time:
+            return epoch(path, name, line, value)
+        raise SizingFileError(path, f"{name} {value!r} is no number", line=line) from None
+
+
+def moment(option: str, text: str) -> float:
+    """A time from the command line, epoch seconds.
+
+    Raises:
+        UsageError: It is none.
+    """
+    try:
+        return numbers(Path(option), "time", [text], is_time=True)[0]
+    except SizingFileError:
+        raise UsageError(f"{option} {text!r} is no time: epoch seconds or ISO 8601 (2026-11-21T12:00Z)") from None
+
+
+def epoch(path: Path, name: str, line: int, value: Any) -> float:
+    """A time: ISO 8601 (UTC where it names no zone), or a date and time of the file's own kind.
+
+    Raises:
+        SizingFileError: It is none.
+    """
+    try:
+        moment = value if isinstance(value, dt.datetime) else dt.datetime.fromisoformat(str(value).strip())
+    except ValueError:
+        raise SizingFileError(path, f"{name} {value!r} is no time (epoch seconds or ISO 8601)", line=line) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
+
+
+class Declared(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file says of one pool."""
+
+    label: str
+    steps: tuple[tuple[float, float], ...] = ()
+    """(since when, machines), ascending."""
+    boot_s: float = 0.0
+
+
+def pools(path: Path) -> dict[str, Declared]:
+    """What is declared of pools: by label.
+
+    A JSON or TOML object of `label -> machines` or `label -> {capacity, boot_s}`, a list of such objects with `label`
+    (alone or under `pools`), or a CSV table with the columns label, capacity, and, where it changes, at.
+
+    Raises:
+        SizingFileError: It cannot be understood.
+    """
+    if path.suffix.lower() in {".json", ".toml"}:
+        rows = _pool_rows(path, document(path))
+    else:
+        found = table(path)
+        rows = [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)]
+    declared: dict[str, Declared] = {}
+    for line, row in enumerate(rows, 2):
+        one = _pool(path, line, {str(key).lower(): value for key, value in row.items()})
+        before = declared.get(one.label)
+        if before is not None:
+            one = Declared(label=one.label, steps=tuple(sorted({*before.steps, *one.steps})), boot_s=one.boot_s)
+        declared[one.label] = one
+    return declared
+
+
+def _pool_rows(path: Path, data: Any) -> list[dict[str, Any]]:
+    if isinstance(data, dict):
+        inner = next((data[key] for key in ("pools", "pool") if isinstance(data.get(key), list | dict)), data)
+        if isinstance(inner, dict):
+            inner = [
+                {"label": label, **(about if isinstance(about, dict) else {"capacity": about})}
+                for label, about in inner.items()
+            ]
+        data = inner
+    if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
+        raise SizingFileError(path, "must hold pools: an object by label, or a list of objects with `label`")
+    return data
+
+
+def _pool(path: Path, line: int, row: Mapping[str, Any]) -> Declared:
+    label = next((row[name] for name in _FIELDS["label"] if row.get(name)), None)
+    if label is None:
+        raise SizingFileError(path, "a pool has no label", line=line)
+    capacity = next((row[name] for name in _CAPACITY if row.get(name) not in (None, "")), None)
+    at = next((row[name] for name in _AT if row.get(name) not in (None, "")), None)
+    boot = row.get("boot_s", row.get("boot_seconds", row.get("boot")))
+    return Declared(
+        label=texts([label])[0],
+        steps=tuple(sorted(_steps(path, line, capacity, at))),
+        boot_s=0.0 if boot in (None, "") else numbers(path, "boot_s", [boot], is_time=False)[0],
+    )
+
+
+def _steps(path: Path, line: int, capacity: Any, at: Any) -> list[tuple[float, float]]:
+    if capacity is None:
+        return []
+    if isinstance(capacity, list):
+        found = []
+        for one in capacity:
+            if isinstance(one, dict):
+                since = next((one[name] for name in _AT if name in one), None)
+                found += _steps(path, line, next((one[n] for n in _CAPACITY if n in one), None), since)
+            elif isinstance(one, list) and len(one) == 2:  # noqa: PLR2004 - a pair
+                found += _steps(path, line, one[1], one[0])
+            else:
+                raise SizingFileError(path, f"capacity {one!r} is no pair of a time and a number", line=line)
+        return found
+    count = numbers(path, "capacity", [capacity], is_time=False)[0]
+    if count != count:  # noqa: PLR0124 - not a number
+        return []
+    if count < 0:
+        raise SizingFileError(path, f"capacity {capacity!r} is negative", line=line)
+    return [(float("-inf") if at is None else numbers(path, "at", [at], is_time=True)[0], count)]

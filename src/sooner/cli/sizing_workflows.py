@@ -1,0 +1,227 @@
+"""Workflow files behind `sooner rightsize`: what there is now, and the edits of an option."""
+
+import contextlib
+import difflib
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from sooner.analysis.sizing.decide import Priced
+from sooner.analysis.sizing.placement import Lane, Runner
+from sooner.model.errors import UsageError
+from sooner.model.outcomes import ExitCode
+from sooner.workflows.edits import (
+    Shards,
+    cron_every,
+    find_lists,
+    find_matrix,
+    label_key,
+    label_of,
+    with_cron,
+    with_listed_shards,
+    with_more_rows,
+    with_shards,
+)
+from sooner.workflows.errors import WorkflowError
+from sooner.workflows.facts import Job, Matrix, Workflow
+from sooner.workflows.periodic import new_periodic
+from sooner.workflows.reading import read
+
+if TYPE_CHECKING:
+    from sooner.cli.sizing_options import Question
+
+
+def current_of(
+    paths: Sequence[str], config: str | None, in_job: str | None, runners: Sequence[Runner]
+) -> tuple[Runner, int]:
+    """The runner and the number of shards that the workflow files give a config now."""
+    from sooner.cli.sizing_options import runner_of
+
+    try:
+        workflow, job, matrix = _place(paths, config, in_job)
+    except WorkflowError:
+        workflow, job, matrix, key = _lists(paths, config, in_job)
+        return runner_of(label_of(job, matrix), runners), len(matrix.lists[key])
+    rows = matrix.of(config)
+    labels = Counter(row.text(label_key(job, matrix)) for row in rows)
+    label = labels.most_common(1)[0][0]
+    if not label:
+        raise WorkflowError(workflow.path, "the rows of the matrix name no `runner`")
+    return runner_of(label, runners), len(rows)
+
+
+def _place(paths: Sequence[str], config: str | None, in_job: str | None) -> tuple[Workflow, Job, Matrix]:
+    """The first file that has rows of a config, and where."""
+    problem: WorkflowError | None = None
+    for path in paths:
+        workflow = read_file(Path(path))
+        try:
+            job, matrix = find_matrix(workflow, config, in_job)
+        except WorkflowError as error:
+            problem = problem or error
+            continue
+        configs = {row.text("config") for row in matrix.rows}
+        if config is None and len(configs) > 1:
+            raise UsageError(f"{path}: say which config: --config {' | '.join(sorted(configs))}")
+        return workflow, job, matrix
+    raise problem or UsageError("say which workflow files")
+
+
+def _lists(paths: Sequence[str], config: str | None, in_job: str | None) -> tuple[Workflow, Job, Matrix, str]:
+    """The first file with a job that lists its shards; the error is that of looking for rows."""
+    for path in paths:
+        workflow = read_file(Path(path))
+        with contextlib.suppress(WorkflowError):
+            return (workflow, *find_lists(workflow, in_job))
+    _place(paths, config, in_job)
+    raise WorkflowError(paths[0], "has no matrix that can be edited")
+
+
+def read_file(path: Path) -> Workflow:
+    """A workflow file.
+
+    Raises:
+        WorkflowError: It cannot be read.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            text = file.read()
+    except OSError as error:
+        raise WorkflowError(str(path), f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise WorkflowError(str(path), f"is no UTF-8 text: {error}") from error
+    return read(text, str(path))
+
+
+def apply_option(question: "Question", shown: Priced | None) -> int:
+    """Edit the files as an option asks, or print the patch."""
+    if shown is None:
+        raise UsageError("nothing is proposed: choose an option with --option NAME")
+    changes = _changes(question, shown)
+    diffs = [(path, _diff(path, old, new)) for path, old, new in changes if old != new]
+    if question.apply:
+        for path, old, new in changes:
+            if old != new:
+                _write(Path(path), new)
+    if question.as_json:
+        answer: dict[str, Any] = {
+            "option": shown.option.name, "applied": question.apply,
+            "files": [{"path": path, "diff": diff} for path, diff in diffs],
+        }  # fmt: skip
+        click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=1).decode())
+    else:
+        for _, diff in diffs:
+            click.echo(diff, nl=False)
+    done = "edited" if question.apply else "to edit"
+    click.echo(f"{shown.option.name}: {len(diffs)} files {done}" + _hint(shown), err=True)
+    return int(ExitCode.ALL_PASSED)
+
+
+def _hint(shown: Priced) -> str:
+    """What no workflow file can say: which tests a lane runs."""
+    everything = max((len(lane.tests) for lane in shown.option.lanes), default=0)
+    if all(len(lane.tests) == everything for lane in shown.option.lanes):
+        return ""
+    return "; lanes that run only some tests need their script to select them: --json lists the tests of each shard"
+
+
+def _changes(question: "Question", shown: Priced) -> list[tuple[str, str, str]]:
+    """(path, text now, text then) of each file."""
+    commit = [lane for lane in shown.option.lanes if lane.every_h is None]
+    clock = [lane for lane in shown.option.lanes if lane.every_h is not None]
+    if clock and not question.periodic:
+        raise UsageError(f"{shown.option.name} has a periodic part: say which file with --periodic FILE.yml")
+    try:
+        workflow, job, matrix = _place(question.files, question.config, question.in_job)
+    except WorkflowError:
+        workflow, job, matrix, key = _lists(question.files, question.config, question.in_job)
+        (only,) = _shards(commit[:1], None)
+        if len(shown.option.lanes) > 1:
+            problem = "lists its shards: only options with one lane can be applied to it"
+            raise WorkflowError(workflow.path, problem) from None
+        return [(workflow.path, workflow.text, with_listed_shards(workflow, job, matrix, key, only).text)]
+    new = with_shards(workflow, job, matrix, question.config, _shards(commit, question.lane_key))
+    changes = [(workflow.path, workflow.text, new.text)]
+    if clock and question.periodic:
+        changes.append(_periodic(question, question.periodic, workflow, job, clock))
+    return changes
+
+
+def _shards(lanes: Sequence[Lane], key: str | None) -> list[Shards]:
+    if len(lanes) > 1 and not key:
+        raise UsageError(
+            "this option runs one config on several sizes of runners, and its script must know which tests to run"
+            " where: name the key of the matrix rows that tells it, such as --lane-key devices"
+        )
+    return [
+        Shards(
+            label=lane.runner.label,
+            count=len(lane.shards),
+            more={key: lane.runner.devices} if key and len(lanes) > 1 else {},
+        )
+        for lane in lanes
+    ]
+
+
+def _periodic(
+    question: "Question", path: str, source: Workflow, job: Job, clock: Sequence[Lane]
+) -> tuple[str, str, str]:
+    try:
+        cron = cron_every(clock[0].every_h or 0.0)
+    except ValueError:
+        raise UsageError(
+            f"cron cannot say `every {clock[0].every_h:g} hours`: choose a --period that divides 24"
+        ) from None
+    shards = _shards(clock, question.lane_key)
+    if not Path(path).exists():
+        name = Path(path).stem
+        made = new_periodic(source, path, name=name, cron=cron, job_id=job.id, config=question.config, shards=shards)
+        return path, "", made.text
+    old = read_file(Path(path))
+    try:
+        its_job, matrix = find_matrix(old, question.config, question.in_job if question.in_job in old.jobs else None)
+        new = with_shards(old, its_job, matrix, question.config, shards)
+    except WorkflowError:
+        its_job, matrix = find_matrix(old, None, question.in_job if question.in_job in old.jobs else None)
+        if question.config is None:
+            raise
+        new = with_more_rows(old, its_job, matrix, question.config, shards)
+    return path, old.text, with_cron(new, cron).text
+
+
+def _diff(path: str, old: str, new: str) -> str:
+    name = path.lstrip("/")
+    lines = difflib.unified_diff(
+        old.splitlines(keepends=True),
+        new.splitlines(keepends=True),
+        f"a/{name}" if old else "/dev/null",
+        f"b/{name}",
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _write(path: Path, text: str) -> None:
+    """The file is the old one or the new one at every moment."""
+    try:
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise WorkflowError(str(path), f"cannot be written: {error.strerror}") from error
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(mode)
+        temporary.replace(path.resolve())
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise WorkflowError(str(path), f"cannot be written: {error.strerror}") from error

@@ -1,0 +1,180 @@
+"""Names and attributes: where a value comes from."""
+
+from typing import Any
+
+from sooner.plan.needs.state import State
+from sooner.plan.needs.values import (
+    MISSING,
+    UNKNOWN,
+    Bound,
+    Cls,
+    Env,
+    Ext,
+    Func,
+    Inst,
+    Mod,
+    Native,
+    Raised,
+    Soft,
+    Super,
+    Unknown,
+    Wrapped,
+    hard,
+    is_plain,
+)
+
+
+class Attributes(State):
+    """The part of the machine that looks things up."""
+
+    def load(self, path: str) -> Mod:
+        """A module of the tree, executed."""
+        raise NotImplementedError
+
+    def name(self, name: str, env: Env) -> Any:
+        """What a name stands for: in the scopes around, then a builtin."""
+        scope: Env | None = env
+        while scope is not None:
+            if name in scope.names:
+                if scope.parent is None and name in scope.module.tainted:
+                    self.trace.asked = True
+                return scope.names[name]
+            scope = scope.parent
+        builtin = self.natives.builtin(name)
+        if builtin is not MISSING:
+            return builtin
+        return Unknown(name)
+
+    def attribute(self, value: Any, name: str) -> Any:
+        """What an attribute is; of what is not known, something unknown."""
+        if isinstance(value, Soft) and value.value is None:
+            return Unknown(name)
+        value = hard(value)
+        if isinstance(value, Inst):
+            return self._of_instance(value, name)
+        if isinstance(value, Ext | Unknown):
+            return self.natives.outside_attribute(value, name)
+        if isinstance(value, Mod):
+            return self.of_module(value, name)
+        if isinstance(value, Cls):
+            return self._of_class(value, name)
+        if isinstance(value, Super):
+            return self._of_super(value, name)
+        if isinstance(value, Func):
+            return self._of_function(value, name)
+        if isinstance(value, Bound):
+            return value.first if name == "__self__" else self.attribute(value.func, name)
+        return self.natives.attribute_of(value, name)
+
+    def of_module(self, module: Mod, name: str) -> Any:
+        """A name of a module; of a package, its submodule too."""
+        rule = self.rules.constant(f"{module.name}.{name}") if not module.is_model else None
+        if rule is not None and rule.override:
+            return self.natives.constant(f"{module.name}.{name}")
+        if name in module.env.names:
+            if name in module.tainted:
+                self.trace.asked = True
+            return module.env.names[name]
+        if name == "__name__":
+            return module.name
+        if module.path.endswith("__init__.py"):
+            path = self.sources.relative(module.path, 1, name)
+            if path:
+                return self.load(path)
+        lazily = module.env.names.get("__getattr__")
+        if isinstance(lazily, Func):
+            try:
+                return self.call(lazily, [name], {})
+            except Raised:
+                return Unknown(f"{module.name}.{name}")
+        constant = self.natives.constant(f"{module.name}.{name}")
+        return Unknown(f"{module.name}.{name}") if constant is MISSING else constant
+
+    def _of_instance(self, value: Inst, name: str) -> Any:
+        found = value.cls.find(name)
+        if isinstance(found, Wrapped) and found.kind == "property":
+            return self.call(Bound(found.func, value), [], {})
+        if name in value.attrs:
+            return value.attrs[name]
+        if found is not MISSING:
+            return self.bound(found, value, value.cls)
+        return self._missing_of(value, name)
+
+    def _missing_of(self, value: Inst, name: str) -> Any:
+        specials = {"__class__": value.cls, "__dict__": value.attrs, "value": value.attrs.get("_value_", MISSING)}
+        special = specials.get(name, MISSING)
+        if special is not MISSING:
+            return special
+        if name == "name" and "_name_" in value.attrs:
+            return value.attrs["_name_"]
+        dynamic = value.cls.find("__getattr__")
+        if isinstance(dynamic, Func):
+            return self.call(Bound(dynamic, value), [name], {})
+        native = self.natives.of_outside_base(value, name)
+        if native is not MISSING:
+            return native
+        if value.cls.is_open:
+            return Unknown(f"{value.cls.name}().{name}")
+        return Unknown(f"{value.cls.name}().{name}")
+
+    def _of_class(self, value: Cls, name: str) -> Any:
+        found = value.find(name)
+        if found is not MISSING:
+            return self.bound(found, None, value)
+        specials: dict[str, Any] = {"__name__": value.name, "__qualname__": value.name, "__mro__": tuple(value.mro)}
+        specials |= {"__module__": value.module.name, "__bases__": tuple(value.bases), "__dict__": value.attrs}
+        if name in specials:
+            return specials[name]
+        native = self.natives.of_outside_base(value, name)
+        return native if native is not MISSING else Unknown(f"{value.name}.{name}")
+
+    def _of_super(self, value: Super, name: str) -> Any:
+        cls = value.first if isinstance(value.first, Cls) else value.first.cls
+        order = cls.mro
+        start = order.index(value.owner) + 1 if value.owner in order else 1
+        for each in order[start:]:
+            if isinstance(each, Cls) and name in each.attrs:
+                first = value.first if isinstance(value.first, Inst) else None
+                found = each.attrs[name]
+                if isinstance(found, Wrapped) and found.kind == "property":
+                    return self.call(Bound(found.func, value.first), [], {})
+                if name == "__new__":
+                    return found
+                return self.bound(found, first, cls) if first or isinstance(found, Wrapped) else Bound(found, cls)
+        if name == "__new__":
+            return Native("__new__", lambda args, _kwargs: Inst(args[0]) if isinstance(args[0], Cls) else UNKNOWN)
+        return Native(f"super.{name}", lambda _args, _kwargs: None)
+
+    def _of_function(self, value: Func, name: str) -> Any:
+        if name in value.attrs:
+            return value.attrs[name]
+        known: dict[str, Any] = {"__name__": value.name, "__qualname__": value.name, "__module__": value.module.name}
+        known |= {"__dict__": value.attrs, "__doc__": ""}
+        return known[name] if name in known else Unknown(f"{value.name}.{name}")
+
+    def bound(self, found: Any, instance: Inst | None, cls: Cls) -> Any:
+        """What a class attribute becomes when it is looked up."""
+        if isinstance(found, Wrapped):
+            if found.kind == "staticmethod":
+                return found.func
+            return Bound(found.func, cls) if found.kind == "classmethod" else found
+        if instance is not None and isinstance(found, Func):
+            return Bound(found, instance)
+        return found
+
+    def has_attribute(self, value: Any, name: str) -> bool | None:
+        """Whether a value has an attribute; None where that is not known."""
+        value = hard(value)
+        if isinstance(value, Inst):
+            if name in value.attrs or value.cls.find(name) is not MISSING:
+                return True
+            return None if value.cls.is_open or value.cls.find("__getattr__") is not MISSING else False
+        if isinstance(value, Cls):
+            return True if value.find(name) is not MISSING else None if value.is_open else False
+        if isinstance(value, Mod):
+            return True if name in value.env.names else None
+        if isinstance(value, Func):
+            return name in value.attrs or name.startswith("__")
+        if isinstance(value, Ext):
+            return self.rules.has_attribute(value.path, name)
+        return None if isinstance(value, Unknown) else hasattr(value, name) if is_plain(value) else None

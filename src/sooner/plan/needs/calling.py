@@ -1,0 +1,227 @@
+"""Calls: of functions and classes of the tests, of the library under test, and of what is outside."""
+
+import ast
+from typing import Any
+
+from sooner.plan.needs.attributes import Attributes
+from sooner.plan.needs.state import DEEPEST, EVERYWHERE, LIBRARY_FUEL
+from sooner.plan.needs.trace import Trace
+from sooner.plan.needs.values import (
+    MISSING,
+    UNKNOWN,
+    Bound,
+    Cls,
+    Env,
+    Ext,
+    Frame,
+    Func,
+    Inst,
+    Loop,
+    Mark,
+    Native,
+    OutOfFuel,
+    Raised,
+    Return,
+    Skip,
+    Super,
+    Unknown,
+    Wrapped,
+    hard,
+)
+
+
+class Calling(Attributes):
+    """The part of the machine that calls."""
+
+    def call_at(self, func: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call, env: Env) -> Any:
+        """A call, with its place: what stops the test there is attributed to it."""
+        before = self.current
+        self.current = self.place(env, node)  # inside a rule or a model: the place that led there
+        try:
+            return self.call(func, args, kwargs, node)
+        except Raised as raised:
+            if not raised.path:
+                raised.path, raised.line = self.current
+            if self.is_ignored(raised.path, raised.line) and not raised.device:
+                return UNKNOWN
+            raise
+        finally:
+            self.current = before
+
+    def place(self, env: Env, node: ast.AST) -> tuple[str, int]:
+        """Where a node stands; what rules and models do counts for the line of the tests that led there."""
+        return (env.module.path, getattr(node, "lineno", 0)) if env.module.path else self.current
+
+    def is_ignored(self, path: str, line: int) -> bool:
+        """Whether what stops a test at a place is not believed."""
+        return (path, line) in self.ignored or EVERYWHERE in self.ignored
+
+    def call(self, func: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None = None) -> Any:
+        """The result of a call of whatever it is."""
+        func = hard(func)
+        if isinstance(func, Bound):
+            return self.call(func.func, [func.first, *args], kwargs, node)
+        if isinstance(func, Func):
+            return self.call_function(func, args, kwargs)
+        if isinstance(func, Native):
+            return func.call(args, kwargs)
+        if isinstance(func, Cls):
+            return self.instantiate(func, args, kwargs)
+        if isinstance(func, Ext | Unknown):
+            return self.natives.call_outside(func, args, kwargs)
+        if isinstance(func, Mark):
+            return self.natives.call_mark(func, args, kwargs)
+        if isinstance(func, Inst):
+            method = func.cls.find("__call__")
+            if method is not MISSING:
+                return self.call(Bound(method, func), args, kwargs)
+            return self.natives.call_outside(Unknown(f"{func.cls.name}()"), args, kwargs)
+        if isinstance(func, Wrapped) and func.kind != "property":
+            return self.call(func.func, args, kwargs)
+        return UNKNOWN
+
+    def call_function(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Run a function of the tree.
+
+        Raises:
+            Raised, Skip: As the function does.
+        """
+        if "__asked__" in func.attrs:
+            self.trace.asked = True
+        override = self.overrides.get(f"{func.module.name}.{func.name}", MISSING)
+        if override is not MISSING and override is not func:
+            return self.call(override, args, kwargs)
+        rule = self.rules.for_function(func.module.name, func.name, is_model=func.module.is_model)
+        if rule is not None:
+            return self.natives.apply(rule, args, kwargs)
+        if self.depth >= DEEPEST:
+            return UNKNOWN
+        if not func.module.is_test_code and not func.module.is_model:
+            of_instance = func.owner is not None and bool(args) and isinstance(args[0], Inst)
+            if of_instance and not self.quiet:
+                return self.natives.call_outside(Unknown(f"{func.module.name}.{func.name}"), args[1:], kwargs)
+            return self._call_library(func, args, kwargs)
+        return self._enter(func, args, kwargs)
+
+    def _call_library(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A function of the library under test: only its answer counts, within a small budget."""
+        if self.library_fuel <= 0:
+            return Unknown(f"{func.module.name}.{func.name}()")
+        fuel, trace, asked = self.fuel, self.trace, self.trace.asked
+        self.fuel = min(fuel, LIBRARY_FUEL, self.library_fuel)
+        granted = self.fuel
+        self.trace = Trace()
+        self.quiet += 1
+        try:
+            return self._enter(func, args, kwargs)
+        except (Raised, Skip, OutOfFuel, RecursionError):
+            return Unknown(f"{func.module.name}.{func.name}()")
+        finally:
+            self.quiet -= 1
+            trace.asked = asked or self.trace.asked
+            self.trace = trace
+            self.library_fuel -= granted - max(self.fuel, 0)
+            self.fuel = fuel
+
+    def _enter(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        env = Env(func.module, func.env)
+        env.frame = frame = Frame(func.owner, args[0] if args else None)
+        self.bind_arguments(func, args, kwargs, env)
+        self.depth += 1
+        result: Any = None
+        try:
+            if isinstance(func.node, ast.Lambda):
+                return self.ev(func.node.body, env)
+            self.run(func.node.body, env)
+        except Return as returned:
+            result = returned.value
+        except Loop:
+            result = UNKNOWN
+        finally:
+            self.depth -= 1
+        if func.is_generator:
+            return self._generated(func, frame)
+        for other in frame.returned:
+            result = self.either(other, result) if other is not result else result
+        return result
+
+    def _generated(self, func: Func, frame: Frame) -> Any:
+        if func.attrs.get("__contextmanager__"):
+            return Native("__context__", lambda _args, _kwargs: frame.yielded[0] if frame.yielded else UNKNOWN)
+        return list(frame.yielded)
+
+    def bind_arguments(self, func: Func, args: list[Any], kwargs: dict[str, Any], env: Env) -> None:
+        """Give parameters their values; what is missing is not known."""
+        spec = func.node.args
+        names = [each.arg for each in (*spec.posonlyargs, *spec.args)]
+        given = dict(zip(names, args, strict=False))
+        rest = args[len(names) :]
+        extra = dict(kwargs)
+        defaults = dict(zip(names[len(names) - len(func.defaults) :], func.defaults, strict=True))
+        for name in names:
+            if name not in given:
+                given[name] = extra.pop(name) if name in extra else defaults.get(name, UNKNOWN)
+        for each in spec.kwonlyargs:
+            given[each.arg] = extra.pop(each.arg) if each.arg in extra else func.kw_defaults.get(each.arg, UNKNOWN)
+        if spec.vararg is not None:
+            given[spec.vararg.arg] = tuple(rest)
+        if spec.kwarg is not None:
+            given[spec.kwarg.arg] = {name: value for name, value in extra.items() if name not in given}
+        env.names.update(given)
+
+    def instantiate(self, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Make an instance: `__new__` and `__init__` of the tests' own classes are run."""
+        if cls.is_a("Enum", "IntEnum", "StrEnum"):
+            members = self.enum_members(cls) or []
+            return next((each for each in members if args and self.same(each.attrs["_value_"], args[0])), UNKNOWN)
+        if not cls.module.is_test_code and not cls.module.is_model and not self.quiet:
+            # Making something of the library under test may take devices, which its arguments say.
+            self.natives.call_outside(Unknown(f"{cls.module.name}.{cls.name}"), args, kwargs)
+            if not isinstance(cls.find("__record__"), list):
+                return Inst(cls)
+        maker = cls.find("__new__")
+        if isinstance(maker, Wrapped):
+            maker = maker.func
+        if isinstance(maker, Func):
+            made = self.call(maker, [cls, *args], kwargs)
+            if not (isinstance(made, Inst) and made.cls is cls):
+                return made
+        else:
+            made = Inst(cls)
+        if cls.is_a("Exception", "BaseException", "SkipTest", "Error") or any(
+            "Exception" in b for b in base_names(cls)
+        ):
+            made.attrs["__message__"] = args[0] if args else ""
+        fields = cls.find("__record__")
+        init = cls.find("__init__")
+        if isinstance(init, Func):
+            self.call(init, [made, *args], kwargs)
+        elif isinstance(fields, list):
+            self._fill(made, cls, fields, args, kwargs)
+        return made
+
+    def _fill(self, made: Inst, cls: Cls, fields: list[str], args: list[Any], kwargs: dict[str, Any]) -> None:
+        given = dict(zip(fields, args, strict=False)) | kwargs
+        for name in fields:
+            default = cls.find(name)
+            made.attrs[name] = given.get(name, UNKNOWN if default is MISSING else default)
+        if cls.find("__tuple__") is not MISSING:
+            made.attrs["__items__"] = [made.attrs[name] for name in fields]
+        after = cls.find("__post_init__")
+        if isinstance(after, Func):
+            self.call(after, [made], {})
+
+    def zero_argument_super(self, env: Env) -> Any:
+        """The `super()` of the method around."""
+        scope: Env | None = env
+        while scope is not None:
+            frame = scope.frame
+            if frame is not None and frame.owner is not None and isinstance(frame.self_value, Inst | Cls):
+                return Super(frame.owner, frame.self_value)
+            scope = scope.parent
+        return UNKNOWN
+
+
+def base_names(cls: Cls) -> set[str]:
+    """The last parts of the names of a class and of all that it inherits from."""
+    return {getattr(each, "path", "").rpartition(".")[2] or getattr(each, "name", "") for each in cls.mro}

@@ -1,0 +1,460 @@
+"""Collects a test file the way pytest does, without importing it: classes, inherited tests, parameters, ids."""
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import product
+from typing import Any, Final
+
+from msgspec import Struct
+
+from sooner.plan.needs.fixtures import Fixtures, argument_names
+from sooner.plan.needs.machine import Machine
+from sooner.plan.needs.state import TEST_FUEL
+from sooner.plan.needs.values import (
+    UNKNOWN,
+    Bound,
+    Cls,
+    Dev,
+    Ext,
+    Func,
+    Inst,
+    Mark,
+    Mod,
+    Native,
+    OutOfFuel,
+    Param,
+    Raised,
+    Skip,
+    Unknown,
+    Wrapped,
+    hard,
+    name_of,
+)
+
+_MOST_CASES: Final = 3_000
+"""Cases of one function; beyond that it gets one entry without brackets."""
+_TEST_BASES: Final = ("TestCase", "TestBase", "TestsBase")
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    """One test, as pytest would list it."""
+
+    nodeid: str
+    name: str
+    base: str
+    """Its name without parameters."""
+    func: Any
+    cls: Cls | None
+    params: dict[str, Any]
+    indirect: frozenset[str]
+    marks: list[Any]
+    is_unittest: bool
+    fixtures: list[str]
+
+
+class Names(Struct, frozen=True, kw_only=True):
+    """What pytest is configured to take for tests."""
+
+    files: tuple[str, ...] = ("test_*.py", "*_test.py")
+    classes: tuple[str, ...] = ("Test",)
+    functions: tuple[str, ...] = ("test",)
+
+
+def collect(machine: Machine, path: str, names: Names) -> list[Item]:
+    """All tests of a file. A module that cannot be executed to its end gives those that it defined until then."""
+    module = machine.load(path)
+    fixtures = Fixtures(machine, path)
+    module_marks = _marks_of(module.env.names.get("pytestmark"), machine)
+    items: list[Item] = []
+    for name, value in list(module.env.names.items()):
+        if isinstance(value, Cls) and _is_test_class(name, value, names):
+            items.extend(
+                _of_class(machine, path, name, value, module_marks=module_marks, fixtures=fixtures, names=names)
+            )
+        elif _matches(name, names.functions) and isinstance(value, Func | Native | Bound):
+            if isinstance(value, Func) and (
+                value.attrs.get("__fixture__") is not None or value.attrs.get("__test__") is False
+            ):
+                continue
+            if isinstance(value, Native):
+                continue
+            items.extend(
+                _cases(machine, f"{path}::{name}", name, value, cls=None, marks=module_marks, fixtures=fixtures)
+            )
+    return items
+
+
+def is_tainted(item: Item, module: Mod) -> bool:
+    """Whether a test's own definition follows from the number of visible devices."""
+    names = module.tainted
+    if "pytestmark" in names or item.base in names or "__asked__" in _attrs(item.func):
+        return True
+    classes = [each for each in item.cls.mro if isinstance(each, Cls)] if item.cls is not None else []
+    return any(each.name in each.module.tainted for each in classes)
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    for pattern in patterns:
+        if name.startswith(pattern):
+            return True
+        if any(sign in pattern for sign in "*?["):
+            shape = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
+            if re.fullmatch(shape, name):
+                return True
+    return False
+
+
+def is_unittest(cls: Cls) -> bool:
+    """Whether a class is a `unittest.TestCase`, as far as its bases tell."""
+    for base in cls.mro:
+        if isinstance(base, Ext | Unknown):
+            last = name_of(base).removesuffix("()")
+            if last.endswith(_TEST_BASES) or (last.endswith("Test") and last != "DistributedTest"):
+                return True
+        elif base.attrs.get("__unittest__") is True:
+            return True
+    return False
+
+
+def _is_test_class(name: str, cls: Cls, names: Names) -> bool:
+    if cls.attrs.get("__test__") is False or cls.find("__test__") is False:
+        return False
+    if is_unittest(cls):
+        return True
+    return _matches(name, names.classes) and not isinstance(cls.find("__init__"), Func)
+
+
+def _of_class(
+    machine: Machine, path: str, name: str, cls: Cls, *, module_marks: list[Any], fixtures: Fixtures, names: Names
+) -> Iterator[Item]:
+    marks = [*class_marks(cls, machine), *module_marks]
+    own = fixtures.of_class(cls)
+    prefix = f"{path}::{name}"
+    unittest = is_unittest(cls)
+    for method, value in _methods(cls, ("test",) if unittest else names.functions):
+        yield from _cases(
+            machine,
+            f"{prefix}::{method}",
+            method,
+            value,
+            cls=cls,
+            marks=marks,
+            fixtures=own,
+            is_unittest_class=unittest,
+        )
+    for inner, value in cls.attrs.items():
+        if isinstance(value, Cls) and _is_test_class(inner, value, names) and not is_unittest(value):
+            yield from _of_class(machine, prefix, inner, value, module_marks=marks, fixtures=fixtures, names=names)
+
+
+def _methods(cls: Cls, prefixes: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    seen: set[str] = set()
+    for owner in cls.mro:
+        if not isinstance(owner, Cls):
+            continue
+        for name, value in owner.attrs.items():
+            if name in seen:
+                continue
+            seen.add(name)
+            inner = value.func if isinstance(value, Wrapped) and value.kind != "property" else value
+            if _matches(name, prefixes) and isinstance(inner, Func | Bound) and not _is_fixture(inner):
+                yield name, inner
+
+
+def _is_fixture(value: Any) -> bool:
+    return isinstance(value, Func) and value.attrs.get("__fixture__") is not None
+
+
+def class_marks(cls: Cls, machine: Machine) -> list[Any]:
+    """The marks of a class and of those that it inherits from."""
+    marks: list[Any] = []
+    for owner in cls.mro:
+        if isinstance(owner, Cls):
+            marks.extend(_marks_of(owner.attrs.get("pytestmark"), machine))
+    return marks
+
+
+def _marks_of(value: Any, machine: Machine) -> list[Any]:
+    value = hard(value)
+    if isinstance(value, Mark | Ext):
+        return [value]
+    return [each for each in machine.items_of(value) or [] if isinstance(each, Mark)] if value is not None else []
+
+
+class _Axis(Struct, frozen=True):
+    """One parametrisation: for each case its id, values, marks."""
+
+    cases: list[tuple[str, dict[str, Any], list[Any]]]
+    indirect: frozenset[str] = frozenset()
+    suffix: bool = False
+    """Whether its id is a part of the name instead of standing in brackets."""
+
+
+def _cases(
+    machine: Machine,
+    nodeid: str,
+    base: str,
+    func: Any,
+    *,
+    cls: Cls | None,
+    marks: list[Any],
+    fixtures: Fixtures,
+    is_unittest_class: bool = False,
+) -> Iterator[Item]:
+    """The items of one function."""
+    own = _marks_of(_attrs(func).get("pytestmark"), machine)
+    every = [*own, *marks]
+    wanted = fixtures.closure(func, every)
+    axes: list[_Axis | None] = []
+    machine.fuel = TEST_FUEL
+    if not is_unittest_class:
+        axes += [_fixture_axis(machine, name, fixtures) for name in wanted if fixtures.has_params(name)]
+    for mark in every:
+        if isinstance(mark, Mark) and mark.name in ("parametrize", "__expand__", "__absl__", "__suffix__"):
+            axes.append(_axis(machine, mark, func))
+    known = [axis for axis in axes if axis is not None]
+    unsure = len(known) < len(axes)
+    total = 1
+    for axis in known:
+        total *= len(axis.cases)
+    if total > _MOST_CASES:
+        known, unsure = [], True
+    for combination in product(*(axis.cases for axis in known)):
+        params = {key: value for _, values, _ in combination for key, value in values.items()}
+        # Names that are part of a method's are put together from the outermost decorator inwards.
+        suffix = "".join(
+            name for (name, _, _), axis in reversed([*zip(combination, known, strict=True)]) if axis.suffix
+        )
+        brackets = "-".join(name for (name, _, _), axis in zip(combination, known, strict=True) if not axis.suffix)
+        bracket = f"[{brackets}]" if any(not axis.suffix for axis in known) and not unsure else ""
+        yield Item(
+            nodeid=f"{nodeid}{suffix}{bracket}",
+            name=f"{base}{suffix}{bracket}",
+            base=base,
+            func=func,
+            cls=cls,
+            params=params,
+            indirect=frozenset().union(*(axis.indirect for axis in known)),
+            marks=[*(mark for _, _, more in combination for mark in more), *every],
+            is_unittest=is_unittest_class,
+            fixtures=wanted,
+        )
+        if unsure:
+            return  # one entry stands for all cases
+
+
+def _attrs(func: Any) -> dict[str, Any]:
+    while isinstance(func, Bound):
+        func = func.func
+    return func.attrs if isinstance(func, Func) else {}
+
+
+def _fixture_axis(machine: Machine, name: str, fixtures: Fixtures) -> _Axis | None:
+    values, ids = fixtures.params(name)
+    cases = machine.items_of(values)
+    if cases is None:
+        return None
+    rows = _rows(machine, [name], cases, ids)
+    return None if rows is None else _Axis(rows, frozenset((name,)))
+
+
+def _axis(machine: Machine, mark: Mark, func: Any) -> _Axis | None:
+    if mark.name == "__suffix__":
+        return _Axis(mark.args[0], suffix=True)
+    if mark.name == "__expand__":
+        return _expanded(machine, mark, func)
+    if mark.name == "__absl__":
+        return _absl(machine, mark, func)
+    args = [*mark.args, None, None]
+    names = hard(args[0] if mark.args else mark.kwargs.get("argnames"))
+    values = hard(args[1] if len(mark.args) > 1 else mark.kwargs.get("argvalues"))
+    fields = [each.strip() for each in names.split(",") if each.strip()] if isinstance(names, str) else names
+    cases = machine.items_of(values)
+    if cases is None or not isinstance(fields, list | tuple):
+        return None
+    indirect = mark.kwargs.get("indirect", False)
+    through = frozenset(fields) if indirect is True else frozenset(machine.items_of(indirect) or ())
+    rows = _rows(machine, list(fields), cases, mark.kwargs.get("ids"))
+    return None if rows is None else _Axis(rows, through)
+
+
+def _rows(
+    machine: Machine, fields: list[str], cases: list[Any], ids: Any
+) -> list[tuple[str, dict[str, Any], list[Any]]] | None:
+    given = machine.items_of(ids) if not isinstance(ids, Func | Native | Bound) else None
+    if isinstance(hard(ids), Unknown | Ext) and given is None:
+        return None
+    rows: list[tuple[str, dict[str, Any], list[Any]]] = []
+    for index, case in enumerate(cases):
+        marks: list[Any] = []
+        explicit: Any = None
+        values: Any
+        if isinstance(case, Param):
+            values, marks, explicit = case.values, case.marks, hard(case.id)
+        else:
+            values = (case,) if len(fields) == 1 else machine.items_of(case)
+        if values is None:
+            values = [UNKNOWN] * len(fields)
+        if explicit is None and given is not None and index < len(given):
+            explicit = hard(given[index])
+        by = ids if isinstance(ids, Func | Native | Bound) else None
+        name = _case_id(machine, explicit, fields, list(values), index=index, by=by)
+        if name is None:
+            return None
+        rows.append((name, dict(zip(fields, values, strict=False)), marks))
+    return _distinct(rows)
+
+
+def _distinct(rows: list[tuple[str, dict[str, Any], list[Any]]]) -> list[tuple[str, dict[str, Any], list[Any]]]:
+    """Ids that occur more than once get a number, as pytest gives it."""
+    names = [name for name, _, _ in rows]
+    if len(set(names)) == len(names):
+        return rows
+    counters: dict[str, int] = {}
+    taken, result = set(names), []
+    for name, values, marks in rows:
+        if names.count(name) > 1:
+            separator = "_" if name and name[-1].isdigit() else ""
+            number = counters.get(name, 0)
+            while f"{name}{separator}{number}" in taken:
+                number += 1
+            counters[name] = number + 1
+            result.append((f"{name}{separator}{number}", values, marks))
+            taken.add(f"{name}{separator}{number}")
+        else:
+            result.append((name, values, marks))
+    return result
+
+
+def _case_id(
+    machine: Machine, explicit: Any, fields: list[str], values: list[Any], *, index: int, by: Any
+) -> str | None:
+    if isinstance(explicit, str | int | float | bool):
+        return str(explicit)
+    if isinstance(explicit, Unknown | Ext):
+        return None
+    parts: list[str] = []
+    for name, value in zip(fields, values, strict=False):
+        part = _value_id(machine, value, name, index, by)
+        if part is None:
+            return None
+        parts.append(part)
+    return "-".join(parts)
+
+
+def _value_id(machine: Machine, value: Any, name: str, index: int, by: Any) -> str | None:
+    if by is not None:
+        try:
+            made = hard(machine.call(by, [value], {}))
+        except (Raised, Skip, OutOfFuel):
+            return None
+        if isinstance(made, str | int | float | bool):
+            return str(made)
+        if isinstance(made, Unknown | Ext):
+            return None
+    return plain_id(value, name, index)
+
+
+_DTYPES: Final = re.compile(r"torch\.(b?float\d*|double|half|u?int\d+|long|short|bool|bfloat16|complex\d+|float8_\w+)")
+
+
+def plain_id(value: Any, name: str, index: int) -> str | None:
+    """How pytest writes a parameter; None where that depends on something unknown."""
+    value = hard(value)
+    if isinstance(value, str):
+        return value.encode("unicode_escape").decode("ascii")
+    if value is None or isinstance(value, int | float | bool | complex):
+        return str(value)
+    if isinstance(value, Inst):
+        if "_name_" in value.attrs:
+            return f"{value.cls.name}.{value.attrs['_name_']}"
+        own = value.attrs.get("__name__")
+        return own if isinstance(own, str) else f"{name}{index}"
+    if isinstance(value, Func | Cls | Native):
+        return value.name
+    if isinstance(value, Ext):
+        last = value.path.rpartition(".")[2]
+        if _DTYPES.fullmatch(value.path) or last.startswith("float8") or last == "bfloat16":
+            return f"{name}{index}"
+        return last if "()" not in value.path else f"{name}{index}"
+    if isinstance(value, Unknown):
+        return f"{name}{index}" if "()" in value.path else None
+    if isinstance(value, Dev | list | tuple | dict | set | range | bytes | Mark | Bound | Mod):
+        return f"{name}{index}"
+    return f"{name}{index}"
+
+
+def _expanded(machine: Machine, mark: Mark, func: Any) -> _Axis | None:
+    """`parameterized.expand`: `test_x_0_name`."""
+    cases = mark.args[0]
+    if cases is None:
+        return None
+    names = argument_names(func)
+    by = mark.kwargs.get("name_func")
+    rows: list[tuple[str, dict[str, Any], list[Any]]] = []
+    width = len(str(len(cases) - 1)) if cases else 1
+    del width
+    for index, case in enumerate(cases):
+        values = machine.items_of(case)
+        values = [case] if values is None or isinstance(hard(case), str) else values
+        first = hard(values[0]) if values else None
+        suffix = f"_{index}" + (f"_{_safe(first)}" if isinstance(first, str) else "")
+        if by is not None:
+            holder = Ext("param")
+            holder.attrs = {"args": tuple(values), "kwargs": {}}
+            made = _quietly(machine, by, [func, str(index), holder])
+            base = func.name if isinstance(func, Func) else ""
+            if not isinstance(made, str) or not made.startswith(base):
+                return None
+            suffix = made[len(base) :]
+        rows.append((suffix, dict(zip(names, values, strict=False)), []))
+    return _Axis(rows, suffix=True)
+
+
+def _quietly(machine: Machine, func: Any, args: list[Any]) -> Any:
+    try:
+        return hard(machine.call(func, args, {}))
+    except (Raised, Skip, OutOfFuel):
+        return UNKNOWN
+
+
+def _safe(text: str) -> str:
+    return re.sub("[^a-zA-Z0-9_]+", "_", text)
+
+
+def _absl(machine: Machine, mark: Mark, func: Any) -> _Axis | None:
+    """What absl has: `parameters`, `named_parameters`, `product`."""
+    kind, args = mark.args
+    names = argument_names(func)
+    if kind == "product":
+        columns = {key: machine.items_of(value) for key, value in mark.kwargs.items()}
+        if any(each is None for each in columns.values()):
+            return None
+        combinations = [dict(zip(columns, each, strict=True)) for each in product(*columns.values())]  # type: ignore[arg-type]
+        return _Axis([(str(i), each, []) for i, each in enumerate(combinations)], suffix=True)
+    cases = machine.items_of(args[0]) if len(args) == 1 and not isinstance(args[0], dict) else list(args)
+    if cases is None:
+        return None
+    rows: list[tuple[str, dict[str, Any], list[Any]]] = []
+    for index, case in enumerate(cases):
+        values = hard(case)
+        if isinstance(values, dict):
+            given = {key: value for key, value in values.items() if key != "testcase_name"}
+            name = values.get("testcase_name", index)
+        else:
+            row = machine.items_of(values) if not isinstance(values, str) else None
+            row = [values] if row is None else row
+            name = row[0] if kind == "named" and row else index
+            given = dict(zip(names, row[1:] if kind == "named" else row, strict=False))
+        name = hard(name)
+        rows.append((f"_{name}" if kind == "named" and not str(name).startswith("_") else str(name), given, []))
+    return _Axis(rows, suffix=True)
+
+
+def expression_of(text: str) -> ast.expr | None:
+    """The expression in a text condition (`skipif("sys.platform == 'win32'")`)."""
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return None

@@ -1,0 +1,139 @@
+"""Definitions: functions, their decorators, classes."""
+
+import ast
+from typing import Any
+
+from sooner.plan.needs.calling import Calling, base_names
+from sooner.plan.needs.values import (
+    MISSING,
+    Bound,
+    Cls,
+    Env,
+    Ext,
+    Func,
+    Inst,
+    Native,
+    OutOfFuel,
+    Unknown,
+    Wrapped,
+)
+
+
+class Defining(Calling):
+    """The part of the machine that makes functions and classes."""
+
+    def make_function(self, node: Any, env: Env) -> Func:
+        """A function value: its defaults are evaluated here."""
+        func = Func(node, env, getattr(node, "name", "<lambda>"))
+        func.defaults = [self.ev(each, env) for each in node.args.defaults]
+        pairs = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        func.kw_defaults = {arg.arg: self.ev(value, env) for arg, value in pairs if value is not None}
+        func.is_generator = not isinstance(node, ast.Lambda) and _yields(node)
+        return func
+
+    def define_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: Env) -> None:
+        """A `def`: the decorators are called, the innermost first."""
+        # A class's scope is not seen from inside its methods.
+        owner_scope = env.parent if "__fields__" in env.names and env.parent is not None else env
+        asked, self.trace.asked = self.trace.asked, False
+        func = self.make_function(node, owner_scope)
+        value: Any = func
+        for decorator in reversed(node.decorator_list):
+            value = self.decorated(decorator, value, env)
+        if self.trace.asked:
+            func.attrs["__asked__"] = True
+            if isinstance(value, Func):
+                value.attrs["__asked__"] = True
+        self.trace.asked = asked
+        env.names[node.name] = value
+
+    def decorated(self, decorator: ast.expr, value: Any, env: Env) -> Any:
+        """A function or class after one of its decorators; unchanged where that is not known.
+
+        Raises:
+            Raised, Skip: The decorator itself raises.
+        """
+        before, self.current = self.current, self.place(env, decorator)
+        try:
+            setter = self._property_setter(decorator, value, env)
+            if setter is not MISSING:
+                return setter
+            made = self.call(self.ev(decorator, env), [value], {}, decorator)
+        except OutOfFuel:
+            return value
+        finally:
+            self.current = before
+        if isinstance(made, Func | Cls | Bound | Wrapped | Native) or (
+            isinstance(value, Func) and isinstance(made, Inst)
+        ):
+            return made
+        return value
+
+    def _property_setter(self, decorator: ast.expr, value: Any, env: Env) -> Any:
+        if isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "getter", "deleter"):
+            prop = self.ev(decorator.value, env)
+            if isinstance(prop, Wrapped):
+                return prop if decorator.attr != "getter" else Wrapped("property", value)
+        return MISSING
+
+    def define_class(self, node: ast.ClassDef, env: Env) -> None:
+        """A `class`: its body is executed, then its decorators are called."""
+        bases = [self.ev(each, env) for each in node.bases if not isinstance(each, ast.Starred)]
+        bases = [self.natives.modelled(each) for each in bases]
+        cls = Cls(node.name, [each for each in bases if isinstance(each, Cls | Ext | Unknown)], env.module, node)
+        scope = Env(env.module, env, {"__fields__": [], "__qualname__": node.name})
+        self.run(node.body, scope)
+        fields = scope.names.pop("__fields__")
+        scope.names.pop("__qualname__", None)
+        cls.attrs.update(scope.names)
+        self._own(cls)
+        self._finish(cls, fields)
+        value: Any = cls
+        for decorator in reversed(node.decorator_list):
+            made = self.decorated(decorator, value, env)
+            value = made if isinstance(made, Cls) else value
+        env.names[node.name] = value
+
+    def _own(self, cls: Cls) -> None:
+        for each in cls.attrs.values():
+            func = each.func if isinstance(each, Wrapped) else each
+            while isinstance(func, Func):
+                if func.owner is None:
+                    func.owner = cls
+                func = func.attrs.get("__wrapped__")
+
+    def _finish(self, cls: Cls, fields: list[str]) -> None:
+        names = base_names(cls)
+        if cls.is_a("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"):
+            for number, name in enumerate(fields):
+                value = cls.attrs.get(name)
+                if not name.startswith("_") and not isinstance(value, Func | Wrapped):
+                    member = Inst(cls)
+                    automatic = isinstance(value, Unknown) and "auto" in value.path
+                    member.attrs |= {"_value_": number + 1 if automatic else value, "_name_": name}
+                    cls.attrs[name] = member
+        elif "NamedTuple" in names:
+            cls.attrs["__record__"] = fields
+            cls.attrs["__tuple__"] = True
+        else:
+            cls.attrs["__fieldnames__"] = fields
+
+
+def _yields(node: ast.AST) -> bool:
+    """Whether a function's own body (not a nested one's) yields; kept with the node, which all sizes share."""
+    known = getattr(node, "sooner_yields", None)
+    if known is None:
+        known = _has_yield(node)
+        node.sooner_yields = known  # type: ignore[attr-defined]
+    return bool(known)
+
+
+def _has_yield(node: ast.AST) -> bool:
+    stack: list[ast.AST] = list(getattr(node, "body", []))
+    while stack:
+        each = stack.pop()
+        if isinstance(each, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            stack.extend(ast.iter_child_nodes(each))
+    return False

@@ -1,0 +1,591 @@
+"""Expressions, evaluated with what is known: a plain value where everything is known, `Unknown` where not."""
+
+import ast
+import operator
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from sooner.plan.needs.values import (
+    MISSING,
+    UNKNOWN,
+    Bound,
+    Cls,
+    Dev,
+    Env,
+    Ext,
+    Func,
+    Inst,
+    Mod,
+    Native,
+    OutOfFuel,
+    Raised,
+    Soft,
+    Unknown,
+    hard,
+    is_plain,
+)
+
+_BINARY: Final[dict[type, Callable[[Any, Any], Any]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+}
+_UNARY: Final[dict[type, Callable[[Any], Any]]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+}
+_ORDER: Final[dict[type, Callable[[Any, Any], Any]]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_CONVERSIONS: Final[dict[int, Callable[[Any], Any]]] = {
+    -1: lambda value: value,
+    ord("r"): repr,
+    ord("s"): str,
+    ord("a"): ascii,
+}
+_LARGEST: Final = 100_000
+_MOST_BITS: Final = 4096
+_LONGEST: Final = 4096
+HOST_ERRORS: Final = (
+    TypeError, ValueError, ArithmeticError, LookupError, AttributeError, AssertionError, RuntimeError, MemoryError,
+)  # fmt: skip
+
+
+class Expressions:
+    """The part of the machine that evaluates expressions."""
+
+    fuel: int
+
+    def ev(self, node: ast.expr, env: Env) -> Any:
+        """The value of an expression.
+
+        Raises:
+            Raised: The expression raises.
+            OutOfFuel: It takes too long.
+        """
+        self.fuel -= 1
+        if self.fuel < 0:
+            raise OutOfFuel
+        method = _DISPATCH.get(type(node))
+        return UNKNOWN if method is None else method(self, node, env)
+
+    # What the other parts of the machine provide.
+
+    def call(self, func: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None = None) -> Any:
+        """The result of a call."""
+        raise NotImplementedError
+
+    def attribute(self, value: Any, name: str) -> Any:
+        """An attribute."""
+        raise NotImplementedError
+
+    def name(self, name: str, env: Env) -> Any:
+        """What a name stands for."""
+        raise NotImplementedError
+
+    def make_function(self, node: ast.Lambda, env: Env) -> Func:
+        """A function value."""
+        raise NotImplementedError
+
+    def place(self, env: Env, node: ast.AST) -> tuple[str, int]:
+        """Where a node stands."""
+        return env.module.path, getattr(node, "lineno", 0)
+
+    def truth(self, value: Any) -> bool | None:
+        """Whether a value is true; None where that is not known."""
+        value = hard(value)
+        if isinstance(value, Unknown):
+            return None
+        if isinstance(value, Ext):
+            return None if value.path.rpartition(".")[2].isupper() or "_" in value.path else True
+        if isinstance(value, Inst):
+            for special in ("__bool__", "__len__"):
+                method = value.cls.find(special)
+                if method is not MISSING:
+                    return self.truth(self.call(Bound(method, value), [], {}))
+            return None if value.cls.find("_is_lazy") is not MISSING else True
+        try:
+            return bool(value)
+        except HOST_ERRORS:
+            return None
+
+    def items_of(self, value: Any) -> list[Any] | None:
+        """What iterating over a value gives; None where that is not known."""
+        value = hard(value)
+        if isinstance(value, Cls):
+            return self.enum_members(value)
+        if isinstance(value, Inst):
+            data = value.attrs.get("__items__")
+            return data if isinstance(data, list) else None
+        if isinstance(value, str | bytes | list | tuple | dict | set | frozenset | range):
+            return list(value) if len(value) <= _LONGEST else None
+        return None
+
+    def enum_members(self, cls: Cls) -> list[Any] | None:
+        """The members of an enumeration."""
+        if not cls.is_a("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"):
+            return None
+        return [each for each in cls.attrs.values() if isinstance(each, Inst) and "_value_" in each.attrs]
+
+    # One method a kind of expression.
+
+    def _ev_constant(self, node: ast.Constant, _env: Env) -> Any:
+        return node.value
+
+    def _ev_name(self, node: ast.Name, env: Env) -> Any:
+        return self.name(node.id, env)
+
+    def _ev_attribute(self, node: ast.Attribute, env: Env) -> Any:
+        return self.attribute(self.ev(node.value, env), node.attr)
+
+    def _ev_call(self, node: ast.Call, env: Env) -> Any:
+        func = self.ev(node.func, env)
+        if isinstance(func, Native) and func.name == "super" and not node.args:
+            return self.zero_argument_super(env)
+        args, kwargs = self.arguments(node, env)
+        return self.call_at(func, args, kwargs, node, env)
+
+    def zero_argument_super(self, env: Env) -> Any:
+        """`super()` inside a method."""
+        raise NotImplementedError
+
+    def call_at(self, func: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call, env: Env) -> Any:
+        """A call, with its place."""
+        raise NotImplementedError
+
+    def arguments(self, node: ast.Call, env: Env) -> tuple[list[Any], dict[str, Any]]:
+        """Positional and keyword arguments; starred ones spread where they are known."""
+        args: list[Any] = []
+        for each in node.args:
+            if isinstance(each, ast.Starred):
+                spread = self.items_of(self.ev(each.value, env))
+                args.extend(spread if spread is not None else [UNKNOWN])
+            else:
+                args.append(self.ev(each, env))
+        kwargs: dict[str, Any] = {}
+        for keyword in node.keywords:
+            value = self.ev(keyword.value, env)
+            if keyword.arg is not None:
+                kwargs[keyword.arg] = value
+            elif isinstance(hard(value), dict):
+                kwargs.update({k: v for k, v in hard(value).items() if isinstance(k, str)})
+        return args, kwargs
+
+    def _ev_binop(self, node: ast.BinOp, env: Env) -> Any:
+        return self.binary(type(node.op), self.ev(node.left, env), self.ev(node.right, env))
+
+    def binary(self, kind: type, left: Any, right: Any) -> Any:
+        """An arithmetic operation."""
+        soft = isinstance(left, Soft) or isinstance(right, Soft)
+        left, right = hard(left), hard(right)
+        if (
+            isinstance(left, Inst | Dev)
+            or isinstance(right, Inst | Dev)
+            or not (is_shallow(left) and is_shallow(right))
+        ):
+            return self.absorbed(kind, left, right)
+        operation = _BINARY.get(kind)
+        if operation is None or _would_explode(kind, left, right):
+            return UNKNOWN
+        try:
+            result = operation(left, right)
+        except TypeError:
+            return UNKNOWN
+        except HOST_ERRORS as error:
+            raise Raised(type(error).__name__, str(error)) from None
+        return Soft(result) if soft else result
+
+    def absorbed(self, kind: type, left: Any, right: Any) -> Any:
+        """What is known of an operation with something unknown: `0 * x`."""
+        if kind is ast.Mult and (left == 0 or right == 0) and (isinstance(left, int) or isinstance(right, int)):
+            return 0
+        return UNKNOWN
+
+    def _ev_unaryop(self, node: ast.UnaryOp, env: Env) -> Any:
+        value = self.ev(node.operand, env)
+        if isinstance(node.op, ast.Not):
+            truth = self.truth(value)
+            if truth is None:
+                return UNKNOWN
+            return Soft(not truth) if isinstance(value, Soft) else not truth
+        inner = hard(value)
+        if isinstance(inner, int | float | complex):
+            try:
+                result = _UNARY[type(node.op)](inner)
+            except HOST_ERRORS as error:
+                raise Raised(type(error).__name__, str(error)) from None
+            return Soft(result) if isinstance(value, Soft) else result
+        return UNKNOWN
+
+    def _ev_boolop(self, node: ast.BoolOp, env: Env) -> Any:
+        deciding = isinstance(node.op, ast.Or)
+        unknown, soft, value = False, False, None
+        for each in node.values:
+            value = self.ev(each, env)
+            truth = self.truth(value)
+            unknown |= truth is None
+            soft |= isinstance(value, Soft)
+            if truth is deciding:
+                if isinstance(value, Soft) or not unknown:
+                    return value
+                return deciding if not isinstance(value, Soft) else value
+        if unknown:
+            return UNKNOWN
+        return Soft(hard(value)) if soft else value
+
+    def _ev_compare(self, node: ast.Compare, env: Env) -> Any:
+        left = self.ev(node.left, env)
+        result: Any = True
+        soft = unknown = False
+        for op, each in zip(node.ops, node.comparators, strict=True):
+            right = self.ev(each, env)
+            result = self.compare(type(op), left, right)
+            soft |= isinstance(result, Soft)
+            truth = self.truth(result)
+            if truth is False:
+                return result
+            unknown |= truth is None
+            left = right
+        if unknown:
+            return UNKNOWN
+        return Soft(True) if soft else True
+
+    def compare(self, kind: type, left: Any, right: Any) -> Any:
+        """One comparison."""
+        soft = isinstance(left, Soft) or isinstance(right, Soft)
+        result = self._compared(kind, hard(left), hard(right))
+        return Soft(result) if soft and isinstance(result, bool) else result
+
+    def _compared(self, kind: type, left: Any, right: Any) -> Any:
+        if kind in (ast.Is, ast.IsNot, ast.Eq, ast.NotEq):
+            same = self.same(left, right, identity=kind in (ast.Is, ast.IsNot))
+            return UNKNOWN if same is None else same is (kind in (ast.Is, ast.Eq))
+        if kind in (ast.In, ast.NotIn):
+            inside = self.contains(right, left)
+            return UNKNOWN if inside is None else inside is (kind is ast.In)
+        if not (is_plain(left) and is_plain(right)):
+            return UNKNOWN
+        try:
+            return bool(_ORDER[kind](left, right))
+        except HOST_ERRORS:
+            return UNKNOWN
+
+    def same(self, left: Any, right: Any, *, identity: bool = False) -> bool | None:
+        """Whether two values are equal (or the same object); None where that is not known."""
+        if left is right and not isinstance(left, Unknown):
+            return True
+        if isinstance(left, Unknown) or isinstance(right, Unknown):
+            return None
+        if isinstance(left, Ext) or isinstance(right, Ext):
+            return _same_outside(left, right)
+        if isinstance(left, Dev) or isinstance(right, Dev):
+            return _same_device(left, right)
+        if isinstance(left, Inst) or isinstance(right, Inst):
+            return self._same_instance(left, right)
+        if is_plain(left) and is_plain(right):
+            return left is right if identity and not isinstance(left, int | str) else bool(left == right)
+        if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+            return self._same_items(left, right)
+        return None if isinstance(left, list | dict | tuple | set) else False
+
+    def _same_items(self, left: Any, right: Any) -> bool | None:
+        if len(left) != len(right):
+            return False
+        answers = [self.same(a, b) for a, b in zip(left, right, strict=True)]
+        return False if False in answers else None if None in answers else True
+
+    def _same_instance(self, left: Any, right: Any) -> bool | None:
+        values = [each.attrs.get("_value_", each) if isinstance(each, Inst) else each for each in (left, right)]
+        if left.__class__ is right.__class__ and any("_value_" in each.attrs for each in (left, right)):
+            return self.same(*values)
+        if left is None or right is None:
+            return False
+        return None
+
+    def contains(self, container: Any, item: Any) -> bool | None:
+        """Whether a container holds an item."""
+        if isinstance(container, Inst):
+            return None
+        if is_plain(container) and is_plain(item):
+            try:
+                return bool(item in container)
+            except HOST_ERRORS:
+                return None
+        if isinstance(container, list | tuple | set | frozenset):
+            answers = [self.same(each, item) for each in container]
+            return True if True in answers else None if None in answers else False
+        if isinstance(container, dict) and isinstance(item, str | int):
+            return item in container
+        return None
+
+    def _ev_ifexp(self, node: ast.IfExp, env: Env) -> Any:
+        truth = self.truth(self.ev(node.test, env))
+        if truth is None:
+            return self.either(self.ev_quietly(node.body, env), self.ev_quietly(node.orelse, env))
+        return self.ev(node.body if truth else node.orelse, env)
+
+    def ev_quietly(self, node: ast.expr, env: Env) -> Any:
+        """A value that may not be needed: what it raises is not raised."""
+        try:
+            return self.ev(node, env)
+        except Raised:
+            return UNKNOWN
+
+    def either(self, one: Any, other: Any) -> Any:
+        """One of two values, it is not known which."""
+        return one if self.same(one, other) is True else UNKNOWN
+
+    def _ev_list(self, node: ast.List, env: Env) -> Any:
+        return self._elements(node.elts, env)
+
+    def _ev_tuple(self, node: ast.Tuple, env: Env) -> Any:
+        return tuple(self._elements(node.elts, env))
+
+    def _elements(self, nodes: list[ast.expr], env: Env) -> list[Any]:
+        values: list[Any] = []
+        for each in nodes:
+            if isinstance(each, ast.Starred):
+                spread = self.items_of(self.ev(each.value, env))
+                values.extend(spread if spread is not None else [UNKNOWN])
+            else:
+                values.append(self.ev(each, env))
+        return values
+
+    def _ev_set(self, node: ast.Set, env: Env) -> Any:
+        values = self._elements(node.elts, env)
+        try:
+            return set(values) if all(is_plain(each) for each in values) else values
+        except TypeError:
+            return UNKNOWN
+
+    def _ev_dict(self, node: ast.Dict, env: Env) -> Any:
+        made: dict[Any, Any] = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None:
+                other = hard(self.ev(value, env))
+                made.update(other if isinstance(other, dict) else {})
+                continue
+            made[self.key(self.ev(key, env))] = self.ev(value, env)
+        return made
+
+    def key(self, value: Any) -> Any:
+        """A value as the key of a dictionary."""
+        value = hard(value)
+        if isinstance(value, Ext | Dev):
+            return ("ext", value.path if isinstance(value, Ext) else value.kind)
+        try:
+            hash(value)
+        except TypeError:
+            return id(value)
+        return value
+
+    def _ev_subscript(self, node: ast.Subscript, env: Env) -> Any:
+        value = self.ev(node.value, env)
+        index = self.ev(node.slice, env)
+        return self.item(value, index, *self.place(env, node))
+
+    def item(self, value: Any, index: Any, path: str = "", line: int = 0) -> Any:
+        """`value[index]`."""
+        soft = isinstance(value, Soft) or isinstance(index, Soft)
+        value, index = hard(value), hard(index)
+        if isinstance(value, Ext | Unknown):
+            return self.outside_item(value, index)
+        if isinstance(value, Cls):
+            members = {name: each for name, each in value.attrs.items() if isinstance(each, Inst)}
+            return members.get(index, UNKNOWN) if isinstance(index, str) else value
+        if isinstance(value, Inst):
+            method = value.cls.find("__getitem__")
+            return UNKNOWN if method is MISSING else self.call(Bound(method, value), [index], {})
+        if isinstance(value, dict):
+            index = self.key(index)
+        if isinstance(index, Unknown) or not isinstance(value, str | bytes | list | tuple | dict | range):
+            return UNKNOWN
+        try:
+            found = value[index]
+        except (LookupError, TypeError) as error:
+            raise Raised(type(error).__name__, str(error), path, line) from None
+        return Soft(found) if soft and is_plain(found) else found
+
+    def outside_item(self, value: Any, index: Any) -> Any:
+        """An item of something outside the tree."""
+        raise NotImplementedError
+
+    def _ev_slice(self, node: ast.Slice, env: Env) -> Any:
+        parts = [None if each is None else hard(self.ev(each, env)) for each in (node.lower, node.upper, node.step)]
+        if any(not isinstance(each, int | None) for each in parts):
+            return UNKNOWN
+        return slice(*parts)
+
+    def _ev_joinedstr(self, node: ast.JoinedStr, env: Env) -> Any:
+        parts = [self.ev(each, env) for each in node.values]
+        if any(not isinstance(hard(each), str) for each in parts):
+            return UNKNOWN
+        text = "".join(hard(each) for each in parts)
+        return Soft(text) if any(isinstance(each, Soft) for each in parts) else text
+
+    def _ev_formattedvalue(self, node: ast.FormattedValue, env: Env) -> Any:
+        value = self.ev(node.value, env)
+        inner = hard(value)
+        if not isinstance(inner, int | float | str | bool | None) or isinstance(inner, Unknown):
+            return self.call(self.name("str", env), [value], {})
+        shape = hard(self.ev(node.format_spec, env)) if node.format_spec is not None else ""
+        if not isinstance(shape, str) or has_wide_field(shape):
+            return UNKNOWN
+        convert = _CONVERSIONS[node.conversion]
+        try:
+            text = format(convert(inner), shape)
+        except HOST_ERRORS:
+            return UNKNOWN
+        return Soft(text) if isinstance(value, Soft) else text
+
+    def _ev_lambda(self, node: ast.Lambda, env: Env) -> Any:
+        return self.make_function(node, env)
+
+    def _ev_namedexpr(self, node: ast.NamedExpr, env: Env) -> Any:
+        value = self.ev(node.value, env)
+        env.names[node.target.id] = value
+        return value
+
+    def _ev_listcomp(self, node: ast.ListComp, env: Env) -> Any:
+        return self._comprehension(node.generators, env, lambda inner: self.ev(node.elt, inner))
+
+    def _ev_setcomp(self, node: ast.SetComp, env: Env) -> Any:
+        found = self._comprehension(node.generators, env, lambda inner: self.ev(node.elt, inner))
+        try:
+            return set(found) if isinstance(found, list) and is_plain(found) else found
+        except TypeError:
+            return found
+
+    def _ev_dictcomp(self, node: ast.DictComp, env: Env) -> Any:
+        found = self._comprehension(
+            node.generators, env, lambda inner: (self.key(self.ev(node.key, inner)), self.ev(node.value, inner))
+        )
+        return dict(found) if isinstance(found, list) else UNKNOWN
+
+    def _comprehension(self, generators: list[ast.comprehension], env: Env, element: Callable[[Env], Any]) -> Any:
+        inner = Env(env.module, env)
+        inner.frame = env.frame
+        results: list[Any] = []
+        return results if self._generate(generators, inner, lambda: results.append(element(inner))) else UNKNOWN
+
+    def _generate(self, generators: list[ast.comprehension], env: Env, emit: Callable[[], None]) -> bool:
+        if not generators:
+            emit()
+            return True
+        first, rest = generators[0], generators[1:]
+        values = self.items_of(self.ev(first.iter, env))
+        if values is None:
+            return False
+        for value in values:
+            self.bind(first.target, value, env)
+            truths = [self.truth(self.ev(each, env)) for each in first.ifs]
+            if None in truths:
+                return False
+            if all(truths) and not self._generate(rest, env, emit):
+                return False
+        return True
+
+    def bind(self, target: ast.expr, value: Any, env: Env) -> None:
+        """Assign a value to a target."""
+        raise NotImplementedError
+
+    def _ev_starred(self, node: ast.Starred, env: Env) -> Any:
+        return self.ev(node.value, env)
+
+    def _ev_await(self, node: ast.Await, env: Env) -> Any:
+        return self.ev(node.value, env)
+
+    def _ev_yield(self, node: ast.Yield, env: Env) -> Any:
+        value = None if node.value is None else self.ev(node.value, env)
+        frame = _frame(env)
+        if frame is not None:
+            frame.yielded.append(value)
+        return UNKNOWN
+
+    def _ev_yieldfrom(self, node: ast.YieldFrom, env: Env) -> Any:
+        values = self.items_of(self.ev(node.value, env))
+        frame = _frame(env)
+        if frame is not None:
+            frame.yielded.extend(values if values is not None else [UNKNOWN])
+        return UNKNOWN
+
+
+def _frame(env: Env | None) -> Any:
+    while env is not None:
+        if env.frame is not None:
+            return env.frame
+        env = env.parent
+    return None
+
+
+def is_shallow(value: Any) -> bool:
+    """Whether Python's operators may be tried on a value."""
+    return isinstance(value, int | float | complex | str | bytes | list | tuple | dict | set | frozenset | None)
+
+
+def _would_explode(kind: type, left: Any, right: Any) -> bool:
+    """Whether the result could fill the memory."""
+    if isinstance(left, int) and isinstance(right, int):
+        return _is_long_number(kind, left, right)
+    sizes = [len(each) for each in (left, right) if isinstance(each, str | bytes | list | tuple)]
+    if kind is ast.Mult:
+        counts = [each for each in (left, right) if isinstance(each, int)]
+        return bool(sizes) and bool(counts) and max(counts) * max(sizes) > _LARGEST
+    if kind is ast.Mod and isinstance(left, str | bytes):
+        return has_wide_field(left)
+    return kind is ast.Pow or sum(sizes) > _LARGEST
+
+
+def _is_long_number(kind: type, left: int, right: int) -> bool:
+    if kind is ast.Pow:
+        return left.bit_length() * abs(right) > _MOST_BITS
+    if kind is ast.LShift:
+        return left.bit_length() + right > _MOST_BITS
+    return kind is ast.Mult and left.bit_length() + right.bit_length() > _MOST_BITS
+
+
+def has_wide_field(text: str | bytes) -> bool:
+    """Whether a format asks for a field that could fill the memory."""
+    return re.search(r"\d{5,}", text if isinstance(text, str) else text.decode("latin-1")) is not None
+
+
+def _same_outside(left: Any, right: Any) -> bool | None:
+    if isinstance(left, Ext) and isinstance(right, Ext):
+        if left.path == right.path:
+            return True
+        return False if left.path.rpartition(".")[0] == right.path.rpartition(".")[0] else None
+    other = right if isinstance(left, Ext) else left
+    return False if other is None or isinstance(other, Cls | Func | Mod) else None
+
+
+def _same_device(left: Any, right: Any) -> bool | None:
+    pair = [(each.kind, each.index) if isinstance(each, Dev) else each for each in (left, right)]
+    if any(isinstance(each, str) for each in pair):
+        return None
+    if any(not isinstance(each, tuple) for each in pair):
+        return False
+    return pair[0] == pair[1]
+
+
+_DISPATCH: Final[dict[type, Callable[..., Any]]] = {
+    getattr(ast, name): getattr(Expressions, f"_ev_{name.lower()}")
+    for name in (
+        "Constant", "Name", "Attribute", "Call", "BinOp", "UnaryOp", "BoolOp", "Compare", "IfExp", "List", "Tuple",
+        "Set", "Dict", "Subscript", "Slice", "JoinedStr", "FormattedValue", "Lambda", "NamedExpr", "ListComp",
+        "SetComp", "DictComp", "Starred", "Await", "Yield", "YieldFrom",
+    )
+} | {ast.GeneratorExp: Expressions._ev_listcomp}  # noqa: SLF001 - the table belongs to the class  # fmt: skip

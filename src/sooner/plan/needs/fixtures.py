@@ -1,0 +1,215 @@
+"""pytest's fixtures: which one a name means, what a test needs of them, and their values."""
+
+from typing import Any, Final
+
+from sooner.plan.needs.machine import Machine
+from sooner.plan.needs.values import (
+    MISSING,
+    UNKNOWN,
+    Bound,
+    Cls,
+    Ext,
+    Func,
+    Inst,
+    Mark,
+    Mod,
+    Native,
+    Unknown,
+    Wrapped,
+    hard,
+)
+
+_SCOPES: Final = ("session", "package", "module", "class", "function")
+_BUILTIN: Final = ("request", "self", "cls")
+
+
+def underlying(func: Any) -> Any:
+    """The function that pytest takes the signature of: through `functools.wraps` to the innermost."""
+    while True:
+        if isinstance(func, Bound):
+            func = func.func
+        elif isinstance(func, Func) and isinstance(func.attrs.get("__wrapped__"), Func | Bound):
+            func = func.attrs["__wrapped__"]
+        else:
+            return func
+
+
+def argument_names(func: Any) -> list[str]:
+    """The parameters of a test or fixture that pytest fills: those without a default."""
+    inner = underlying(func)
+    if not isinstance(inner, Func):
+        return []
+    spec = inner.node.args
+    names = [each.arg for each in (*spec.posonlyargs, *spec.args)]
+    names = names[: len(names) - len(spec.defaults)] if spec.defaults else names
+    names += [each.arg for each, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if default is None]
+    return [name for name in names if name not in ("self", "cls")]
+
+
+class Fixtures:
+    """The fixtures that a test file sees.
+
+    Args:
+        machine: Where modules are evaluated.
+        path: The test file.
+    """
+
+    def __init__(self, machine: Machine, path: str, cls: Cls | None = None) -> None:
+        self.machine = machine
+        self.path = path
+        self.definitions: dict[str, Any] = {}
+        self.automatic: list[str] = []
+        for conftest in machine.sources.conftests(path):
+            self._plugins(machine.load(conftest))
+            self._take(machine.load(conftest).env.names)
+        self._take(machine.load(path).env.names)
+        self._cls = cls
+
+    def _plugins(self, module: Mod) -> None:
+        plugins = self.machine.items_of(module.env.names.get("pytest_plugins"))
+        named = hard(module.env.names.get("pytest_plugins"))
+        for each in [named] if isinstance(named, str) else plugins or []:
+            path = self.machine.sources.module(each, module.path) if isinstance(each, str) else None
+            if path:
+                self._take(self.machine.load(path).env.names)
+
+    def _take(self, names: dict[str, Any]) -> None:
+        for name, value in names.items():
+            inner = value.func if isinstance(value, Wrapped) else value
+            options = inner.attrs.get("__fixture__") if isinstance(inner, Func) else None
+            if isinstance(inner, Cls) and inner.find("__sooner_fixture__") is True:
+                self.definitions[name] = inner
+            if options is None:
+                continue
+            called = hard(options.get("name", name))
+            self.definitions[called if isinstance(called, str) else name] = inner
+            if self.machine.truth(options.get("autouse", False)) and name not in self.automatic:
+                self.automatic.append(called if isinstance(called, str) else name)
+
+    def of_class(self, cls: Cls) -> "Fixtures":
+        """Those that a class sees, its own and inherited ones included."""
+        own = object.__new__(Fixtures)
+        own.machine, own.path = self.machine, self.path
+        own.definitions, own.automatic = dict(self.definitions), list(self.automatic)
+        own._cls = cls
+        for owner in reversed(cls.mro):
+            if isinstance(owner, Cls):
+                own._take(owner.attrs)
+        return own
+
+    def closure(self, func: Any, marks: list[Any]) -> list[str]:
+        """All fixtures that a test uses, in pytest's order: wider scopes first."""
+        names = [*self.automatic]
+        for mark in marks:
+            if isinstance(mark, Mark) and mark.name == "usefixtures":
+                names += [each for each in mark.args if isinstance(each, str)]
+        names += argument_names(func)
+        seen = list(dict.fromkeys(names))
+        index = 0
+        while index < len(seen):
+            found = self.definitions.get(seen[index])
+            if found is not None:
+                wanted = argument_names(found.find("run") if isinstance(found, Cls) else found)
+                seen += [each for each in wanted if each not in seen]
+            index += 1
+        return sorted(seen, key=self._scope)
+
+    def _scope(self, name: str) -> int:
+        found = self.definitions.get(name)
+        scope = (
+            hard(found.attrs.get("__fixture__", {}).get("scope", "function")) if isinstance(found, Func) else "function"
+        )
+        return _SCOPES.index(scope) if scope in _SCOPES else len(_SCOPES) - 1
+
+    def has_params(self, name: str) -> bool:
+        """Whether a fixture multiplies the tests that use it."""
+        found = self.definitions.get(name)
+        return isinstance(found, Func) and found.attrs.get("__fixture__", {}).get("params") is not None
+
+    def params(self, name: str) -> tuple[Any, Any]:
+        """Parameters and ids of a fixture."""
+        options = self.definitions[name].attrs["__fixture__"]
+        return options.get("params"), options.get("ids")
+
+
+class Values:
+    """The values of fixtures for one test."""
+
+    def __init__(self, fixtures: Fixtures, params: dict[str, Any], indirect: frozenset[str], item: Any) -> None:
+        self.fixtures = fixtures
+        self.machine = fixtures.machine
+        self.params = params
+        self.indirect = indirect
+        self.item = item
+        self.made: dict[str, Any] = {}
+        self.instance: Any = None
+
+    def value(self, name: str) -> Any:
+        """What a test gets for a name.
+
+        Raises:
+            Raised, Skip: The fixture does.
+        """
+        if name in self.params and name not in self.indirect:
+            return self.params[name]
+        if name not in self.made:
+            self.made[name] = UNKNOWN
+            self.made[name] = self._make(name)
+        return self.made[name]
+
+    def _make(self, name: str) -> Any:
+        if name == "request":
+            return self.request("")
+        found = self.fixtures.definitions.get(name)
+        if found is None:
+            return self._outside(name)
+        if isinstance(found, Cls):
+            return self._distributed(found)
+        kwargs = {each: self.value(each) for each in argument_names(found) if each != "request"}
+        if "request" in argument_names(found):
+            kwargs["request"] = self.request(name)
+        args = [self.instance] if found.owner is not None and self.instance is not None else []
+        result = self.machine.call(found, args, kwargs)
+        return (result[0] if result else None) if found.is_generator and isinstance(result, list) else result
+
+    def _distributed(self, cls: Cls) -> Any:
+        """A fixture that is a class with a run loop of its own (DeepSpeed's)."""
+        made = Inst(cls)
+        run = cls.find("run")
+        names = argument_names(run)
+        self.machine.call(
+            Bound(cls.find("__sooner_run__"), made),
+            [
+                Native("run", lambda _args, _kwargs: self.machine.call(run, [made], {n: self.value(n) for n in names})),
+                [],
+            ],
+            {},
+        )
+        return made
+
+    def _outside(self, name: str) -> Any:
+        rule = self.machine.rules.fixtures.get(name)
+        if rule is not None:
+            return self.machine.natives.obey(rule, [], dict(self.params))
+        return Unknown(name)
+
+    def request(self, name: str) -> Any:
+        """What pytest calls `request`."""
+        made = Ext("request")
+        made.attrs = {
+            "param": self.params.get(name, UNKNOWN),
+            "node": self.item,
+            "function": UNKNOWN if self.item is None else self.item.attrs.get("function", UNKNOWN),
+            "cls": UNKNOWN if self.item is None else self.item.attrs.get("cls", None),
+            "instance": self.instance,
+            "getfixturevalue": Native("getfixturevalue", lambda args, _kwargs: self.value(str(hard(args[0])))),
+            "config": Unknown("config"),
+            "fixturenames": list(self.fixtures.definitions),
+            "addfinalizer": Native("addfinalizer", lambda _args, _kwargs: None),
+        }
+        return made
+
+
+def is_missing(value: Any) -> bool:
+    """Whether there was no value."""
+    return value is MISSING

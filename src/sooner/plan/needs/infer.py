@@ -1,0 +1,197 @@
+"""From sources to needs: every test is judged at every size, and the profile is summed up."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from sooner.plan.needs.collection import Item, Names, collect, is_tainted
+from sooner.plan.needs.expressions import HOST_ERRORS
+from sooner.plan.needs.facts import (
+    BETWEEN,
+    BEYOND,
+    SIZES,
+    AtSize,
+    Confidence,
+    Evidence,
+    TestNeeds,
+    Verdict,
+    derived,
+)
+from sooner.plan.needs.judgement import Judge, Judged
+from sooner.plan.needs.machine import Machine
+from sooner.plan.needs.rules import Rules
+from sooner.plan.needs.sources import Sources
+from sooner.plan.needs.state import EVERYWHERE
+from sooner.plan.needs.values import OutOfFuel
+
+_MOST_DISBELIEFS: Final = 6
+_MOST_EVIDENCE: Final = 12
+_ABSENT: Final = AtSize(verdict=Verdict.ABSENT, reason="not collected")
+
+
+class Inference:
+    """Evaluates test files, one after the other; modules that they share are evaluated once for each size.
+
+    Args:
+        sources: The project.
+        rules: What is known of frameworks.
+        names: What pytest takes for tests.
+    """
+
+    def __init__(self, sources: Sources, rules: Rules, names: Names | None = None) -> None:
+        self.sources = sources
+        self.rules = rules
+        self.names = names or Names()
+        self.machines: dict[int, Machine] = {}
+
+    def machine(self, size: int) -> Machine:
+        """The machine with so many visible devices."""
+        if size not in self.machines:
+            self.machines[size] = Machine(size, self.sources, self.rules)
+        return self.machines[size]
+
+    def of_files(self, paths: Iterable[str]) -> Iterator[TestNeeds]:
+        """The needs of all tests of several files, in order."""
+        for path in paths:
+            yield from self.of_file(path)
+
+    def of_file(self, path: str) -> list[TestNeeds]:
+        """The needs of all tests of one file; a file that is not Python has none."""
+        if self.sources.tree(path) is None:
+            return []
+        seen = _File(self, path)
+        return [seen.needs(nodeid) for nodeid in seen.nodeids()]
+
+
+class _File:
+    """One test file at all sizes."""
+
+    def __init__(self, inference: Inference, path: str) -> None:
+        self.inference = inference
+        self.path = path
+        self.judges: dict[int, Judge] = {}
+        self.items: dict[int, dict[str, Item]] = {}
+        for size in SIZES:
+            self._collect(size)
+
+    def _collect(self, size: int) -> None:
+        machine = self.inference.machine(size)
+        try:
+            items = collect(machine, self.path, self.inference.names)
+        except (OutOfFuel, *HOST_ERRORS):
+            items = []
+        self.items[size] = {item.nodeid: item for item in items}
+        self.judges[size] = Judge(machine, self.path)
+
+    def nodeids(self) -> list[str]:
+        """All node ids that exist at any size."""
+        return list(dict.fromkeys(nodeid for size in reversed(SIZES) for nodeid in self.items[size]))
+
+    def at(self, nodeid: str, size: int, ignored: frozenset[tuple[str, int]]) -> Judged | None:
+        """What a test does at a size; None where it is not collected."""
+        if size not in self.items:
+            self._collect(size)
+        judge, item = self.judges[size], self.items[size].get(nodeid)
+        if item is None:
+            failed = judge.module.failed
+            lost = next((each[nodeid] for each in self.items.values() if nodeid in each), None)
+            return judge.judge(lost, ignored) if failed is not None and lost is not None else None
+        return judge.judge(item, ignored)
+
+    def needs(self, nodeid: str) -> TestNeeds:
+        """Everything that is said of a test."""
+        judged = self._believable(nodeid)
+        at = {size: each.at if each is not None else _ABSENT for size, each in judged.items()}
+        more = self._between(nodeid, at, judged)
+        numbers = derived({**at, **more})
+        runs = {size: each for size, each in at.items() if each.verdict is Verdict.RUN}
+        return TestNeeds(
+            nodeid=nodeid,
+            path=self.path,
+            profile={str(size): each.verdict for size, each in at.items()},
+            min=numbers.min,
+            gpu_min=numbers.gpu_min,
+            full=numbers.full,
+            max=numbers.max,
+            adaptive=numbers.adaptive,
+            confidence=_confidence(judged.values()),
+            evidence=self._evidence(judged.values()),
+            ranks={str(size): each.ranks for size, each in runs.items()},
+            devices={str(size): each.devices for size, each in runs.items()},
+            backend=sorted({name for each in runs.values() for name in each.backends}),
+            vacuous=[size for size, each in runs.items() if each.vacuous],
+            reasons={str(size): each.reason for size, each in at.items() if each.verdict is not Verdict.RUN},
+        )
+
+    def _believable(self, nodeid: str) -> dict[int, Judged | None]:
+        """The profile; what would keep the test from ever running, and is not about devices, is taken as met."""
+        ignored: frozenset[tuple[str, int]] = frozenset()
+        judged = self._everywhere(nodeid, ignored)
+        for _ in range(_MOST_DISBELIEFS + 4):
+            present = [each for each in judged.values() if each is not None]
+            last = judged[SIZES[-1]]
+            if last is None or any(each.at.verdict is Verdict.RUN for each in present):
+                break
+            if not last.soft or not last.place[1] or last.place in ignored:
+                break
+            if any(self._runs_beyond(nodeid, size, ignored) for size in BEYOND[:1]):
+                break
+            ignored |= {last.place}
+            if len(ignored) == _MOST_DISBELIEFS:
+                ignored |= {EVERYWHERE}
+            judged = self._everywhere(nodeid, ignored)
+        self.ignored = ignored
+        return judged
+
+    def _everywhere(self, nodeid: str, ignored: frozenset[tuple[str, int]]) -> dict[int, Judged | None]:
+        """What a test does at each size. Where nothing depends on the number of devices, one evaluation is enough."""
+        most = self.at(nodeid, SIZES[-1], ignored)
+        if most is None or not self._is_independent(nodeid, most):
+            return {size: most if size == SIZES[-1] else self.at(nodeid, size, ignored) for size in SIZES}
+        reach = most.trace.reach
+        return {size: most if size >= reach else self.at(nodeid, size, ignored) for size in SIZES}
+
+    def _is_independent(self, nodeid: str, most: Judged) -> bool:
+        """Whether neither the test nor anything that makes it asks for the number of devices."""
+        if most.trace.asked or any(judge.module.failed is not None for judge in self.judges.values()):
+            return False
+        if any(nodeid not in items for size, items in self.items.items() if size in SIZES):
+            return False
+        return not is_tainted(self.items[SIZES[-1]][nodeid], self.judges[SIZES[-1]].module)
+
+    def _runs_beyond(self, nodeid: str, size: int, ignored: frozenset[tuple[str, int]]) -> bool:
+        found = self.at(nodeid, size, ignored)
+        return found is not None and found.at.verdict is Verdict.RUN
+
+    def _between(self, nodeid: str, at: dict[int, AtSize], judged: dict[int, Judged | None]) -> dict[int, AtSize]:
+        """Further sizes where the least one is not among the usual: 5 to 7, or more than 8."""
+        running = [size for size, each in at.items() if each.verdict is Verdict.RUN]
+        extra: Sequence[int] = ()
+        if running == [SIZES[-1]]:
+            extra = BETWEEN
+        elif not running and self._might_run_beyond(judged):
+            extra = BEYOND
+        found = {size: self.at(nodeid, size, self.ignored) for size in extra}
+        return {size: each.at for size, each in found.items() if each is not None}
+
+    def _might_run_beyond(self, judged: dict[int, Judged | None]) -> bool:
+        last = judged[SIZES[-1]]
+        return last is not None and (last.trace.asked or not last.soft)
+
+    def _evidence(self, judged: Iterable[Judged | None]) -> list[Evidence]:
+        places: dict[tuple[str, int], str] = {}
+        for each in judged:
+            if each is not None:
+                places |= each.trace.places
+        found = [
+            Evidence(path=path, line=line, text=self.inference.sources.line(path, line)[:160])
+            for path, line in places
+            if self.inference.sources.line(path, line)
+        ]
+        return found[:_MOST_EVIDENCE]
+
+
+def _confidence(judged: Iterable[Judged | None]) -> Confidence:
+    present = [each for each in judged if each is not None]
+    if not present or any(not each.complete or each.at.verdict is Verdict.UNKNOWN for each in present):
+        return Confidence.LOW
+    return Confidence.MEDIUM if any(each.guesses for each in present) else Confidence.HIGH

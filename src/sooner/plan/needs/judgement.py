@@ -1,0 +1,384 @@
+"""What one test does with so many visible devices: marks, hooks, set-up, fixtures, then its body."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from sooner.plan.needs.collection import Item, expression_of
+from sooner.plan.needs.expressions import HOST_ERRORS
+from sooner.plan.needs.facts import AtSize, Verdict
+from sooner.plan.needs.fixtures import Fixtures, Values, argument_names
+from sooner.plan.needs.machine import Machine
+from sooner.plan.needs.state import LIBRARY_FUEL, TEST_FUEL
+from sooner.plan.needs.testing_names import patch_now
+from sooner.plan.needs.trace import Trace
+from sooner.plan.needs.values import (
+    MISSING,
+    UNKNOWN,
+    Bound,
+    Cls,
+    Ext,
+    Func,
+    Inst,
+    Mark,
+    Mod,
+    Native,
+    OutOfFuel,
+    Raised,
+    Return,
+    Skip,
+    Soft,
+    Unknown,
+    hard,
+    is_plain,
+)
+
+_SKIP_EXITS: Final = range(72, 100)
+"""Exit codes by which workers of PyTorch's tests say that a test is skipped (torch.testing._internal, TEST_SKIPS)."""
+
+
+class Judged:
+    """An outcome with its place; mutable, one for each test and size."""
+
+    def __init__(self, at: AtSize, trace: Trace, place: tuple[str, int], *, soft: bool, guesses: int) -> None:
+        self.at = at
+        self.trace = trace
+        self.place = place
+        self.soft = soft
+        """Whether the reason for not running is one that somebody could switch off, or a failed assertion."""
+        self.guesses = guesses
+        self.complete = True
+
+
+class Judge:
+    """Judges the tests of one file on one machine.
+
+    Args:
+        machine: Has evaluated the file.
+        path: The file.
+        hooks: Whether conftest.py's hooks are looked at.
+    """
+
+    def __init__(self, machine: Machine, path: str) -> None:
+        self.machine = machine
+        self.path = path
+        self.module = machine.load(path)
+        self.fixtures = Fixtures(machine, path)
+        self.conftests = [machine.load(each) for each in machine.sources.conftests(path)]
+        self._by_class: dict[int, Fixtures] = {}
+
+    def judge(self, item: Item, ignored: frozenset[tuple[str, int]]) -> Judged:
+        """Evaluate a test.
+
+        Args:
+            item: The test.
+            ignored: Places whose skips and failures are not believed.
+        """
+        machine = self.machine
+        trace = machine.trace = Trace()
+        machine.fuel, machine.depth, machine.guesses, machine.quiet = TEST_FUEL, 0, 0, 0
+        machine.overrides, machine.environment, machine.rank, machine.no_device_work = (
+            {},
+            dict(machine.everywhere.get(self.path, {})),
+            None,
+            0,
+        )
+        machine.ignored, machine.library_fuel = ignored, 2 * LIBRARY_FUEL
+        complete = True
+        stop: Skip | Raised | None = None
+        try:
+            with self._patched(item.marks):
+                self._run(item)
+        except (Skip, Raised) as stopped:
+            stop = stopped
+        except OutOfFuel:
+            complete = False
+        except HOST_ERRORS as error:  # tests are any program at all: what is beyond the evaluator is not known
+            complete = False
+            trace.unsure.append(f"not evaluated: {type(error).__name__}")
+        except Return:
+            pass
+        judged = self._outcome(trace, stop)
+        judged.guesses = machine.guesses
+        judged.complete = complete
+        return judged
+
+    def _outcome(self, trace: Trace, stop: Skip | Raised | None) -> Judged:
+        verdict, reason, place, soft = Verdict.RUN, "", ("", 0), False
+        if isinstance(stop, Raised) and _is_skip_exit(stop):
+            stop = Skip(stop.reason, stop.path, stop.line)
+        if isinstance(stop, Skip):
+            verdict, reason, place, soft = Verdict.SKIP, stop.reason, (stop.path, stop.line), stop.soft
+        elif isinstance(stop, Raised) and stop.kind != "XFailed":
+            verdict, reason, place = Verdict.FAIL, str(stop), (stop.path, stop.line)
+            soft = not stop.device
+        if place[1] and verdict is not Verdict.RUN:
+            trace.note(*place, "skips" if verdict is Verdict.SKIP else "fails")
+        if trace.unsure and verdict is Verdict.RUN:
+            verdict, reason = Verdict.UNKNOWN, trace.unsure[0]
+        return Judged(
+            AtSize(
+                verdict=verdict,
+                ranks=trace.ranks,
+                devices=len(trace.touched),
+                reach=trace.reach,
+                backends=tuple(sorted(trace.backends)),
+                reason=reason,
+                vacuous=trace.vacuous and verdict is Verdict.RUN,
+            ),
+            trace,
+            place,
+            soft=soft,
+            guesses=0,
+        )
+
+    @contextmanager
+    def _patched(self, marks: list[Any]) -> Iterator[None]:
+        undo = [
+            patch_now(self.machine, mark)
+            for mark in reversed(marks)
+            if isinstance(mark, Mark) and mark.name in ("__patch__", "__environment__")
+        ]
+        try:
+            yield
+        finally:
+            for each in reversed(undo):
+                each()
+
+    # The order in which pytest looks at things.
+
+    def _run(self, item: Item) -> None:
+        if self.module.failed is not None:
+            self._stop(self.module.failed)
+        self._marks(item)
+        node = self._node(item)
+        self._hooks(node)
+        self._marks_added(node)
+        if item.is_unittest and item.cls is not None:
+            self._run_unittest(item, item.cls)
+        else:
+            self._run_plain(item, node)
+
+    def _stop(self, stop: Exception) -> None:
+        """Skip or fail, unless the place is one that is not believed."""
+        believed = not isinstance(stop, Skip | Raised) or not self.machine.is_ignored(stop.path, stop.line)
+        if believed or (isinstance(stop, Skip) and not stop.soft) or (isinstance(stop, Raised) and stop.device):
+            raise stop
+
+    def _marks(self, item: Item) -> None:
+        for mark in item.marks:
+            if not isinstance(mark, Mark):
+                continue
+            before, self.machine.current = self.machine.current, (mark.path, mark.line)
+            try:
+                self._mark(mark)
+            finally:
+                self.machine.current = before
+
+    def _mark(self, mark: Mark) -> None:
+        if mark.name == "skip":
+            self._stop(Skip(_reason(mark), mark.path, mark.line))
+        elif mark.name == "skipif":
+            self._skip_if(mark)
+        elif mark.name == "__rule__":
+            rule, args, kwargs = mark.args
+            self._apply(rule, args, kwargs)
+        elif mark.name in self.machine.rules.marks:
+            self._apply(self.machine.rules.marks[mark.name], list(mark.args), mark.kwargs)
+
+    def _apply(self, rule: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        try:
+            self.machine.natives.obey(rule, args, kwargs)
+        except (Skip, Raised) as stop:
+            self._stop(stop)
+
+    def _skip_if(self, mark: Mark) -> None:
+        conditions = list(mark.args) or [mark.kwargs["condition"]] if mark.args or "condition" in mark.kwargs else []
+        conditions = (
+            conditions[:1] if mark.args and len(mark.args) > 1 and not _is_condition(mark.args[1]) else conditions
+        )
+        if not conditions:
+            self._stop(Skip(_reason(mark), mark.path, mark.line))
+        for condition in conditions:
+            value = self._condition(condition)
+            truth = self.machine.truth(value)
+            if truth:
+                self._stop(Skip(_reason(mark), mark.path, mark.line, soft=isinstance(value, Soft)))
+            elif truth is None:
+                self.machine.guesses += 1
+            else:
+                self.machine.trace.note(mark.path, mark.line, "guard")
+
+    def _condition(self, condition: Any) -> Any:
+        text = hard(condition)
+        if isinstance(text, str):
+            tree = expression_of(text)
+            return UNKNOWN if tree is None else self.machine.ev(tree, self.module.env)
+        if isinstance(text, Func):
+            return self.machine.call(text, [], {})
+        return condition
+
+    def _node(self, item: Item) -> Inst:
+        """The item, as pytest's hooks and `request.node` see it."""
+        marks = [each for each in item.marks if isinstance(each, Mark)]
+
+        def closest(args: list[Any], kwargs: dict[str, Any]) -> Any:
+            name = hard(args[0] if args else kwargs.get("name"))
+            default = args[1] if len(args) > 1 else kwargs.get("default")
+            return next((each for each in [*marks, *added] if each.name == name), default)
+
+        def every(args: list[Any], kwargs: dict[str, Any]) -> Any:
+            name = hard(args[0] if args else kwargs.get("name"))
+            return [each for each in [*marks, *added] if name is None or each.name == name]
+
+        added: list[Any] = []
+
+        def add(args: list[Any], _kwargs: dict[str, Any]) -> Any:
+            if args and isinstance(args[0], Mark):
+                added.append(args[0])
+            return None
+
+        node = Inst(Cls("Item", [Ext("pytest.Item")], Mod("pytest", "")))
+        keywords = {each.name: True for each in marks} | {item.base: True}
+        path = Unknown("item.path")
+        node.attrs |= {
+            "get_closest_marker": Native("get_closest_marker", closest), "iter_markers": Native("iter_markers", every),
+            "add_marker": Native("add_marker", add), "own_markers": marks, "keywords": keywords, "name": item.name,
+            "originalname": item.base, "nodeid": item.nodeid, "fixturenames": item.fixtures,
+            "config": Unknown("config"),
+            "cls": item.cls, "function": item.func, "fspath": path, "path": path, "funcargs": dict(item.params),
+            "__added__": added, "module": self.module, "user_properties": [],
+        }  # fmt: skip
+        return node
+
+    def _hooks(self, node: Inst) -> None:
+        for conftest in self.conftests:
+            modify = conftest.env.names.get("pytest_collection_modifyitems")
+            if isinstance(modify, Func):
+                self._hook(modify, {"items": [node], "config": Unknown("config"), "session": UNKNOWN})
+            setup = conftest.env.names.get("pytest_runtest_setup")
+            if isinstance(setup, Func):
+                self._hook(setup, {"item": node})
+
+    def _hook(self, hook: Func, given: dict[str, Any]) -> None:
+        names = argument_names(hook)
+        try:
+            self.machine.call(hook, [], {name: given.get(name, UNKNOWN) for name in names})
+        except Skip as stop:
+            self._stop(stop)
+        except Raised:
+            return
+
+    def _marks_added(self, node: Inst) -> None:
+        for mark in node.attrs["__added__"]:
+            self._mark(mark)
+
+    def _run_plain(self, item: Item, node: Inst) -> None:
+        machine = self.machine
+        fixtures = self._fixtures(item.cls)
+        values = Values(fixtures, item.params, item.indirect, node)
+        instance = None
+        if item.cls is not None:
+            instance = Inst(item.cls)
+            instance.attrs["__method__"] = item.base
+            self._set_up(item.cls, instance, ("setup_class",), on_class=True)
+        values.instance = instance
+        for name in item.fixtures:
+            if name in fixtures.definitions or name in machine.rules.fixtures:
+                values.value(name)
+        if instance is not None:
+            self._set_up(instance.cls, instance, ("setup_method",), on_class=False)
+        wanted = argument_names(item.func)
+        kwargs = {name: values.value(name) for name in wanted} | {
+            name: value for name, value in item.params.items() if name not in item.indirect and _takes(item.func, name)
+        }
+        self._body(item, instance, kwargs)
+
+    def _fixtures(self, cls: Cls | None) -> Fixtures:
+        if cls is None:
+            return self.fixtures
+        if id(cls) not in self._by_class:
+            self._by_class[id(cls)] = self.fixtures.of_class(cls)
+        return self._by_class[id(cls)]
+
+    def _set_up(self, cls: Cls, instance: Inst, names: tuple[str, ...], *, on_class: bool) -> None:
+        for name in names:
+            found = cls.find(name)
+            method = self.machine.bound(found, None if on_class else instance, cls) if found is not MISSING else None
+            if on_class and isinstance(method, Func):
+                method = Bound(method, cls)
+            if isinstance(method, Bound):
+                self._call(method, [UNKNOWN] if len(argument_names(method)) > 0 else [], {})
+
+    def _call(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        try:
+            return self.machine.call(func, args, kwargs)
+        except (Skip, Raised) as stop:
+            self._stop(stop)
+            return UNKNOWN
+
+    def _run_unittest(self, item: Item, cls: Cls) -> None:
+        machine = self.machine
+        instance = Inst(cls)
+        instance.attrs |= {"__method__": item.name, "_testMethodName": item.name}
+        self._set_up(cls, instance, ("setUpClass",), on_class=True)
+        init = cls.find("__init__")
+        if isinstance(init, Func) and init.module.is_test_code and not init.module.is_model:
+            self._call(init, [instance, item.name], {})
+        fixtures = self._fixtures(cls)
+        if fixtures.automatic:
+            values = Values(fixtures, {}, frozenset(), self._node(item))
+            values.instance = instance
+            for name in fixtures.automatic:
+                values.value(name)
+        self._set_up(cls, instance, ("setup_method", "setUp", "asyncSetUp"), on_class=False)
+        kwargs = {name: value for name, value in item.params.items() if _takes(item.func, name)}
+        del machine
+        self._body(item, instance, kwargs)
+
+    def _body(self, item: Item, instance: Inst | None, kwargs: dict[str, Any]) -> None:
+        func = item.func if instance is None else self._method(item, instance)
+        runner = instance.cls.find("__sooner_run__") if instance is not None else MISSING
+        if instance is not None and isinstance(runner, Func):
+            body = Native("test", lambda _args, _kwargs: self._call(func, [], kwargs))
+            marks = [each for each in item.marks if isinstance(each, Mark)]
+            self._call(Bound(runner, instance), [body, marks], {})
+            return
+        self._call(func, [], kwargs)
+
+    def _method(self, item: Item, instance: Inst) -> Any:
+        found = instance.cls.find(item.base)
+        if getattr(found, "kind", "") == "staticmethod":
+            return found.func
+        return Bound(item.func, instance)
+
+
+def _takes(func: Any, name: str) -> bool:
+    return name in argument_names(func) or _has_default(func, name)
+
+
+def _has_default(func: Any, name: str) -> bool:
+    from sooner.plan.needs.fixtures import underlying
+
+    inner = underlying(func)
+    return isinstance(inner, Func) and any(
+        each.arg == name for each in (*inner.node.args.args, *inner.node.args.kwonlyargs)
+    )
+
+
+def _is_condition(value: Any) -> bool:
+    return isinstance(hard(value), bool)
+
+
+def _reason(mark: Mark) -> str:
+    value = hard(mark.kwargs.get("reason", mark.args[-1] if mark.args else ""))
+    return value if isinstance(value, str) else mark.name
+
+
+def _is_skip_exit(raised: Raised) -> bool:
+    return raised.kind == "SystemExit" and isinstance(raised.value, int) and raised.value in _SKIP_EXITS
+
+
+def plain_or_none(value: Any) -> Any:
+    """A plain value, or None."""
+    return hard(value) if is_plain(hard(value)) else None

@@ -1,0 +1,114 @@
+"""Command lines that start several processes: torchrun, accelerate launch, mpirun, deepspeed, and engines' options."""
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.values import UNKNOWN, Soft, Unknown, hard
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+_PER_NODE: Final = re.compile(r"^--(?:nproc[_-]per[_-]node|num[_-]processes|num_gpus|nprocs?)$")
+_SHORT: Final = ("-np", "-n", "--np", "--ntasks")
+_LAUNCHERS: Final = re.compile(
+    r"(torchrun|torch\.distributed\.(run|launch)|mpirun|mpiexec|srun|accelerate|deepspeed|horovodrun)"
+)
+_MPI: Final = re.compile(r"(mpirun|mpiexec|srun|horovodrun)")
+_PARALLEL: Final = re.compile(
+    r"^(--tensor-parallel-size|-tp|--tp|--tp-size|--pipeline-parallel-size|-pp|--pp|--pp-size|--data-parallel-size|-dp|--dp)$"
+)
+_ON_DEVICES: Final = re.compile(r"\b(cuda|nccl|get_accelerator|Accelerator\(|hip|set_device)\b|\.cuda\(")
+_CPU_WORDS: Final = ("--cpu", "--use_cpu", "gloo", "--no_cuda", "--no-cuda")
+
+
+def launch(machine: "Machine", command: Any) -> Any:
+    """Note the processes that a command starts, and the devices that they use; gives what the command gives.
+
+    Raises:
+        Raised: There are fewer devices than its processes use.
+    """
+    words = _words(machine, command)
+    if words is None or not any(isinstance(each, str) and _LAUNCHERS.search(each) for each in words):
+        return Unknown("process")
+    count = process_count(words)
+    if count is UNKNOWN:
+        if _says_a_number(words):
+            machine.guesses += 1
+        return Unknown("process")
+    machine.started(count)
+    if isinstance(count, int) and count > 0 and _uses_devices(machine, words):
+        machine.need(count, "a launcher starts a process for each device")
+    elif count == 0:
+        machine.launch_of_none()
+    return Unknown("process")
+
+
+def _words(machine: "Machine", command: Any) -> list[Any] | None:
+    command = hard(command)
+    if isinstance(command, str):
+        return command.split()
+    items = machine.items_of(command)
+    if items is None:
+        return None
+    words: list[Any] = []
+    for each in items:
+        word = hard(each)
+        words += word.split() if isinstance(word, str) and " " in word and len(items) < 3 else [word]  # noqa: PLR2004
+    return words
+
+
+def process_count(words: list[Any]) -> Any:
+    """How many processes a launcher is told to start; UNKNOWN where it does not say."""
+    mpi = any(isinstance(each, str) and _MPI.search(each) for each in words)
+    for index, word in enumerate(words):
+        if not isinstance(word, str):
+            continue
+        name, equals, value = word.partition("=")
+        if _PER_NODE.match(name) or (mpi and name in _SHORT):
+            given = value if equals else words[index + 1] if index + 1 < len(words) else UNKNOWN
+            return _number(given)
+    return UNKNOWN
+
+
+def _says_a_number(words: list[Any]) -> bool:
+    return any(isinstance(each, str) and _PER_NODE.match(each.partition("=")[0]) for each in words)
+
+
+def _number(value: Any) -> Any:
+    value = value.value if isinstance(value, Soft) else value
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return UNKNOWN
+    if isinstance(value, int):
+        return value
+    return int(value) if value.strip().isdigit() else UNKNOWN
+
+
+def _uses_devices(machine: "Machine", words: list[Any]) -> bool:
+    """Whether what is launched works on devices: by its own words, and by its script where that is in the tree."""
+    texts = [each for each in words if isinstance(each, str)]
+    if any(cpu in each for each in texts for cpu in _CPU_WORDS):
+        return False
+    script = next((each for each in texts if each.endswith(".py")), "")
+    name = script.rpartition("/")[2]
+    if not name:
+        return True
+    folder = machine.current[0].rpartition("/")[0]
+    found = [path for path in machine.sources.files if path == name or path.endswith(f"/{name}")]
+    found.sort(key=lambda path: (not path.startswith(folder), len(path)))
+    text = machine.sources.read(found[0]) if found else None
+    return text is None or bool(_ON_DEVICES.search(text))
+
+
+def parallel_size(words: list[Any]) -> Any:
+    """Devices that an engine's options ask for: tensor times pipeline times data parallel."""
+    size = 1
+    for index, word in enumerate(words):
+        if not isinstance(word, str):
+            continue
+        name, equals, value = word.partition("=")
+        if _PARALLEL.match(name):
+            number = _number(value if equals else words[index + 1] if index + 1 < len(words) else UNKNOWN)
+            if not isinstance(number, int):
+                return UNKNOWN
+            size *= number
+    return size

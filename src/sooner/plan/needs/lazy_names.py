@@ -1,0 +1,85 @@
+"""Names of a module of the library under test: a statement is executed when a name that it makes is asked for."""
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+class LazyNames(dict[str, Any]):
+    """The names of a module, made on demand.
+
+    Args:
+        execute: Runs one statement in the module.
+        tree: The module.
+    """
+
+    def __init__(self, execute: Callable[[ast.stmt], None], tree: ast.Module) -> None:
+        super().__init__()
+        self._execute = execute
+        self._pending: dict[str, list[ast.stmt]] = {}
+        self._stars: list[ast.stmt] = []
+        self._done: set[int] = set()
+        for statement in tree.body:
+            for name in bound_names(statement):
+                if name == "*":
+                    self._stars.append(statement)
+                else:
+                    self._pending.setdefault(name, []).append(statement)
+
+    def __contains__(self, name: object) -> bool:
+        if isinstance(name, str) and name in self._pending:
+            for statement in self._pending.pop(name):
+                self._run(statement)
+        if super().__contains__(name):
+            return True
+        while self._stars and isinstance(name, str) and not name.startswith("__"):
+            self._run(self._stars.pop(0))
+            if super().__contains__(name):
+                return True
+        return False
+
+    def _run(self, statement: ast.stmt) -> None:
+        if id(statement) not in self._done:
+            self._done.add(id(statement))
+            self._execute(statement)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of any mapping; a name that is not made yet is made."""
+        return self[name] if name in self else default  # noqa: SIM401 - `in` is what makes the name
+
+    def every(self) -> list[str]:
+        """All names, made or not."""
+        return list(dict.fromkeys([*self, *self._pending]))
+
+
+def bound_names(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement of a module's top level can make; `*` for an import of everything."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield statement.name
+    elif isinstance(statement, ast.Import | ast.ImportFrom):
+        top = isinstance(statement, ast.Import)
+        yield from (each.asname or (each.name.partition(".")[0] if top else each.name) for each in statement.names)
+    elif isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            yield from _targets(target)
+    elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
+        yield from _targets(statement.target)
+    else:
+        yield from _inside(statement)
+
+
+def _inside(statement: ast.AST) -> Iterator[str]:
+    """The names that the parts of a compound statement can make."""
+    for each in ast.iter_child_nodes(statement):
+        if isinstance(each, ast.stmt):
+            yield from bound_names(each)
+        elif isinstance(each, ast.ExceptHandler):
+            yield from _inside(each)
+        elif isinstance(each, ast.withitem) and each.optional_vars is not None:
+            yield from _targets(each.optional_vars)
+
+
+def _targets(target: ast.expr) -> Iterator[str]:
+    for node in ast.walk(target):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id

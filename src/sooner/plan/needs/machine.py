@@ -1,0 +1,275 @@
+"""The machine: evaluates one project for one number of visible devices. Modules and imports are here."""
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from sooner.plan.needs.defining import Defining
+from sooner.plan.needs.expressions import HOST_ERRORS
+from sooner.plan.needs.lazy_names import LazyNames, bound_names
+from sooner.plan.needs.natives import Natives
+from sooner.plan.needs.rules import Rules
+from sooner.plan.needs.sources import Sources, is_test_code, module_name
+from sooner.plan.needs.state import DEEPEST, DOUBTED, LIBRARY_FUEL, MODULE_FUEL
+from sooner.plan.needs.trace import Trace
+from sooner.plan.needs.values import (
+    MISSING,
+    UNKNOWN,
+    Dev,
+    Env,
+    Ext,
+    Loop,
+    Mod,
+    OutOfFuel,
+    Raised,
+    Return,
+    Skip,
+    Soft,
+    Unknown,
+    hard,
+)
+
+
+class Machine(Defining):
+    """Evaluates one project for one number of visible devices.
+
+    Args:
+        size: Visible devices.
+        sources: The project.
+        rules: What is known of frameworks.
+    """
+
+    def __init__(self, size: int, sources: Sources, rules: Rules) -> None:
+        super().__init__(size, sources, rules)
+        self.natives = Natives(self)
+
+    def load(self, path: str) -> Mod:
+        """Execute a module of the tree once; what is left undone by an error is kept undone."""
+        if path in self.modules:
+            return self.modules[path]
+        module = Mod(module_name(path), path, is_test_code=is_test_code(path))
+        self.modules[path] = module
+        tree = self.sources.tree(path)
+        if tree is not None and module.is_test_code:
+            self._execute(module, tree)
+        elif tree is not None:
+            module.env.names = LazyNames(lambda statement: self._execute_lazily(module, statement), tree)
+            module.env.names |= _module_names(module)
+        model = self.rules.overlay(module.name)
+        if model is not None:
+            intrinsic = self.natives.intrinsics()
+            for name, value in self.load_model(model).env.names.items():
+                if name not in intrinsic and not name.startswith("__"):
+                    module.env.names[name] = value
+        return module
+
+    def _execute(self, module: Mod, tree: ast.Module) -> None:
+        module.env.names |= _module_names(module)
+        with self._apart(quiet=0):
+            try:
+                for statement in tree.body:
+                    self._execute_one(module, statement)
+            except (Raised, Skip) as stop:
+                module.failed = stop
+            except (Return, Loop):
+                pass
+
+    def _execute_lazily(self, module: Mod, statement: ast.stmt) -> None:
+        """One statement of a module of the library under test, when a name that it makes is asked for."""
+        with self._apart(quiet=1):
+            self.fuel = LIBRARY_FUEL * 4
+            with suppress(Raised, Skip, Return, Loop, OutOfFuel, *HOST_ERRORS):
+                self.run([statement], module.env)
+            if self.trace.asked:
+                module.tainted |= set(bound_names(statement))
+
+    @contextmanager
+    def _apart(self, *, quiet: int) -> Iterator[None]:
+        """Evaluate something that is no part of the test at hand."""
+        state = self.fuel, self.trace, self.depth, self.current, self.overrides, self.guesses, self.quiet
+        self.fuel, self.depth, self.overrides = MODULE_FUEL, min(self.depth, DEEPEST // 2), {}
+        self.trace, self.quiet = Trace(), quiet
+        library_fuel, self.library_fuel = self.library_fuel, 4 * LIBRARY_FUEL
+        try:
+            yield
+        finally:
+            self.library_fuel = library_fuel
+            self.fuel, self.trace, self.depth, self.current, self.overrides, self.guesses, self.quiet = state
+
+    def _execute_one(self, module: Mod, statement: ast.stmt) -> None:
+        self.trace.asked = False
+        try:
+            self.run([statement], module.env)
+        except (OutOfFuel, *HOST_ERRORS):  # a statement that is beyond the evaluator is left out
+            self.fuel = MODULE_FUEL // 4
+        except Raised as raised:
+            # A lookup that fails is more likely our ignorance than a module that nobody can import.
+            if raised.device or raised.kind not in DOUBTED:
+                raise
+        finally:
+            if self.trace.asked:
+                module.tainted |= set(bound_names(statement))
+                module.tainted |= self._starred(statement)
+
+    def _starred(self, statement: ast.stmt) -> set[str]:
+        """Names that follow from the number of devices in modules of which everything is imported."""
+        everything = isinstance(statement, ast.ImportFrom) and any(each.name == "*" for each in statement.names)
+        return {name for module in list(self.modules.values()) for name in module.tainted} if everything else set()
+
+    def load_model(self, name: str) -> Mod:
+        """A module of the rule table."""
+        key = f"<rules>/{name}"
+        if key not in self.modules:
+            module = Mod(name, "", is_model=True)
+            self.modules[key] = module
+            module.env.names |= self.natives.intrinsics()
+            tree = self.rules.models[name]
+            self._execute(module, tree)
+        return self.modules[key]
+
+    def import_module(self, node: ast.Import, env: Env) -> None:
+        """An `import`."""
+        for alias in node.names:
+            whole = self.imported(alias.name, env.module.path)
+            if alias.asname:
+                env.names[alias.asname] = whole
+                continue
+            top = alias.name.partition(".")[0]
+            env.names[top] = self.imported(top, env.module.path) if "." in alias.name else whole
+            if isinstance(env.names[top], Unknown):
+                env.names[top] = Ext(top)
+
+    def imported(self, name: str, importer: str) -> Any:
+        """A module by its absolute name: of the rule table, of the tree, or outside."""
+        if self.rules.is_model(name):
+            return self.load_model(self.rules.model_name(name))
+        path = None if self.rules.is_outside(name) else self.sources.module(name, importer)
+        return self.load(path) if path and path != importer else Ext(name)
+
+    def import_names(self, node: ast.ImportFrom, env: Env) -> None:
+        """A `from ... import`."""
+        module = self._from(node, env)
+        for alias in node.names:
+            if alias.name == "*":
+                self._import_all(module, env)
+                continue
+            env.names[alias.asname or alias.name] = self._imported_name(module, alias.name, env)
+
+    def _from(self, node: ast.ImportFrom, env: Env) -> Any:
+        if node.level == 0:
+            return self.imported(node.module or "", env.module.path)
+        path = self.sources.relative(env.module.path, node.level, node.module or "")
+        if path:
+            return self.load(path)
+        parts = module_name(env.module.path).split(".")[: -node.level]
+        folder = ".".join(parts)
+        name = f"{folder}.{node.module}" if node.module and folder else node.module or folder
+        if node.module and self.rules.is_model(name):
+            return self.load_model(self.rules.model_name(name))
+        return Ext(name)
+
+    def _import_all(self, module: Any, env: Env) -> None:
+        if isinstance(module, Mod):
+            public = module.env.names.get("__all__")
+            names = module.env.names
+            for name in names.every() if isinstance(names, LazyNames) else list(names):
+                value = names.get(name, UNKNOWN)
+                if name in module.tainted:
+                    self.trace.asked = True
+                if name in public if isinstance(public, list) else not name.startswith("_"):
+                    env.names[name] = value
+        elif isinstance(module, Ext):
+            env.names.setdefault("__stars__", []).append(module.path)
+
+    def _imported_name(self, module: Any, name: str, env: Env) -> Any:
+        if isinstance(module, Mod):
+            found = self.of_module(module, name)
+            if not isinstance(found, Unknown):
+                return found
+            sub = self.sources.module(f"{module.name}.{name}", env.module.path)
+            if sub and sub != module.path:
+                return self.load(sub)
+            constant = self.natives.constant(f"{module.name}.{name}")
+            if constant is not MISSING:
+                return constant
+            return Ext(f"{module.name}.{name}") if module.path.endswith("__init__.py") or module.is_model else found
+        if isinstance(module, Ext):
+            full = f"{module.path}.{name}" if module.path else name
+            if self.rules.is_model(full):
+                return self.load_model(self.rules.model_name(full))
+            path = None if self.rules.is_outside(full) else self.sources.module(full, env.module.path)
+            return self.load(path) if path else self.natives.outside_attribute(module, name)
+        return UNKNOWN
+
+    # Outside
+
+    def outside_item(self, value: Any, index: Any) -> Any:
+        """An item of something outside."""
+        return self.natives.outside_item(value, index)
+
+    def set_outside(self, target: Any, name: str, value: Any) -> None:
+        """Something outside is given another attribute or item."""
+        self.natives.set_outside(target, name, value)
+
+    def entered(self, value: Any, env: Env, node: ast.AST) -> Any:
+        """What a `with` gives, and what ends it."""
+        return self.natives.entered(value, *self.place(env, node))
+
+    # Devices
+
+    def visible(self) -> int:
+        """The number of visible devices; asking is noted."""
+        self.trace.asked = True
+        self.trace.note(*self.current, "devices are counted")
+        return self.size
+
+    def touch(self, device: Any, what: str) -> None:
+        """A device is used.
+
+        Raises:
+            Raised: It is not there.
+        """
+        if self.no_device_work or self.quiet:
+            return
+        kind, index = (device.kind, hard(device.index)) if isinstance(device, Dev) else ("cuda", device)
+        if kind not in ("cuda", "gpu", "hip"):
+            return
+        number = index if isinstance(index, int) and not isinstance(index, bool) else 0
+        self.need(number + 1, what, touched={number})
+
+    def need(self, count: int, what: str, touched: set[int] | None = None) -> None:
+        """So many devices are used.
+
+        Raises:
+            Raised: There are fewer.
+        """
+        if self.no_device_work or self.quiet or count <= 0:
+            return
+        self.trace.note(*self.current, what)
+        if count > self.size:
+            raise Raised("RuntimeError", f"{what}: needs {count}, {self.size} visible", *self.current, device=True)
+        self.trace.reach = max(self.trace.reach, count)
+        self.trace.touched |= set(range(count)) if touched is None else touched
+
+    def started(self, count: Any) -> None:
+        """So many processes are started."""
+        if isinstance(count, int) and not isinstance(count, bool) and not self.quiet:
+            self.trace.note(*self.current, "starts processes")
+            self.trace.rank_count(count, self.size)
+
+    def launch_of_none(self) -> None:
+        """A launcher is told to start no process: it refuses.
+
+        Raises:
+            Raised: Always.
+        """
+        raise Raised("RuntimeError", "a launcher of no processes", *self.current, device=True)
+
+    def soft(self, value: Any) -> Soft:
+        """A value that holds by default."""
+        return value if isinstance(value, Soft) else Soft(value)
+
+
+def _module_names(module: Mod) -> dict[str, Any]:
+    return {"__name__": module.name, "__file__": f"/{module.path}", "__doc__": ""}

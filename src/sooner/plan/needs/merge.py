@@ -1,0 +1,151 @@
+"""What a sweep saw, laid over what the source says."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from sooner.plan.needs.facts import SIZES, AtSize, Confidence, Evidence, TestNeeds, Verdict, derived
+
+
+class Sweep(Struct, frozen=True, kw_only=True):
+    """What a sweep saw at one size.
+
+    Args:
+        tests: Node id -> (`run` | `skip` | `fail`, reason).
+        files: File -> `skip` | `fail`, for those that were not collected.
+        workers: Node id -> processes that the test started; a dry sweep knows none.
+        complete: Whether bodies were run, so that a failure is the test's own.
+    """
+
+    tests: dict[str, tuple[str, str]]
+    files: dict[str, str] = {}
+    workers: dict[str, int] = {}
+    complete: bool = False
+
+
+def merged(static: Sequence[TestNeeds], sweeps: Mapping[int, Sweep]) -> list[TestNeeds]:
+    """The static needs, corrected where a sweep knows better; tests that only the sweep found are added.
+
+    - A sweep that collected a file knows which ids exist. An entry that stood for all cases of a function is replaced
+      by its cases.
+    - In a dry sweep a skip is believed where the source left doubt, and a failure only as a failed collection: a body
+      that is cut down to its guards can fail for reasons of its own.
+    - A complete sweep is believed in everything.
+    """
+    ids = _ids(sweeps)
+    known = {each.nodeid: each for each in static}
+    result: list[TestNeeds] = []
+    taken: set[str] = set()
+    for each in static:
+        cases = (
+            [each.nodeid] if each.nodeid in ids else [nodeid for nodeid in ids if nodeid.startswith(f"{each.nodeid}[")]
+        )
+        for nodeid in cases:
+            if nodeid not in taken and (nodeid == each.nodeid or nodeid not in known):
+                taken.add(nodeid)
+                result.append(_corrected(each, nodeid, sweeps))
+        if not cases and _was_collected(each.path, sweeps):
+            continue  # pytest does not know it: no test
+        if not cases:
+            taken.add(each.nodeid)
+            result.append(_corrected(each, each.nodeid, sweeps))
+    result += [_found(nodeid, sweeps) for nodeid in ids if nodeid not in taken]
+    return result
+
+
+def _ids(sweeps: Mapping[int, Sweep]) -> dict[str, None]:
+    return {nodeid: None for size in sorted(sweeps, reverse=True) for nodeid in sweeps[size].tests}
+
+
+def _was_collected(path: str, sweeps: Mapping[int, Sweep]) -> bool:
+    return any(nodeid.startswith(f"{path}::") for sweep in sweeps.values() for nodeid in sweep.tests)
+
+
+def _corrected(each: TestNeeds, nodeid: str, sweeps: Mapping[int, Sweep]) -> TestNeeds:
+    at: dict[int, AtSize] = {}
+    for size in SIZES:
+        name = str(size)
+        before = AtSize(
+            verdict=each.profile[name],
+            ranks=each.ranks.get(name),
+            devices=each.devices.get(name, 0),
+            backends=tuple(each.backend),
+            reason=each.reasons.get(name, ""),
+            vacuous=size in each.vacuous,
+        )
+        at[size] = _seen(before, nodeid, each, sweeps[size]) if size in sweeps else before
+    vacuous = {size for size in each.vacuous if at[size].verdict is Verdict.RUN} | set(_vacuous(nodeid, sweeps))
+    same = all(at[size].verdict == each.profile[str(size)] for size in SIZES)
+    numbers = derived(at)
+    return msgspec.structs.replace(
+        each,
+        nodeid=nodeid,
+        profile={str(size): one.verdict for size, one in at.items()},
+        min=each.min if same else numbers.min,
+        gpu_min=each.gpu_min if same else numbers.gpu_min,
+        full=each.full if same else numbers.full,
+        max=each.max if same else numbers.max,
+        adaptive=each.adaptive if same else numbers.adaptive,
+        vacuous=sorted(vacuous),
+        confidence=Confidence.HIGH if same and each.confidence is not Confidence.LOW else each.confidence,
+        reasons={str(size): one.reason for size, one in at.items() if one.verdict is not Verdict.RUN},
+    )
+
+
+def _seen(before: AtSize, nodeid: str, each: TestNeeds, sweep: Sweep) -> AtSize:
+    """What is believed of a test at one size."""
+    path = nodeid.partition("::")[0]
+    if nodeid not in sweep.tests:
+        if path in sweep.files:
+            return AtSize(verdict=Verdict(sweep.files[path]), reason="the file is not collected")
+        return AtSize(verdict=Verdict.ABSENT, reason="not collected")
+    outcome, reason = sweep.tests[nodeid]
+    if sweep.complete:
+        return before if outcome == before.verdict else AtSize(verdict=Verdict(outcome), reason=reason)
+    doubtful = each.confidence is not Confidence.HIGH or before.verdict in (Verdict.UNKNOWN, Verdict.ABSENT)
+    if outcome == "skip" and before.verdict is not Verdict.SKIP and doubtful:
+        return AtSize(verdict=Verdict.SKIP, reason=reason)
+    if outcome == "run" and before.verdict in (Verdict.UNKNOWN, Verdict.ABSENT):
+        return AtSize(verdict=Verdict.RUN)
+    return before
+
+
+def _vacuous(nodeid: str, sweeps: Mapping[int, Sweep]) -> list[int]:
+    """Sizes at which a test passed without the workers that it starts at others."""
+    workers = {size: sweep.workers.get(nodeid, 0) for size, sweep in sweeps.items() if sweep.complete}
+    if not any(workers.values()):
+        return []
+    return [
+        size for size, count in workers.items() if count == 0 and sweeps[size].tests.get(nodeid, ("", ""))[0] == "run"
+    ]
+
+
+def _found(nodeid: str, sweeps: Mapping[int, Sweep]) -> TestNeeds:
+    """A test that the source did not show: a factory made it."""
+    path = nodeid.partition("::")[0]
+    at = {size: AtSize(verdict=_plain(nodeid, path, sweeps.get(size))) for size in SIZES}
+    numbers = derived(at)
+    reasons = {str(size): sweeps[size].tests.get(nodeid, ("", "not collected"))[1] for size in SIZES if size in sweeps}
+    return TestNeeds(
+        nodeid=nodeid,
+        path=path,
+        profile={str(size): one.verdict for size, one in at.items()},
+        min=numbers.min,
+        gpu_min=numbers.gpu_min,
+        full=numbers.full,
+        max=numbers.max,
+        adaptive=numbers.adaptive,
+        confidence=Confidence.MEDIUM,
+        evidence=[Evidence(path=path, line=0, text="found by the sweep")],
+        reasons={size: reason for size, reason in reasons.items() if reason},
+    )
+
+
+def _plain(nodeid: str, path: str, sweep: Sweep | None) -> Verdict:
+    if sweep is None:
+        return Verdict.UNKNOWN
+    if nodeid in sweep.tests:
+        outcome = sweep.tests[nodeid][0]
+        return Verdict.UNKNOWN if outcome == "fail" and not sweep.complete else Verdict(outcome)
+    return Verdict(sweep.files.get(path, "absent"))

@@ -1,0 +1,354 @@
+"""What lies outside the tree: attributes and calls of modules that are not there; rules decide where there are any."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.python_names import BUILTINS, method_of
+from sooner.plan.needs.rule_words import words
+from sooner.plan.needs.rules import Rule
+from sooner.plan.needs.standard_library import FUNCTIONS
+from sooner.plan.needs.testing_names import (
+    TESTING,
+    apply_mark,
+    context_of,
+    environment_value,
+    patched,
+    unittest_method,
+)
+from sooner.plan.needs.values import (
+    MISSING,
+    UNKNOWN,
+    Bound,
+    Cls,
+    Dev,
+    Env,
+    Ext,
+    Func,
+    Inst,
+    Mark,
+    Mod,
+    Native,
+    Raised,
+    Skip,
+    Soft,
+    Unknown,
+    hard,
+    is_plain,
+)
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+_LONGEST_PATH: Final = 120
+_MOVERS: Final = ("to", "to_empty")
+_NO_WORK: Final = ("FakeTensorMode", "init_empty_weights", "init_on_device", "skip_init", "FakeMode", "get_fake_mode")
+
+
+class Natives:
+    """The outside, for one machine."""
+
+    def __init__(self, machine: "Machine") -> None:
+        self.machine = machine
+        self._builtins: dict[str, Any] = {}
+        self.words = words(machine)
+
+    def builtin(self, name: str) -> Any:
+        """A builtin of Python, or MISSING."""
+        if name not in self._builtins:
+            function = BUILTINS.get(name)
+            machine = self.machine
+            made: Any = MISSING
+            if function is not None:
+                made = Native(name, lambda args, kwargs: function(machine, args, kwargs))
+            elif name.endswith(("Error", "Exception", "Warning", "Exit", "Interrupt")) or name == "object":
+                made = Ext(name)
+            elif name == "__debug__":
+                made = True
+            self._builtins[name] = made
+        return self._builtins[name]
+
+    def attribute_of(self, value: Any, name: str) -> Any:
+        """An attribute of a plain value, a device, a mark or a native."""
+        if isinstance(value, Dev):
+            return {"type": value.kind, "index": value.index}.get(name, Unknown(f"device.{name}"))
+        if isinstance(value, Mark):
+            return getattr(value, name) if name in ("name", "args", "kwargs") else UNKNOWN
+        if isinstance(value, Native):
+            return value.name if name in ("__name__", "__qualname__") else self._of_native(value, name)
+        if value is None:
+            raise Raised("AttributeError", f"'NoneType' object has no attribute {name!r}", *self.machine.current)
+        return method_of(self.machine, value, name)
+
+    def _of_native(self, value: Native, name: str) -> Any:
+        if value.name in ("dict", "str", "bytes") and name in ("fromkeys", "join", "format", "maketrans"):
+            return Native(f"{value.name}.{name}", lambda _args, _kwargs: UNKNOWN)
+        return Native(f"{value.name}.{name}", lambda args, _kwargs: args[0] if len(args) == 1 else UNKNOWN)
+
+    def outside_attribute(self, value: Any, name: str) -> Any:
+        """`value.name`, where value is outside or unknown."""
+        machine = self.machine
+        path = f"{value.path}.{name}" if value.path else name
+        if isinstance(value, Ext):
+            if name in value.attrs:
+                return value.attrs[name]
+            override = self.override(path)
+            if override is not MISSING:
+                return override
+            if machine.rules.is_model(path):
+                return machine.load_model(machine.rules.model_name(path))
+            parent = machine.rules.is_model(value.path)
+            if parent:
+                return machine.of_module(machine.load_model(machine.rules.model_name(value.path)), name)
+        if path.startswith("pytest.mark."):
+            return Mark(name, (), {}, *machine.current)
+        known = self.constant(path)
+        if known is not MISSING:
+            return known
+        if len(path) > _LONGEST_PATH:
+            path = f"...{path[-_LONGEST_PATH:]}"
+        return Ext(path) if isinstance(value, Ext) else Unknown(path)
+
+    def constant(self, path: str) -> Any:
+        """What the rules say that a name outside is, or MISSING."""
+        rule = self.machine.rules.constant(path)
+        return MISSING if rule is None else self.value_of(rule, "value", [], {})
+
+    def override(self, path: str) -> Any:
+        """What the test has put in the place of something, or MISSING."""
+        overrides = self.machine.overrides
+        if not overrides:
+            return MISSING
+        if path in overrides:
+            return overrides[path]
+        tail = ".".join(path.split(".")[-2:])
+        return next((value for key, value in overrides.items() if ".".join(key.split(".")[-2:]) == tail), MISSING)
+
+    def outside_item(self, value: Any, index: Any) -> Any:
+        """`value[index]`, where value is outside or unknown."""
+        if value.path == "os.environ" and isinstance(index, str):
+            found = environment_value(self.machine, index, MISSING)
+            if found is MISSING and self.machine.trying:
+                raise Raised("KeyError", f"environment {index}", *self.machine.current)
+            return Unknown(f"os.environ[{index}]") if found is MISSING else found
+        if isinstance(value, Ext) and index is not None and "()" not in value.path:
+            return value  # a generic alias: list[int]
+        return Unknown(f"{value.path}[]")
+
+    def set_outside(self, target: Ext, name: str, value: Any) -> None:
+        """Something outside is given another value."""
+        if target.path == "os.environ":
+            self.machine.environment[name] = value
+        elif target.path and not target.path.startswith("os."):
+            self.machine.overrides[f"{target.path}.{name}"] = value
+
+    def modelled(self, base: Any) -> Any:
+        """A base class outside, or the rule table's model of it."""
+        base = hard(base)
+        if isinstance(base, Ext | Unknown):
+            model = self.machine.rules.class_model(base.path)
+            if model is not None:
+                module, name = model
+                found = self.machine.load_model(module).env.names.get(name)
+                return found if isinstance(found, Cls) else base
+        return base
+
+    # Calls
+
+    def call_outside(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A call of something outside, or of something unknown."""
+        machine, path = self.machine, func.path
+        override = self.override(path) if isinstance(func, Ext) else MISSING
+        if override is not MISSING and override is not func:
+            return machine.call(override, args, kwargs)
+        if isinstance(func, Ext) or "()" not in path:
+            special = TESTING.get(path) or FUNCTIONS.get(path)
+            if special is not None:
+                return special(machine, args, kwargs)
+        rule = machine.rules.for_call(path)
+        if rule is not None:
+            return self.apply(rule, args, kwargs)
+        if (patch := patched(machine, path, args, kwargs)) is not None:
+            return patch
+        self._device_work(func, args, kwargs)
+        return self._made(func, args, kwargs)
+
+    def _made(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """The result of a call of which nothing is known: a decorator gives back what it got."""
+        last = func.path.rpartition(".")[2]
+        decorated = len(args) == 1 and not kwargs and isinstance(args[0], Func | Cls)
+        if decorated and ("()" in func.path or last[:1].islower()) and last not in ("Mock", "partial"):
+            return args[0]
+        machine = self.machine
+        for each in (*args, *kwargs.values()):
+            if isinstance(each, Func) and each.module.is_test_code and each.name == "<lambda>" and "assert" in last:
+                machine.call(each, [], {})
+        return Unknown(f"{func.path}()"[-_LONGEST_PATH:])
+
+    def _device_work(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """Devices that a call uses by its arguments: `device=`, `.to(...)`, `.cuda()`."""
+        machine, (owner, _, last) = self.machine, func.path.rpartition(".")
+        if last == "cuda" and owner and owner not in ("torch", "cupy"):
+            device = args[0] if args else kwargs.get("device", 0)
+            machine.touch(self.device(device) if device is not None else Dev("cuda"), f".{last}()")
+        elif last in _MOVERS and args:
+            device = self.device(args[0])
+            if isinstance(device, Dev):
+                machine.touch(device, f".{last}({device.kind})")
+        if "device" in kwargs and not last.endswith(("Config", "Args", "Spec", "Mock", "Placement", "Params")):
+            device = self.device(kwargs["device"])
+            if isinstance(device, Dev):
+                machine.touch(device, f"{last}(device={device.kind})")
+
+    def device(self, value: Any) -> Any:
+        """A device from what names one (`"cuda:1"`, an index, a `torch.device`); UNKNOWN where none is named."""
+        value = hard(value)
+        if isinstance(value, Dev):
+            return value
+        if isinstance(value, bool) or value is None:
+            return UNKNOWN
+        if isinstance(value, int):
+            return Dev("cuda", value)
+        if isinstance(value, str):
+            kind, _, index = value.partition(":")
+            return Dev(kind, int(index) if index.isdigit() else None)
+        return UNKNOWN
+
+    def apply(self, rule: Rule, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Do what a rule says of a call.
+
+        Raises:
+            Raised, Skip: The rule says that the call fails, or skips.
+        """
+        if rule.decorator:
+            return self._decorating(rule, args, kwargs)
+        return self.obey(rule, args, kwargs)
+
+    def _decorating(self, rule: Rule, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A decorator, bare or with arguments: what the rule says holds for the decorated test."""
+        place = self.machine.current
+        if len(args) == 1 and not kwargs and isinstance(args[0], Func | Cls | Bound):
+            apply_mark(args[0], Mark("__rule__", (rule, [], {}), {}, *place))
+            return args[0]
+        return Mark("__rule__", (rule, args, kwargs), {}, *place)
+
+    def obey(self, rule: Rule, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Do what a rule says, now.
+
+        Raises:
+            Raised, Skip: The rule says so.
+        """
+        machine = self.machine
+        place = machine.current
+        self._note(rule, args, kwargs)
+        if rule.skip:
+            self.check(rule, "skip", args, kwargs, lambda: Skip(rule.why, *place))
+        if rule.fail:
+            self.check(rule, "fail", args, kwargs, lambda: Raised("RuntimeError", rule.why, *place, device=True))
+        if rule.needs:
+            self._need(rule, hard(self.value_of(rule, "needs", args, kwargs)))
+        if rule.touches:
+            machine.touch(self.device(self.value_of(rule, "touches", args, kwargs)), rule.why)
+        if rule.returns:
+            return self.value_of(rule, "returns", args, kwargs)
+        return self._made(Unknown(rule.names[0]), args, kwargs)
+
+    def _note(self, rule: Rule, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """Keep backend and ranks that a rule says."""
+        if rule.backend:
+            backend = hard(self.value_of(rule, "backend", args, kwargs))
+            if isinstance(backend, str):
+                self.machine.trace.backends.add(backend)
+        if rule.ranks:
+            self.machine.started(hard(self.value_of(rule, "ranks", args, kwargs)))
+
+    def _need(self, rule: Rule, count: Any) -> None:
+        if isinstance(count, int) and not isinstance(count, bool):
+            self.machine.need(count, rule.why)
+        elif isinstance(count, Unknown) and not self.machine.quiet:
+            self.machine.trace.unsure.append(rule.why)
+
+    def intrinsics(self) -> dict[str, Any]:
+        """What the models of the rule table can say, besides Python."""
+        return dict(self.words)
+
+    def check(self, rule: Rule, part: str, args: Any, kwargs: Any, stop: Callable[[], Exception]) -> None:
+        """Stop if a rule's condition holds."""
+        value = self.value_of(rule, part, args, kwargs)
+        truth = self.machine.truth(value)
+        self.machine.trace.note(*self.machine.current, rule.why)
+        if truth:
+            raised = stop()
+            if isinstance(raised, Skip):
+                raised.soft = isinstance(value, Soft)
+            raise raised
+        if truth is None:
+            self.machine.guesses += 1
+
+    def value_of(self, rule: Rule, part: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """The value of one expression of a rule: N visible devices, `arg(position, name, default)`."""
+        machine = self.machine
+
+        def arg(asked: list[Any], _kwargs: dict[str, Any]) -> Any:
+            position, name, default = [*asked, None, None][:3] if len(asked) < 3 else asked  # noqa: PLR2004
+            if isinstance(name, str) and name in kwargs:
+                return kwargs[name]
+            if isinstance(position, int) and position < len(args):
+                return args[position]
+            return default
+
+        expression = rule.expressions[part]
+        if "N" in rule.free[part]:
+            machine.trace.asked = True
+        names = {**self.words, "N": machine.size, "arg": Native("arg", arg)}
+        env = Env(Mod("<rules>", "", is_model=True), None, names)
+        env.names |= {"rank": machine.rank[0] if machine.rank else 0, "args": args, "kwargs": kwargs}
+        env.names["world"] = machine.rank[1] if machine.rank else UNKNOWN
+        env.names["env"] = Native("env", lambda a, _k: environment_value(machine, a[0], *a[1:]))
+        fuel = machine.fuel
+        try:
+            return machine.ev(expression, env)
+        finally:
+            machine.fuel = fuel
+
+    def call_mark(self, mark: Mark, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """`pytest.mark.x(...)`: a decorator, or a mark with arguments."""
+        if len(args) == 1 and not kwargs and isinstance(args[0], Func | Cls):
+            apply_mark(args[0], mark)
+            return args[0]
+        return Mark(mark.name, (*mark.args, *args), {**mark.kwargs, **kwargs}, *self.machine.current)
+
+    def of_outside_base(self, value: Any, name: str) -> Any:
+        """A method that an instance has from a base class outside (unittest's, torch's), or MISSING."""
+        cls = value.cls if isinstance(value, Inst) else value
+        method = unittest_method(self.machine, value, name)
+        if method is not MISSING:
+            return method
+        if name in ("cuda", *_MOVERS) and cls.is_open:
+            return Unknown(f"{cls.name}().{name}")
+        return MISSING
+
+    def entered(self, value: Any, path: str, line: int) -> Any:
+        """What a `with` gives and how it ends."""
+        machine = self.machine
+        value = hard(value)
+        if isinstance(value, Dev):
+            if value.kind == "meta":
+                return self._without_devices()
+            machine.touch(value, "with torch.device(...)")
+        if isinstance(value, Unknown) and any(word in value.path for word in _NO_WORK):
+            return self._without_devices()
+        return context_of(machine, value, path, line)
+
+    def _without_devices(self) -> Any:
+        self.machine.no_device_work += 1
+
+        def leave(_raised: Raised | None) -> bool:
+            self.machine.no_device_work -= 1
+            return False
+
+        return UNKNOWN, leave
+
+
+def plain(values: list[Any]) -> bool:
+    """Whether all of several values are plain or soft and plain."""
+    return all(is_plain(hard(each)) for each in values)

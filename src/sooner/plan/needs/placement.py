@@ -1,0 +1,171 @@
+"""What tests declare, what they need, and where CI runs them, compared."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from msgspec import Struct
+
+from sooner.model.errors import SettingsError
+from sooner.plan.needs.facts import TestNeeds, Verdict
+
+_DECLARED: Final = (
+    re.compile(r"(?:skip_if_lt_x_gpu|multi_gpu|requires_world_size|gpus|require_n_gpus_for_nccl_backend)\(\s*(\d+)"),
+    re.compile(r"(?:min_cuda_gpus|num_gpus|num_devices|ngpu)\s*=\s*(\d+)"),
+    re.compile(r"mark\.world_size\(\s*(\d+)"),
+    re.compile(r"device_count\(\)\s*<\s*(\d+)"),
+)
+_ONE_MORE: Final = re.compile(r"device_count\(\)\s*(?:<=|>)\s*(\d+)")
+_WORDS: Final = {
+    "require_multi": 2,
+    "skip_if_single_gpu": 2,
+    "less_than_four_gpu": 4,
+    "require_cuda": 1,
+    "skip_if_no_cuda": 1,
+}
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """One job of CI: what it runs, on how many devices."""
+
+    name: str
+    devices: int
+    paths: tuple[str, ...]
+    """Patterns of files or node ids."""
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """One test whose declaration, need and placement do not agree."""
+
+    nodeid: str
+    kind: str
+    """`over-declared`, `under-declared`, `orphan`, `below full`, `not placed`."""
+    declared: int | None
+    needed: int | None
+    full: int | None
+    placed: tuple[int, ...]
+    """Devices of the jobs that run it."""
+    detail: str
+
+
+def placement_of(text: str, source: str) -> list[Job]:
+    """Jobs from a placement file.
+
+        [[job]]
+        name = "distributed"
+        devices = 2
+        paths = ["test/distributed/*"]
+
+    Raises:
+        SettingsError: Not TOML, or a job without what it needs.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{source}: {error}") from None
+    return [_job(entry, source, number) for number, entry in enumerate(document.get("job", []), 1)]
+
+
+def _job(entry: Any, source: str, number: int) -> Job:
+    paths = entry.get("paths") if isinstance(entry, dict) else None
+    if not isinstance(paths, list) or not isinstance(entry.get("devices"), int):
+        raise SettingsError(
+            f"{source}: job {number}: a [[job]] has `name`, `devices` (a number) and `paths` (patterns)"
+        )
+    return Job(name=str(entry.get("name", number)), devices=entry["devices"], paths=tuple(map(str, paths)))
+
+
+def declared_of(needs: TestNeeds) -> int | None:
+    """The number of devices that a test's own guards name, by their words; None where they name none."""
+    numbers: list[int] = []
+    for each in needs.evidence:
+        numbers += [int(match) for pattern in _DECLARED for match in pattern.findall(each.text)]
+        numbers += [int(match) + 1 for match in _ONE_MORE.findall(each.text)]
+        numbers += [count for word, count in _WORDS.items() if word in each.text]
+    return max(numbers, default=None)
+
+
+def differences(found: Sequence[TestNeeds], jobs: Sequence[Job]) -> list[Difference]:
+    """Every disagreement, tests in order. Without jobs, declarations and needs alone are compared."""
+    result: list[Difference] = []
+    for needs in found:
+        placed = tuple(sorted({job.devices for job in jobs if any(_matches(needs, each) for each in job.paths)}))
+        result += [_difference(needs, kind, detail, placed) for kind, detail in _kinds(needs, placed, bool(jobs))]
+    return result
+
+
+def _difference(needs: TestNeeds, kind: str, detail: str, placed: tuple[int, ...]) -> Difference:
+    needed = _need(needs)
+    return Difference(
+        nodeid=needs.nodeid,
+        kind=kind,
+        declared=declared_of(needs),
+        needed=needed,
+        full=needs.full if isinstance(needs.full, int) else None,
+        placed=placed,
+        detail=detail,
+    )
+
+
+def _kinds(needs: TestNeeds, placed: tuple[int, ...], has_jobs: bool) -> list[tuple[str, str]]:  # noqa: FBT001 - private
+    kinds: list[tuple[str, str]] = []
+    declared, needed = declared_of(needs), _need(needs)
+    touched = max([reach for reach in needs.devices.values() if reach], default=0)
+    if declared is not None and needed is not None and needed > declared and _fails_at(needs, declared):
+        kinds.append(("under-declared", f"its guard lets it through at {declared}, where it fails: it needs {needed}"))
+    if declared is not None and 0 < touched < declared and not needs.adaptive:
+        kinds.append(("over-declared", f"its guard asks for {declared}, and it touches {touched}"))
+    if has_jobs:
+        kinds += _placing(needs, placed)
+    return kinds
+
+
+def _placing(needs: TestNeeds, placed: tuple[int, ...]) -> list[tuple[str, str]]:
+    if needs.min is None or needs.min == "unknown":
+        return []
+    if not placed:
+        return [("not placed", "no job runs it")]
+    if not any(_runs_at(needs, size) for size in placed):
+        return [("orphan", f"no job can execute it: it runs from {needs.min} devices on, jobs have {_listed(placed)}")]
+    if isinstance(needs.gpu_min, int) and not any(size >= needs.gpu_min for size in placed):
+        return [("orphan", f"runs on devices from {needs.gpu_min} on, jobs have {_listed(placed)}")]
+    if isinstance(needs.full, int) and max(placed) < needs.full:
+        return [("below full", f"is covered in full with {needs.full} devices, jobs have {_listed(placed)}")]
+    return []
+
+
+def _listed(sizes: tuple[int, ...]) -> str:
+    return ", ".join(map(str, sizes))
+
+
+def _runs_at(needs: TestNeeds, size: int) -> bool:
+    """Whether it runs at a size; of sizes between those of the profile, the next smaller one counts."""
+    known = sorted(map(int, needs.profile))
+    nearest = max((each for each in known if each <= size), default=known[0])
+    return needs.profile[str(nearest)] in (Verdict.RUN, Verdict.UNKNOWN)
+
+
+def _fails_at(needs: TestNeeds, size: int) -> bool:
+    return needs.profile.get(str(size)) is Verdict.FAIL
+
+
+def _need(needs: TestNeeds) -> int | None:
+    for value in (needs.gpu_min, needs.min):
+        if isinstance(value, int):
+            return value
+    return None
+
+
+def _matches(needs: TestNeeds, pattern: str) -> bool:
+    return (
+        fnmatchcase(needs.nodeid, pattern)
+        or fnmatchcase(needs.path, pattern)
+        or needs.path.startswith(f"{pattern.rstrip('/')}/")
+    )
+
+
+def counted(found: Sequence[Difference]) -> Mapping[str, int]:
+    """How many of each kind."""
+    return {kind: sum(each.kind == kind for each in found) for kind in dict.fromkeys(each.kind for each in found)}

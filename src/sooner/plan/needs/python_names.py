@@ -1,0 +1,410 @@
+"""Python's builtins, and the methods of plain values."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.expressions import HOST_ERRORS, has_wide_field
+from sooner.plan.needs.values import (
+    MISSING,
+    PLAIN,
+    UNKNOWN,
+    Bound,
+    Cls,
+    Dev,
+    Ext,
+    Func,
+    Inst,
+    Mod,
+    Native,
+    Raised,
+    Soft,
+    Unknown,
+    Wrapped,
+    hard,
+    is_plain,
+    name_of,
+)
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+Args = list[Any]
+Kwargs = dict[str, Any]
+Function = Callable[["Machine", Args, Kwargs], Any]
+_LONGEST_RANGE: Final = 4096
+
+
+def _host(function: Callable[..., Any]) -> Function:
+    """A builtin that is called as it is when everything is plain."""
+
+    def called(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+        values = [hard(each) for each in args]
+        names = {key: hard(each) for key, each in kwargs.items()}
+        if not all(is_plain(each) for each in (*values, *names.values())):
+            return UNKNOWN
+        try:
+            result = function(*values, **names)
+        except (ValueError, ArithmeticError) as error:
+            raise Raised(type(error).__name__, str(error)) from None
+        except HOST_ERRORS:
+            return UNKNOWN
+        soft = any(isinstance(each, Soft) for each in (*args, *kwargs.values()))
+        return Soft(result) if soft and is_plain(result) else result
+
+    return called
+
+
+def _len(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    value = hard(args[0]) if args else UNKNOWN
+    if isinstance(value, Inst):
+        method = value.cls.find("__len__")
+        return UNKNOWN if method is MISSING else machine.call(Bound(method, value), [], {})
+    if isinstance(value, range | list | tuple | str | dict | set | frozenset | bytes):
+        return Soft(len(value)) if isinstance(args[0], Soft) else len(value)
+    items = machine.items_of(value)
+    return UNKNOWN if items is None else len(items)
+
+
+def _most(pick: Callable[[Any], Any], *, largest: bool) -> Function:
+    """`min` or `max`: of a mixture of known and unknown there is no answer."""
+
+    def called(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+        values = machine.items_of(args[0]) if len(args) == 1 else args
+        if values is None or "key" in kwargs:
+            return UNKNOWN
+        if not values:
+            if "default" in kwargs:
+                return kwargs["default"]
+            raise Raised("ValueError", "max() or min() of nothing")
+        known = [hard(each) for each in values if is_plain(hard(each))]
+        if len(known) < len(values):
+            return 0 if not largest and 0 in known else UNKNOWN
+        try:
+            result = pick(known)
+        except HOST_ERRORS:
+            return UNKNOWN
+        return Soft(result) if any(isinstance(each, Soft) and each.value == result for each in values) else result
+
+    return called
+
+
+def _quantified(machine: "Machine", args: Args, deciding: bool) -> Any:  # noqa: FBT001 - True for any, False for all
+    values = machine.items_of(args[0]) if args else None
+    if values is None:
+        return UNKNOWN
+    truths = [machine.truth(each) for each in values]
+    soft = any(isinstance(each, Soft) and truth is deciding for each, truth in zip(values, truths, strict=True))
+    hard_decision = any(not isinstance(v, Soft) and t is deciding for v, t in zip(values, truths, strict=True))
+    if hard_decision:
+        return deciding
+    if soft:
+        return Soft(deciding)
+    return UNKNOWN if None in truths else not deciding
+
+
+def _isinstance(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    value, kinds = hard(args[0]), hard(args[1]) if len(args) > 1 else UNKNOWN
+    answers = [_is_a(machine, value, kind) for kind in (kinds if isinstance(kinds, tuple | list) else (kinds,))]
+    return True if True in answers else UNKNOWN if None in answers else False
+
+
+_HOST_TYPES: Final[dict[str, Any]] = {
+    "int": int, "str": str, "list": list, "tuple": tuple, "dict": dict, "set": set, "float": float, "bool": bool,
+    "bytes": bytes, "frozenset": frozenset, "Mapping": dict, "Sequence": (list, tuple, str),
+    "Iterable": (list, tuple, set, dict, str),
+    "Number": (int, float), "Callable": (), "Enum": (),
+}  # fmt: skip
+
+
+def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
+    kind = hard(kind)
+    if isinstance(kind, Native | Ext) and isinstance(value, PLAIN):
+        host = _HOST_TYPES.get(name_of(kind))
+        return isinstance(value, host) if host is not None else False
+    if isinstance(value, Inst):
+        if isinstance(kind, Cls):
+            return kind in value.cls.mro or (None if value.cls.is_open else False)
+        return None if value.cls.is_open else False
+    if isinstance(value, Dev):
+        return name_of(kind) == "device"
+    if isinstance(value, Cls):
+        return name_of(kind) == "type"
+    if isinstance(value, Unknown | Ext):
+        return None
+    if isinstance(value, Func | Bound):
+        return False
+    del machine
+    return False if isinstance(value, PLAIN) and isinstance(kind, Cls) else None
+
+
+def _issubclass(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    cls, kind = hard(args[0]), hard(args[1]) if len(args) > 1 else UNKNOWN
+    if isinstance(cls, Cls) and isinstance(kind, Cls):
+        return True if kind in cls.mro else UNKNOWN if cls.is_open else False
+    return UNKNOWN
+
+
+def _getattr(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    if len(args) < 2 or not isinstance(hard(args[1]), str):  # noqa: PLR2004 - getattr(value, name)
+        return UNKNOWN
+    has = machine.has_attribute(args[0], hard(args[1]))
+    if len(args) > 2 and has is not True:  # noqa: PLR2004 - getattr(value, name, default)
+        return args[2] if has is False else machine.either(machine.attribute(args[0], hard(args[1])), args[2])
+    return machine.attribute(args[0], hard(args[1]))
+
+
+def _hasattr(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    if len(args) < 2 or not isinstance(hard(args[1]), str):  # noqa: PLR2004 - hasattr(value, name)
+        return UNKNOWN
+    has = machine.has_attribute(args[0], hard(args[1]))
+    return UNKNOWN if has is None else has
+
+
+def _setattr(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    if len(args) == 3 and isinstance(hard(args[1]), str):  # noqa: PLR2004 - setattr(value, name, new)
+        machine.set_attribute(args[0], hard(args[1]), args[2])
+
+
+def _made_of(kind: type) -> Function:
+    """`list`, `tuple`, `set`, `sorted`, `reversed`: containers whose elements may be anything."""
+
+    def called(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+        if not args:
+            return kind()
+        values = machine.items_of(args[0])
+        if values is None:
+            return UNKNOWN
+        try:
+            result = kind(values)
+        except TypeError:
+            return UNKNOWN
+        return Soft(result) if isinstance(args[0], Soft) else result
+
+    return called
+
+
+def _dict(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    made: dict[Any, Any] = {}
+    first = hard(args[0]) if args else {}
+    if isinstance(first, dict):
+        made.update(first)
+    else:
+        for each in machine.items_of(first) or []:
+            pair = machine.items_of(each)
+            if pair is not None and len(pair) == 2:  # noqa: PLR2004 - a pair
+                made[machine.key(pair[0])] = pair[1]
+    return made | kwargs
+
+
+def _range(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    numbers = [hard(each) for each in args]
+    if not all(isinstance(each, int) for each in numbers) or not numbers:
+        return UNKNOWN
+    try:
+        made = range(*numbers)
+    except HOST_ERRORS:
+        return UNKNOWN
+    return Soft(made) if any(isinstance(each, Soft) for each in args) else made
+
+
+def _enumerate(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    values = machine.items_of(args[0]) if args else None
+    start = hard(args[1] if len(args) > 1 else kwargs.get("start", 0))
+    return UNKNOWN if values is None or not isinstance(start, int) else list(enumerate(values, start))
+
+
+def _zip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    columns = [machine.items_of(each) for each in args]
+    known = [each for each in columns if each is not None]
+    return [tuple(row) for row in zip(*known, strict=False)] if len(known) == len(columns) else UNKNOWN
+
+
+def _map(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    values = machine.items_of(args[1]) if len(args) > 1 else None
+    return UNKNOWN if values is None else [machine.call(args[0], [each], {}) for each in values]
+
+
+def _filter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    values = machine.items_of(args[1]) if len(args) > 1 else None
+    if values is None:
+        return UNKNOWN
+    truths = [machine.truth(each if args[0] is None else machine.call(args[0], [each], {})) for each in values]
+    return UNKNOWN if None in truths else [each for each, truth in zip(values, truths, strict=True) if truth]
+
+
+def _sorted(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    values = machine.items_of(args[0]) if args else None
+    if values is None or "key" in kwargs or not is_plain(values):
+        return values if values is not None else UNKNOWN
+    try:
+        return sorted(values, reverse=bool(hard(kwargs.get("reverse", False))))
+    except TypeError:
+        return values
+
+
+def _next(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    values = machine.items_of(args[0]) if args else None
+    if values:
+        return values[0]
+    return args[1] if len(args) > 1 and values is not None else UNKNOWN
+
+
+def _str(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    if not args:
+        return ""
+    value = hard(args[0])
+    if isinstance(value, Dev):
+        return value.kind if value.index is None else f"{value.kind}:{value.index}"
+    if isinstance(value, Inst):
+        for special in ("__str__", "__repr__"):
+            method = value.cls.find(special)
+            if isinstance(method, Func):
+                return machine.call(method, [value], {})
+        if value.cls.is_a("StrEnum") or ("_value_" in value.attrs and value.cls.is_a("str")):
+            return value.attrs["_value_"]
+        return f"{value.cls.name}.{value.attrs['_name_']}" if "_name_" in value.attrs else UNKNOWN
+    if isinstance(value, Ext):
+        return value.path if value.path.startswith("torch.") else UNKNOWN
+    if not is_plain(value):
+        return UNKNOWN
+    return Soft(str(value)) if isinstance(args[0], Soft) else str(value)
+
+
+def _type(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    value = hard(args[0]) if args else UNKNOWN
+    if len(args) == 3 and isinstance(value, str):  # noqa: PLR2004 - type(name, bases, attributes)
+        bases = [each for each in hard(args[1]) if isinstance(each, Cls | Ext)] if isinstance(args[1], tuple) else []
+        made = Cls(value, bases, bases[0].module if bases and isinstance(bases[0], Cls) else Mod("", ""))
+        made.attrs.update(
+            {k: v for k, v in hard(args[2]).items() if isinstance(k, str)} if isinstance(hard(args[2]), dict) else {}
+        )
+        return made
+    return value.cls if isinstance(value, Inst) else Unknown("type()")
+
+
+def _super(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    from sooner.plan.needs.values import Super
+
+    del machine
+    if len(args) == 2 and isinstance(args[0], Cls) and isinstance(args[1], Inst | Cls):  # noqa: PLR2004
+        return Super(args[0], args[1])
+    return UNKNOWN
+
+
+def _nothing(_machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
+    return None
+
+
+def _unknown(_machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
+    return UNKNOWN
+
+
+def _first(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    return args[0] if args else UNKNOWN
+
+
+def _callable(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    value = hard(args[0]) if args else UNKNOWN
+    if isinstance(value, Func | Bound | Native | Cls):
+        return True
+    return UNKNOWN if isinstance(value, Unknown | Ext | Inst) else False
+
+
+def _globals(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
+    module = machine.modules.get(machine.current[0])
+    return module.env.names if module is not None else {}
+
+
+def _wrapped(kind: str) -> Function:
+    return lambda _machine, args, _kwargs: Wrapped(kind, args[0]) if args else UNKNOWN
+
+
+BUILTINS: Final[dict[str, Function]] = {
+    "len": _len, "min": _most(min, largest=False), "max": _most(max, largest=True),
+    "any": lambda machine, args, _kwargs: _quantified(machine, args, deciding=True),
+    "all": lambda machine, args, _kwargs: _quantified(machine, args, deciding=False),
+    "int": _host(int), "float": _host(float), "abs": _host(abs), "sum": _host(sum), "round": _host(round),
+    "pow": _unknown, "divmod": _host(divmod), "repr": _host(repr), "ord": _host(ord), "chr": _host(chr),
+    "hex": _host(hex), "bytes": _unknown, "str": _str, "list": _made_of(list), "tuple": _made_of(tuple),
+    "set": _made_of(set), "frozenset": _made_of(frozenset), "reversed": _made_of(lambda each: each[::-1]),  # type: ignore[arg-type]
+    "dict": _dict, "range": _range, "enumerate": _enumerate, "zip": _zip, "map": _map, "filter": _filter,
+    "sorted": _sorted, "next": _next, "iter": _first, "isinstance": _isinstance, "issubclass": _issubclass,
+    "getattr": _getattr, "hasattr": _hasattr, "setattr": _setattr, "delattr": _nothing, "callable": _callable,
+    "type": _type, "super": _super, "print": _nothing, "id": _unknown, "hash": _unknown, "vars": _unknown,
+    "globals": _globals, "locals": _unknown, "dir": _unknown, "open": _unknown, "input": _unknown, "eval": _unknown,
+    "exec": _nothing, "compile": _unknown, "format": _host(format), "slice": _host(slice), "memoryview": _unknown,
+    "bytearray": _unknown, "complex": _host(complex), "property": _wrapped("property"),
+    "staticmethod": _wrapped("staticmethod"), "classmethod": _wrapped("classmethod"),
+    "__import__": _unknown, "exit": _unknown, "quit": _unknown,
+}  # fmt: skip
+
+
+def _bool(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    truth = machine.truth(args[0]) if args else False
+    if truth is None:
+        return UNKNOWN
+    return Soft(truth) if isinstance(args[0], Soft) else truth
+
+
+BUILTINS["bool"] = _bool
+
+
+def method_of(machine: "Machine", value: Any, name: str) -> Any:
+    """A method of a plain value; calling it with unknown arguments gives an unknown."""
+    if not isinstance(value, PLAIN):
+        return Unknown(name)
+    if not hasattr(value, name):
+        return Unknown(name)
+
+    def called(args: Args, kwargs: Kwargs) -> Any:
+        return _call_method(machine, value, name, args, kwargs)
+
+    return Native(name, called) if callable(getattr(value, name)) else getattr(value, name)
+
+
+_KEEPING: Final = ("append", "insert", "add", "setdefault", "get", "pop", "items", "keys", "values", "copy", "index")
+
+
+def _call_method(machine: "Machine", value: Any, name: str, args: Args, kwargs: Kwargs) -> Any:
+    if isinstance(value, dict) and name in ("get", "pop", "setdefault") and args:
+        args = [machine.key(args[0]), *args[1:]]
+        if isinstance(args[0], Unknown):
+            return UNKNOWN
+    elif name in ("extend", "update") and args:
+        return _extended(machine, value, name, args, kwargs)
+    elif name == "join" and args:
+        items = machine.items_of(args[0])
+        args = [[hard(each) for each in items]] if items is not None else [UNKNOWN]
+    if isinstance(value, str | bytes) and _is_too_long(value, name, args):
+        return UNKNOWN
+    if name not in _KEEPING:
+        args = [hard(each) for each in args]
+        if not all(is_plain(each) for each in (*args, *kwargs.values())):
+            return UNKNOWN
+    try:
+        result = getattr(value, name)(*args, **kwargs)
+    except LookupError as error:
+        raise Raised(type(error).__name__, str(error), *machine.current) from None
+    except HOST_ERRORS:
+        return UNKNOWN
+    return list(result) if name in ("items", "keys", "values") else result
+
+
+def _is_too_long(value: str | bytes, name: str, args: Args) -> bool:
+    """Whether a text method could fill the memory: `"".ljust(10**12)`, `"{:99999999}".format(1)`."""
+    wide = any(isinstance(each, int) and each > _LONGEST_RANGE for each in args)
+    return wide or (name in ("format", "format_map") and has_wide_field(value))
+
+
+def _extended(machine: "Machine", value: Any, name: str, args: Args, kwargs: Kwargs) -> Any:
+    if isinstance(value, dict):
+        other = hard(args[0])
+        value.update(other if isinstance(other, dict) else {})
+        value.update(kwargs)
+        return None
+    more = machine.items_of(args[0])
+    if isinstance(value, list):
+        value.extend(more if more is not None and len(value) <= _LONGEST_RANGE else [UNKNOWN])
+    elif isinstance(value, set) and more is not None and is_plain(more):
+        getattr(value, name)(more)
+    return None

@@ -1,0 +1,179 @@
+"""The words that expressions of the rule table, and its models, can use besides Python's own."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.launchers import launch, parallel_size
+from sooner.plan.needs.values import UNKNOWN, Dev, Ext, Inst, Mark, Native, Raised, Skip, Unknown, hard, is_plain
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+Word = Callable[["Machine", list[Any]], Any]
+_HOST_DEVICES: Final = "--xla_force_host_platform_device_count="
+
+
+def _first(args: list[Any], default: Any = None) -> Any:
+    return hard(args[0]) if args else default
+
+
+def _ranks(machine: "Machine", args: list[Any]) -> Any:
+    machine.started(_first(args))
+
+
+def _as_rank(machine: "Machine", args: list[Any]) -> Any:
+    rank, world = hard(args[0]), hard(args[1])
+    known = isinstance(rank, int) and isinstance(world, int)
+    machine.rank = (rank, world) if known else None
+    values = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world}
+    machine.environment |= {key: str(value) if known else UNKNOWN for key, value in values.items()}
+
+
+def _need(machine: "Machine", args: list[Any]) -> Any:
+    count = _first(args)
+    if isinstance(count, int):
+        machine.need(count, str(hard(args[1])) if len(args) > 1 else "needs devices")
+
+
+def _touch(machine: "Machine", args: list[Any]) -> Any:
+    device = machine.natives.device(args[0])
+    if isinstance(device, Dev):
+        machine.touch(device, "device")
+
+
+def _backend(machine: "Machine", args: list[Any]) -> Any:
+    name = _first(args)
+    if isinstance(name, str):
+        machine.trace.backends.add(name)
+
+
+def _skip(machine: "Machine", args: list[Any]) -> Any:
+    raise Skip(str(_first(args)), *machine.current)
+
+
+def _fail(machine: "Machine", args: list[Any]) -> Any:
+    raise Raised("RuntimeError", str(_first(args)), *machine.current, device=True)
+
+
+def _suffixes(_machine: "Machine", args: list[Any]) -> Any:
+    return Mark("__suffix__", (args[0],), {})
+
+
+def _visible(machine: "Machine", _args: list[Any]) -> Any:
+    return machine.visible()
+
+
+def _is_known(_machine: "Machine", args: list[Any]) -> Any:
+    return is_plain(_first(args))
+
+
+def _world(machine: "Machine", _args: list[Any]) -> Any:
+    return UNKNOWN if machine.rank is None else machine.rank[1]
+
+
+def _rank(machine: "Machine", _args: list[Any]) -> Any:
+    return UNKNOWN if machine.rank is None else machine.rank[0]
+
+
+def _device(machine: "Machine", args: list[Any]) -> Any:
+    given = machine.natives.device(args[0])
+    index = hard(args[1]) if len(args) > 1 else None
+    if isinstance(given, Dev) and index is not None:
+        return Dev(given.kind, index)
+    if isinstance(given, Dev):
+        return given
+    return Unknown("torch.device()")
+
+
+def _device_module(machine: "Machine", args: list[Any]) -> Any:
+    device = machine.natives.device(args[0]) if args and args[0] is not None else UNKNOWN
+    if isinstance(device, Dev):
+        return Ext(f"torch.{device.kind}")
+    return Ext("torch.cuda" if machine.visible() else "torch.cpu")
+
+
+def _named(_machine: "Machine", args: list[Any]) -> Any:
+    return Ext(str(_first(args)))
+
+
+def _skip_if(machine: "Machine", args: list[Any]) -> Any:
+    return Mark("skipif", (args[0],), {"reason": "devices"}, *machine.current)
+
+
+def _parallel(machine: "Machine", args: list[Any]) -> Any:
+    items = machine.items_of(args[0]) if args else None
+    return UNKNOWN if items is None else parallel_size([hard(each) for each in items])
+
+
+def _launched(machine: "Machine", args: list[Any]) -> Any:
+    return launch(machine, args[0] if args else UNKNOWN)
+
+
+def _spawned(machine: "Machine", args: list[Any]) -> Any:
+    """Workers for several world sizes, one after the other."""
+    function, sizes, more = args[0], machine.items_of(args[1]), machine.items_of(args[2]) or []
+    for size in sizes or []:
+        count = hard(size)
+        machine.started(count)
+        if isinstance(count, int) and count > 0:
+            _as_rank(machine, [count - 1, count])
+            machine.call(function, [count - 1, count, Unknown("file"), Unknown("file"), *more], {})
+
+
+def _sizes_up_to(machine: "Machine", args: list[Any]) -> Any:
+    limit = machine.visible()
+    return [size for size in (1, 2, 4, 8) if size <= min(limit, int(_first(args, 8)))]
+
+
+def _host_devices(machine: "Machine", _args: list[Any]) -> Any:
+    """How many devices JAX makes of the host: `XLA_FLAGS`, as far as the tests set it."""
+    flags = hard(machine.environment.get("XLA_FLAGS", ""))
+    asked = machine.environment.get("SOONER_HOST_DEVICES")
+    if isinstance(asked, int):
+        return asked
+    if isinstance(flags, str) and _HOST_DEVICES in flags:
+        number = flags.split(_HOST_DEVICES)[1].split()[0]
+        return int(number) if number.isdigit() else 1
+    return 1
+
+
+def _request_host_devices(machine: "Machine", args: list[Any]) -> Any:
+    count = _first(args, 1)
+    if isinstance(count, int):
+        machine.everywhere.setdefault(machine.current[0], {})["SOONER_HOST_DEVICES"] = count
+        machine.environment["SOONER_HOST_DEVICES"] = count
+
+
+def _jax_devices(machine: "Machine", args: list[Any]) -> Any:
+    kind = _first(args)
+    size = machine.visible()
+    if kind == "cpu":
+        return [Unknown("jax.Device")] * _host_devices(machine, [])
+    if kind in ("gpu", "cuda", "rocm"):
+        if size == 0:
+            raise Raised("RuntimeError", "no GPU for JAX", *machine.current, device=True)
+        return [Unknown("jax.Device") for _ in range(size)]
+    return [Unknown("jax.Device") for _ in range(size or _host_devices(machine, []))]
+
+
+WORDS: Final[dict[str, Word]] = {
+    "ranks": _ranks, "as_rank": _as_rank, "need": _need, "touch": _touch, "backend": _backend, "skip": _skip,
+    "fail": _fail, "suffixes": _suffixes, "visible": _visible, "is_known": _is_known, "world": _world, "rank": _rank,
+    "device": _device, "device_module": _device_module, "named": _named, "skipif": _skip_if, "parallel": _parallel,
+    "launched": _launched, "spawned": _spawned, "sizes_up_to": _sizes_up_to, "host_devices": _host_devices,
+    "jax_devices": _jax_devices, "request_host_devices": _request_host_devices,
+}  # fmt: skip
+
+
+def words(machine: "Machine") -> dict[str, Any]:
+    """All words, for one machine."""
+
+    def native(name: str, word: Word) -> Native:
+        return Native(name, lambda args, _kwargs: word(machine, args))
+
+    return {name: native(name, word) for name, word in WORDS.items()} | {"unknown": UNKNOWN, "unknown_value": UNKNOWN}
+
+
+def is_instance(value: Any) -> bool:
+    """Whether a value is an instance of a class of the tree."""
+    return isinstance(value, Inst)

@@ -1,0 +1,235 @@
+"""The rule table: what frameworks do, where their own source is not in the tree under test.
+
+The shipped table is `rules.toml`, commented; a user's file has the same form and is looked at first.
+"""
+
+import ast
+import tomllib
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from sooner.model.errors import SettingsError
+from sooner.plan.needs.sources import parsed
+
+_KINDS: Final = ("call", "constant", "environment", "mark", "fixture", "model", "outside")
+_PARTS: Final = ("returns", "needs", "ranks", "backend", "skip", "fail", "touches", "value")
+_TEXTS: Final = ("names", "why", "override", "decorator")
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """One entry: names, and an expression for each thing that it says."""
+
+    names: tuple[str, ...]
+    why: str
+    expressions: dict[str, ast.expr]
+    free: dict[str, set[str]]
+    override: bool = False
+    """Whether it holds even where the tree under test has the function itself."""
+    decorator: bool = False
+    """Whether the call makes a decorator: then it is the decorated test that is skipped, and not the caller."""
+
+    @property
+    def returns(self) -> bool:
+        """Whether it says what a call gives back."""
+        return "returns" in self.expressions
+
+    @property
+    def needs(self) -> bool:
+        """Whether it says how many devices a call uses."""
+        return "needs" in self.expressions
+
+    @property
+    def ranks(self) -> bool:
+        """Whether it says how many processes are started."""
+        return "ranks" in self.expressions
+
+    @property
+    def backend(self) -> bool:
+        """Whether it says which backend is used."""
+        return "backend" in self.expressions
+
+    @property
+    def skip(self) -> bool:
+        """Whether it says when the test is skipped."""
+        return "skip" in self.expressions
+
+    @property
+    def fail(self) -> bool:
+        """Whether it says when the test fails."""
+        return "fail" in self.expressions
+
+    @property
+    def touches(self) -> bool:
+        """Whether it says which device is used."""
+        return "touches" in self.expressions
+
+
+class Rules:
+    """All rules, found by the last parts of dotted names."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, Rule] = {}
+        self._constants: dict[str, Rule] = {}
+        self.environment: dict[str, Rule] = {}
+        self.marks: dict[str, Rule] = {}
+        self.fixtures: dict[str, Rule] = {}
+        self.models: dict[str, ast.Module] = {}
+        self._classes: dict[str, tuple[str, str]] = {}
+        self._aliases: dict[str, str] = {}
+        self._overlays: dict[str, str] = {}
+        self._outside: set[str] = set()
+        self._inside: set[str] = set()
+        self._known_calls: dict[str, Rule | None] = {}
+        self._known_constants: dict[str, Rule | None] = {}
+
+    def add(self, entry_kind: str, entry: dict[str, Any], source: str) -> None:
+        """Take in one entry of a table.
+
+        Raises:
+            SettingsError: An unknown key, or an expression that is not Python.
+        """
+        if entry_kind == "model":
+            self._add_model(entry, source)
+            return
+        if entry_kind == "outside":
+            self._outside |= set(entry.get("modules", ()))
+            self._inside |= set(entry.get("except", ()))
+            return
+        rule = _rule(entry, source)
+        table = {
+            "call": self._calls,
+            "constant": self._constants,
+            "environment": self.environment,
+            "mark": self.marks,
+            "fixture": self.fixtures,
+        }[entry_kind]
+        for name in rule.names:
+            table.setdefault(name, rule)
+
+    def _add_model(self, entry: dict[str, Any], source: str) -> None:
+        tree = parsed(entry.get("python", ""))
+        names = entry.get("modules", [])
+        if tree is None or not names:
+            raise SettingsError(f"{source}: a [[model]] needs `modules` and Python in `python`")
+        first = names[0]
+        if first in self.models:
+            return
+        self.models[first] = tree
+        for name in names:
+            (self._overlays if entry.get("overlay") else self._aliases).setdefault(name, first)
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                self._classes.setdefault(node.name, (first, node.name))
+
+    def for_call(self, path: str) -> Rule | None:
+        """The rule for a call of something outside, by its dotted name."""
+        if path not in self._known_calls:
+            self._known_calls[path] = _found(self._calls, path)
+        return self._known_calls[path]
+
+    def for_function(self, module: str, name: str, *, is_model: bool) -> Rule | None:
+        """The rule that overrides a function of the tree."""
+        if is_model:
+            return None
+        rule = self.for_call(f"{module}.{name}")
+        return rule if rule is not None and rule.override else None
+
+    def constant(self, path: str) -> Rule | None:
+        """The rule for a name that is not called."""
+        if path not in self._known_constants:
+            self._known_constants[path] = _found(self._constants, path)
+        return self._known_constants[path]
+
+    def has_attribute(self, _path: str, _name: str) -> bool | None:
+        """Whether something outside has an attribute."""
+        return None
+
+    def is_model(self, name: str) -> bool:
+        """Whether a module is one that the table stands in for."""
+        return name in self._aliases
+
+    def model_name(self, name: str) -> str:
+        """The first name of a model."""
+        return self._aliases[name]
+
+    def overlay(self, module: str) -> str | None:
+        """The model that is laid over a module of the tree, by the end of its dotted name."""
+        for tail, name in self._overlays.items():
+            if module == tail or module.endswith(f".{tail}"):
+                return name
+        return None
+
+    def class_model(self, path: str) -> tuple[str, str] | None:
+        """Module and name of the model of a class outside, by the last part of its name."""
+        return self._classes.get(path.rpartition(".")[2])
+
+    def is_outside(self, name: str) -> bool:
+        """Whether a module is taken as outside even where the tree has it."""
+        parts = name.split(".")
+        tails = {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
+        return bool(tails & self._outside) and not tails & self._inside
+
+
+def _found(table: dict[str, Rule], path: str) -> Rule | None:
+    parts = path.split(".")
+    for start in range(len(parts)):
+        rule = table.get(".".join(parts[start:]))
+        if rule is not None:
+            return rule
+    for end in range(len(parts) - 1, 0, -1):
+        rule = table.get(".".join(parts[:end]) + ".*")
+        if rule is not None:
+            return rule
+    return None
+
+
+def _rule(entry: dict[str, Any], source: str) -> Rule:
+    unknown = set(entry) - {*_PARTS, *_TEXTS}
+    names = entry.get("names", ())
+    if unknown or not isinstance(names, list) or not names:
+        what = f"unknown {', '.join(sorted(unknown))}" if unknown else "no `names`"
+        raise SettingsError(f"{source}: a rule has {what}: there are {', '.join((*_TEXTS, *_PARTS))}")
+    expressions: dict[str, ast.expr] = {part: _expression(str(entry[part]), source) for part in _PARTS if part in entry}
+    free: dict[str, set[str]] = {
+        part: {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)} for part, tree in expressions.items()
+    }
+    return Rule(
+        names=tuple(names),
+        why=str(entry.get("why", names[0])),
+        expressions=expressions,
+        free=free,
+        override=bool(entry.get("override", False)),
+        decorator=bool(entry.get("decorator", False)),
+    )
+
+
+def _expression(text: str, source: str) -> ast.expr:
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        raise SettingsError(f"{source}: {text!r} is not a Python expression") from None
+
+
+def load_rules(tables: Sequence[tuple[str, str]]) -> Rules:
+    """Rules from texts of TOML, the first looked at first.
+
+    Args:
+        tables: (name for messages, text); the shipped table comes last.
+
+    Raises:
+        SettingsError: A text that is not TOML, or says what is not understood.
+    """
+    rules = Rules()
+    for source, text in tables:
+        try:
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise SettingsError(f"{source}: {error}") from None
+        for kind, entries in document.items():
+            if kind not in _KINDS:
+                raise SettingsError(f"{source}: there is no [[{kind}]]: there are {', '.join(_KINDS)}")
+            for entry in entries if isinstance(entries, list) else [entries]:
+                rules.add(kind, entry, source)
+    return rules

@@ -1,0 +1,134 @@
+"""The text of a project, as data that came in, and how its modules are found by name."""
+
+import ast
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import PurePosixPath
+from typing import Final
+
+_ROOTS: Final = ("", "src", "lib", "python", "tests", "test")
+_TEST_WORDS: Final = frozenset(("test", "tests", "testing", "test_utils", "unit_tests", "testing_utils", "conftest"))
+
+
+class Sources:
+    """A tree of files: relative paths with `/`, and a way to read one.
+
+    Args:
+        files: All Python files of the project, relative to its root.
+        read: Gives a file's text, or None where it cannot be read.
+    """
+
+    def __init__(self, files: Iterable[str], read: Callable[[str], str | None]) -> None:
+        self.files = frozenset(files)
+        self._read = read
+        self._texts: dict[str, str | None] = {}
+        self._trees: dict[str, ast.Module | None] = {}
+        self._by_tail: dict[str, list[str]] = {}
+        for path in sorted(self.files, key=lambda each: (each.count("/"), each)):
+            self._by_tail.setdefault(_dotted(path).rpartition(".")[2], []).append(path)
+        self._packages = {str(PurePosixPath(path).parent) for path in self.files if path.endswith("__init__.py")}
+        self._found: dict[tuple[str, str], str | None] = {}
+
+    def read(self, path: str) -> str | None:
+        """A file's text, or None."""
+        if path not in self._texts:
+            self._texts[path] = self._read(path)
+        return self._texts[path]
+
+    def tree(self, path: str) -> ast.Module | None:
+        """A file's syntax tree; None where there is no such file or it is not Python."""
+        if path not in self._trees:
+            text = self.read(path)
+            self._trees[path] = None if text is None else parsed(text)
+        return self._trees[path]
+
+    def line(self, path: str, number: int) -> str:
+        """One line of a file, without its indentation."""
+        lines = (self.read(path) or "").splitlines()
+        return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+
+    def forget(self, path: str) -> None:
+        """Let go of a file that is not needed again."""
+        self._trees.pop(path, None)
+        self._texts.pop(path, None)
+
+    def conftests(self, path: str) -> list[str]:
+        """The conftest.py files that count for a test file, the outermost first."""
+        folders = [str(each) for each in PurePosixPath(path).parents][::-1]
+        names = [f"{folder}/conftest.py" if folder != "." else "conftest.py" for folder in folders]
+        return [name for name in names if name in self.files]
+
+    def module(self, name: str, importer: str) -> str | None:
+        """The file of an absolute module name, as seen from a file; None where it is not in the tree."""
+        key = (name, str(PurePosixPath(importer).parent))
+        if key not in self._found:
+            self._found[key] = self._search(name, importer)
+        return self._found[key]
+
+    def _search(self, name: str, importer: str) -> str | None:
+        base = name.replace(".", "/")
+        folders = [str(each) for each in PurePosixPath(importer).parents]
+        for folder in [*folders, *_ROOTS]:
+            found = self._at("" if folder == "." else folder, base)
+            if found:
+                return found
+        if "." not in name:
+            return None
+        tails = [path for path in self._by_tail.get(name.rpartition(".")[2], []) if _ends(_dotted(path), name)]
+        return tails[0] if tails else None
+
+    def _at(self, folder: str, base: str) -> str | None:
+        prefix = f"{folder}/{base}" if folder else base
+        return next((path for path in (f"{prefix}.py", f"{prefix}/__init__.py") if path in self.files), None)
+
+    def relative(self, importer: str, level: int, name: str) -> str | None:
+        """The file that `from ..name import` means."""
+        folder = PurePosixPath(importer)
+        for _ in range(level):
+            folder = folder.parent
+        prefix = "" if str(folder) == "." else f"{folder}"
+        if not name:
+            path = f"{prefix}/__init__.py" if prefix else "__init__.py"
+            return path if path in self.files else None
+        return self._at(prefix, name.replace(".", "/"))
+
+    def is_package(self, folder: str) -> bool:
+        """Whether a folder has an `__init__.py`."""
+        return folder in self._packages
+
+
+def parsed(text: str) -> ast.Module | None:
+    """A syntax tree, or None where the text is not Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _dotted(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _ends(dotted: str, name: str) -> bool:
+    return dotted == name or dotted.endswith(f".{name}")
+
+
+def module_name(path: str) -> str:
+    """A dotted name for a file."""
+    return _dotted(path)
+
+
+def is_test_code(path: str) -> bool:
+    """Whether a file belongs to the tests rather than to the library under test."""
+    parts = PurePosixPath(path).parts
+    stem = parts[-1].removesuffix(".py") if parts else ""
+    if stem.startswith(("test_", "conftest")) or stem.endswith(("_test", "_tests")) or "testing" in stem:
+        return True
+    return any(part in _TEST_WORDS or part.endswith("_tests") or part.startswith("tests_") for part in parts[:-1])
+
+
+def functions_and_classes(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The definitions of a module's top level."""
+    return (node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef))

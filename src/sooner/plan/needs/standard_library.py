@@ -1,0 +1,245 @@
+"""The few functions of the standard library whose results decide about tests."""
+
+import math
+from collections.abc import Callable
+from itertools import chain, combinations, permutations, product
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.expressions import HOST_ERRORS
+from sooner.plan.needs.values import (
+    MISSING,
+    UNKNOWN,
+    Bound,
+    Cls,
+    Func,
+    Native,
+    Raised,
+    Soft,
+    Unknown,
+    Wrapped,
+    hard,
+    is_plain,
+)
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+Args = list[Any]
+Kwargs = dict[str, Any]
+Function = Callable[["Machine", Args, Kwargs], Any]
+_MOST_COMBINATIONS: Final = 4096
+
+
+def _wraps(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    original = args[0] if args else UNKNOWN
+
+    def decorate(inner: Args, _names: Kwargs) -> Any:
+        wrapper = inner[0] if inner else UNKNOWN
+        source = original.func if isinstance(original, Bound) else original
+        if isinstance(wrapper, Func) and isinstance(source, Func):
+            marks = [*source.attrs.get("pytestmark", ()), *wrapper.attrs.get("pytestmark", ())]
+            wrapper.attrs |= source.attrs
+            wrapper.attrs["__wrapped__"] = source
+            wrapper.attrs["pytestmark"] = marks
+            wrapper.name = source.name
+        return wrapper
+
+    return Native("wraps", decorate)
+
+
+def _partial(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    if not args:
+        return UNKNOWN
+    func, first = args[0], args[1:]
+    return Native("partial", lambda more, names: machine.call(func, [*first, *more], {**kwargs, **names}))
+
+
+def _same(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """`lru_cache`, `cache`, `total_ordering`, with or without arguments."""
+    if args and isinstance(args[0], Func | Cls | Bound | Wrapped):
+        return args[0]
+    return Native("same", lambda inner, _names: inner[0] if inner else UNKNOWN)
+
+
+def _cached_property(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    return Wrapped("property", args[0]) if args else UNKNOWN
+
+
+def _reduce(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    values = machine.items_of(args[1]) if len(args) > 1 else None
+    if values is None:
+        return UNKNOWN
+    values = [*args[2:3], *values]
+    if not values:
+        return UNKNOWN
+    result = values[0]
+    for each in values[1:]:
+        result = machine.call(args[0], [result, each], {})
+    return result
+
+
+def _combining(combine: Callable[..., Any]) -> Function:
+    def called(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+        columns = [each if isinstance(each, int) else machine.items_of(each) for each in args]
+        if None in columns:
+            return UNKNOWN
+        names = {key: hard(each) for key, each in kwargs.items()}
+        try:
+            made = []
+            for count, each in enumerate(combine(*columns, **names)):
+                if count > _MOST_COMBINATIONS:
+                    return UNKNOWN
+                made.append(each)
+        except HOST_ERRORS:
+            return UNKNOWN
+        return made
+
+    return called
+
+
+def _computed(function: Callable[..., Any]) -> Function:
+    def called(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+        values = [hard(each) for each in args]
+        if not is_plain(values):
+            return UNKNOWN
+        try:
+            result = function(*values)
+        except HOST_ERRORS:
+            return UNKNOWN
+        return Soft(result) if any(isinstance(each, Soft) for each in args) else result
+
+    return called
+
+
+def _dataclass(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    def decorate(inner: Args, _names: Kwargs) -> Any:
+        cls = inner[0] if inner else UNKNOWN
+        if isinstance(cls, Cls):
+            inherited = [base.find("__record__") for base in cls.bases if isinstance(base, Cls)]
+            before = [name for each in inherited if isinstance(each, list) for name in each]
+            own = [name for name in cls.attrs.get("__fieldnames__", []) if not isinstance(cls.attrs.get(name), Func)]
+            cls.attrs["__record__"] = [*before, *(name for name in own if name not in before)]
+        return cls
+
+    return decorate(args, {}) if args else Native("dataclass", decorate)
+
+
+def _field(machine: "Machine", _args: Args, kwargs: Kwargs) -> Any:
+    if "default" in kwargs:
+        return kwargs["default"]
+    factory = kwargs.get("default_factory", MISSING)
+    return UNKNOWN if factory is MISSING else machine.call(factory, [], {})
+
+
+def _namedtuple(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    names = hard(args[1]) if len(args) > 1 else kwargs.get("field_names")
+    fields = names.replace(",", " ").split() if isinstance(names, str) else machine.items_of(names)
+    if not isinstance(fields, list) or not args:
+        return UNKNOWN
+    cls = Cls(hard(args[0]) if isinstance(hard(args[0]), str) else "tuple", [], _any_module(machine))
+    cls.attrs |= {"__record__": fields, "__tuple__": True}
+    defaults = machine.items_of(kwargs.get("defaults")) or []
+    cls.attrs |= dict(zip(fields[len(fields) - len(defaults) :], defaults, strict=True))
+    return cls
+
+
+def _any_module(machine: "Machine") -> Any:
+    from sooner.plan.needs.values import Mod
+
+    return machine.modules.get(machine.current[0]) or Mod("", "")
+
+
+def _exit(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    raised = Raised("SystemExit", "sys.exit", *machine.current)
+    raised.value = hard(args[0]) if args else 0
+    raise raised
+
+
+def _getenv(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    from sooner.plan.needs.testing_names import environment_value
+
+    default = args[1] if len(args) > 1 else kwargs.get("default")
+    name = hard(args[0]) if args else None
+    return environment_value(machine, name, default) if isinstance(name, str) else UNKNOWN
+
+
+def _environ_set(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    if len(args) == 2 and isinstance(hard(args[0]), str):  # noqa: PLR2004 - setdefault(name, value)
+        return machine.environment.setdefault(hard(args[0]), args[1])
+    return UNKNOWN
+
+
+def _environ_pop(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    name = hard(args[0]) if args else None
+    return machine.environment.pop(name, args[1] if len(args) > 1 else UNKNOWN) if isinstance(name, str) else UNKNOWN
+
+
+def _contextmanager(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    if args and isinstance(args[0], Func):
+        args[0].attrs["__contextmanager__"] = True
+        return args[0]
+    return UNKNOWN
+
+
+def _default_dict(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    first = hard(args[-1]) if args else {}
+    return dict(first if isinstance(first, dict) else {}) | kwargs
+
+
+def _deepcopy(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    value = args[0] if args else UNKNOWN
+    if isinstance(value, list):
+        return list(value)
+    return dict(value) if isinstance(value, dict) else value
+
+
+def _constant(value: Any) -> Function:
+    return lambda _machine, _args, _kwargs: value
+
+
+def _attribute_getter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    name = hard(args[0]) if args else None
+    return Native("attrgetter", lambda inner, _names: machine.attribute(inner[0], str(name)))
+
+
+def _path_join(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    parts = [hard(each) for each in args]
+    if parts and isinstance(parts[-1], str):
+        known = [each for each in parts if isinstance(each, str)]
+        return "/".join(known)
+    return Unknown("path")
+
+
+def _shlex_split(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    text = hard(args[0]) if args else None
+    return text.split() if isinstance(text, str) else UNKNOWN
+
+
+def _operators() -> dict[str, Function]:
+    import operator
+
+    names = ("lt", "le", "gt", "ge", "eq", "ne", "add", "sub", "mul", "floordiv", "mod", "and_", "or_", "not_")
+    return {f"operator.{name}": _computed(getattr(operator, name)) for name in names}
+
+
+FUNCTIONS: Final[dict[str, Function]] = {
+    "functools.wraps": _wraps, "functools.partial": _partial, "functools.partialmethod": _partial,
+    "functools.lru_cache": _same, "functools.cache": _same, "functools.total_ordering": _same,
+    "functools.cached_property": _cached_property, "functools.reduce": _reduce, "wrapt.decorator": _same,
+    "itertools.product": _combining(product), "itertools.chain": _combining(chain),
+    "itertools.chain.from_iterable": _combining(chain.from_iterable),
+    "itertools.permutations": _combining(permutations), "itertools.combinations": _combining(combinations),
+    "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "attr.s": _dataclass, "attrs.define": _dataclass,
+    "collections.namedtuple": _namedtuple, "collections.OrderedDict": _default_dict,
+    "collections.defaultdict": _default_dict, "contextlib.contextmanager": _contextmanager,
+    "contextlib.asynccontextmanager": _contextmanager, "sys.exit": _exit, "os._exit": _exit, "os.getenv": _getenv,
+    "os.environ.get": _getenv, "os.environ.setdefault": _environ_set, "os.environ.pop": _environ_pop,
+    "os.environ.copy": _constant(UNKNOWN), "copy.copy": _deepcopy, "copy.deepcopy": _deepcopy,
+    "math.ceil": _computed(math.ceil), "math.floor": _computed(math.floor), "math.sqrt": _computed(math.sqrt),
+    "math.prod": _computed(math.prod), "math.log2": _computed(math.log2), "math.log": _computed(math.log),
+    "math.gcd": _computed(math.gcd), "platform.system": _constant("Linux"), "os.path.join": _path_join,
+    "os.cpu_count": _constant(Soft(64)), "multiprocessing.cpu_count": _constant(Soft(64)),
+    "operator.attrgetter": _attribute_getter, "shlex.split": _shlex_split, "abc.abstractmethod": _same,
+    "typing.cast": lambda _machine, args, _kwargs: args[-1] if args else UNKNOWN, "typing.final": _same,
+    "typing.overload": _same, "typing.no_type_check": _same,
+} | _operators()  # fmt: skip

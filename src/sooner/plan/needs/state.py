@@ -1,0 +1,59 @@
+"""What the machine carries along while it evaluates, and the limits of it."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.rules import Rules
+from sooner.plan.needs.sources import Sources
+from sooner.plan.needs.statements import Statements
+from sooner.plan.needs.trace import Trace
+from sooner.plan.needs.values import Mod
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.natives import Natives
+
+DEEPEST: Final = 24
+DOUBTED: Final = ("AttributeError", "KeyError", "IndexError", "TypeError", "ValueError", "ZeroDivisionError")
+EVERYWHERE: Final = ("*", 0)
+"""As a place that is not believed: no failure but those for lack of devices is believed."""
+MODULE_FUEL: Final = 60_000
+LIBRARY_FUEL: Final = 3_000
+TEST_FUEL: Final = 30_000
+_LONGEST_PATH: Final = 120
+
+
+class State(Statements):
+    """The mutable state of one machine.
+
+    Args:
+        size: Visible devices.
+        sources: The project.
+        rules: What is known of frameworks.
+    """
+
+    natives: "Natives"
+
+    def __init__(self, size: int, sources: Sources, rules: Rules) -> None:
+        self.size = size
+        self.sources = sources
+        self.rules = rules
+        self.trace = Trace()
+        self.fuel = MODULE_FUEL
+        self.library_fuel = 2 * LIBRARY_FUEL
+        """What may still be spent on the library under test, for the test at hand."""
+        self.depth = 0
+        self.trying = 0
+        """Above zero: in the body of a `try`, where a variable of the environment that is not set is an error."""
+        self.guesses = 0
+        self.quiet = 0
+        """Above zero: inside the library under test, whose device work is not this test's to answer for."""
+        self.overrides: dict[str, Any] = {}
+        """What a test has patched, by dotted name."""
+        self.environment: dict[str, Any] = {}
+        self.everywhere: dict[str, dict[str, Any]] = {}
+        """By file: what it asks of the environment when it is imported."""
+        self.rank: tuple[int, int] | None = None
+        self.no_device_work = 0
+        self.modules: dict[str, Mod] = {}
+        self.current: tuple[str, int] = ("", 0)
+        self.ignored: frozenset[tuple[str, int]] = frozenset()
+        """Places whose skips and failures are not believed."""

@@ -1,0 +1,524 @@
+"""Statements. Where a condition is not known, both branches are followed.
+
+A branch that only stops the test (skips it, fails, raises) under an unknown condition is taken as not met: the machine
+that a need is asked for is one that has everything but devices. The trace keeps that it was so.
+"""
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from sooner.plan.needs.expressions import HOST_ERRORS, Expressions
+from sooner.plan.needs.values import (
+    MISSING,
+    UNKNOWN,
+    Bound,
+    Cls,
+    Dev,
+    Env,
+    Ext,
+    Func,
+    Inst,
+    Loop,
+    Mod,
+    OutOfFuel,
+    Raised,
+    Return,
+    Skip,
+    Soft,
+    Unknown,
+    hard,
+    is_plain,
+    name_of,
+)
+
+_LONGEST_LIST: Final = 10_000
+_MOST_TURNS: Final = 64
+"""Turns of a loop that are followed."""
+
+
+class Statements(Expressions):
+    """The part of the machine that executes statements."""
+
+    trying: int
+    guesses: int
+    """Conditions that were taken as met without being known."""
+
+    def run(self, body: Sequence[ast.stmt], env: Env) -> None:
+        """Execute statements in order.
+
+        Raises:
+            Raised, Skip, Return, Loop: As the statements do.
+        """
+        for node in body:
+            self.fuel -= 1
+            if self.fuel < 0:
+                raise OutOfFuel
+            method = _DISPATCH.get(type(node))
+            if method is not None:
+                method(self, node, env)
+
+    # What the other parts of the machine provide.
+
+    def define_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: Env) -> None:
+        """A `def`."""
+        raise NotImplementedError
+
+    def define_class(self, node: ast.ClassDef, env: Env) -> None:
+        """A `class`."""
+        raise NotImplementedError
+
+    def import_module(self, node: ast.Import, env: Env) -> None:
+        """An `import`."""
+        raise NotImplementedError
+
+    def import_names(self, node: ast.ImportFrom, env: Env) -> None:
+        """A `from ... import`."""
+        raise NotImplementedError
+
+    def set_outside(self, target: Any, name: str, value: Any) -> None:
+        """An attribute or item of something outside the tree is set."""
+        raise NotImplementedError
+
+    def entered(self, value: Any, env: Env, node: ast.AST) -> tuple[Any, Callable[[Raised | None], bool]]:
+        """What `with value as x` gives, and what ends it (True: the exception is swallowed)."""
+        raise NotImplementedError
+
+    # One method a kind of statement.
+
+    def _do_expr(self, node: ast.Expr, env: Env) -> None:
+        self.ev(node.value, env)
+
+    def _do_assign(self, node: ast.Assign, env: Env) -> None:
+        value = self.ev(node.value, env)
+        for target in node.targets:
+            self.bind(target, value, env)
+
+    def _do_annassign(self, node: ast.AnnAssign, env: Env) -> None:
+        if node.value is not None:
+            self.bind(node.target, self.ev(node.value, env), env)
+        elif isinstance(node.target, ast.Name) and "__fields__" in env.names:
+            env.names["__fields__"].append(node.target.id)
+
+    def _do_augassign(self, node: ast.AugAssign, env: Env) -> None:
+        load = _loading(node.target)
+        old, new = self.ev(load, env), self.ev(node.value, env)
+        if isinstance(old, list) and isinstance(node.op, ast.Add):
+            more = self.items_of(new)
+            old.extend(more if more is not None and len(old) < _LONGEST_LIST else [UNKNOWN])
+            return
+        self.bind(node.target, self.binary(type(node.op), old, new), env)
+
+    def bind(self, target: ast.expr, value: Any, env: Env) -> None:
+        """Assign a value to a name, an attribute, an item, or several."""
+        if isinstance(target, ast.Name):
+            self._bind_name(target.id, value, env)
+        elif isinstance(target, ast.Tuple | ast.List):
+            self._bind_several(target.elts, value, env)
+        elif isinstance(target, ast.Starred):
+            self.bind(target.value, value, env)
+        elif isinstance(target, ast.Attribute):
+            self.set_attribute(self.ev(target.value, env), target.attr, value)
+        elif isinstance(target, ast.Subscript):
+            self._bind_item(self.ev(target.value, env), self.ev(target.slice, env), value)
+
+    def _bind_name(self, name: str, value: Any, env: Env) -> None:
+        scope: Env | None = env
+        while scope is not None and scope.frame is None and scope.parent is not None:
+            scope = scope.parent
+        frame = scope.frame if scope is not None else None
+        if frame is not None and name in frame.globals_of:
+            outer = env.parent
+            while outer is not None and name not in outer.names:
+                outer = outer.parent
+            (outer or env.module.env).names[name] = value
+            return
+        env.names[name] = value
+        if "__fields__" in env.names and name not in env.names["__fields__"]:
+            env.names["__fields__"].append(name)
+
+    def _bind_several(self, targets: list[ast.expr], value: Any, env: Env) -> None:
+        values = self.items_of(value)
+        star = next((i for i, each in enumerate(targets) if isinstance(each, ast.Starred)), None)
+        if values is None or (star is None and len(values) != len(targets)) or len(values) < len(targets) - 1:
+            values = [UNKNOWN] * len(targets)
+        elif star is not None:
+            after = len(targets) - star - 1
+            values = [*values[:star], values[star : len(values) - after], *values[len(values) - after :]]
+        for target, each in zip(targets, values, strict=True):
+            self.bind(target, Soft(each) if isinstance(value, Soft) and each is not UNKNOWN else each, env)
+
+    def set_attribute(self, owner: Any, name: str, value: Any) -> None:
+        """`owner.name = value`."""
+        owner = hard(owner)
+        if isinstance(owner, Inst):
+            found = owner.cls.find(name)
+            setter = getattr(found, "setter", None) if found is not MISSING else None
+            if setter is not None:
+                self.call(Bound(setter, owner), [value], {})
+                return
+            owner.attrs[name] = value
+        elif isinstance(owner, Cls | Func):
+            owner.attrs[name] = value
+        elif isinstance(owner, Mod):
+            owner.env.names[name] = value
+        elif isinstance(owner, Bound):
+            self.set_attribute(owner.func, name, value)
+        elif isinstance(owner, Ext):
+            self.set_outside(owner, name, value)
+
+    def _bind_item(self, owner: Any, index: Any, value: Any) -> None:
+        owner, index = hard(owner), hard(index)
+        if isinstance(owner, dict):
+            owner[self.key(index)] = value
+        elif isinstance(owner, list) and isinstance(index, int | slice):
+            try:
+                owner[index] = value
+            except HOST_ERRORS:
+                return
+        elif isinstance(owner, Ext) and isinstance(index, str):
+            self.set_outside(owner, index, value)
+        elif isinstance(owner, Inst):
+            method = owner.cls.find("__setitem__")
+            if method is not MISSING:
+                self.call(Bound(method, owner), [index, value], {})
+
+    def _do_delete(self, node: ast.Delete, env: Env) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                env.names.pop(target.id, None)
+            elif isinstance(target, ast.Subscript):
+                owner, index = hard(self.ev(target.value, env)), hard(self.ev(target.slice, env))
+                if isinstance(owner, dict):
+                    owner.pop(self.key(index), None)
+
+    def _do_return(self, node: ast.Return, env: Env) -> None:
+        raise Return(None if node.value is None else self.ev(node.value, env))
+
+    def _do_if(self, node: ast.If, env: Env) -> None:
+        condition = self.ev(node.test, env)
+        truth = self.truth(condition)
+        if truth is None:
+            self.fork([node.body, node.orelse], env)
+        elif isinstance(condition, Soft):
+            self.softly(node.body if truth else node.orelse, env)
+        else:
+            self.run(node.body if truth else node.orelse, env)
+
+    def softly(self, body: Sequence[ast.stmt], env: Env) -> None:
+        """Execute what holds by default: a skip in it is one that somebody can switch off."""
+        try:
+            self.run(body, env)
+        except Skip as skip:
+            if self.is_ignored(skip.path, skip.line):
+                return
+            skip.soft = True
+            raise
+
+    def fork(self, bodies: Sequence[Sequence[ast.stmt]], env: Env) -> None:
+        """Follow all branches; go on with what those that do not stop have in common."""
+        before = dict(env.names)
+        falls: list[dict[str, Any]] = []
+        returns: list[Return] = []
+        loops: list[Loop] = []
+        stops: list[Skip | Raised] = []
+        for body in bodies:
+            env.names.clear()
+            env.names.update(before)
+            try:
+                self.run(body, env)
+                falls.append(dict(env.names))
+            except Return as result:
+                returns.append(result)
+            except Loop as loop:
+                loops.append(loop)
+            except (Skip, Raised) as stop:
+                stops.append(stop)
+        if stops and (falls or returns or loops):
+            self.guesses += 1
+        env.names.clear()
+        env.names.update(before)
+        if not falls:
+            raise self._joined(returns, loops, stops)
+        self._note_returns(returns, env)
+        env.names.update(self._merged(falls))
+
+    def _joined(self, returns: list[Return], loops: list[Loop], stops: list[Skip | Raised]) -> Exception:
+        """How a statement ends all of whose branches leave it."""
+        if loops:
+            return loops[0]
+        if not returns:
+            return next((stop for stop in stops if isinstance(stop, Skip)), stops[0])
+        value = returns[0].value
+        for other in returns[1:]:
+            value = self.either(value, other.value)
+        return Return(value)
+
+    def _note_returns(self, returns: list[Return], env: Env) -> None:
+        scope: Env | None = env
+        while scope is not None and scope.frame is None:
+            scope = scope.parent
+        if scope is not None and scope.frame is not None:
+            scope.frame.returned.extend(each.value for each in returns)
+
+    def _merged(self, falls: list[dict[str, Any]]) -> dict[str, Any]:
+        if len(falls) == 1:
+            return falls[0]
+        merged: dict[str, Any] = {}
+        for name in {name for each in falls for name in each}:
+            values = [each.get(name, MISSING) for each in falls]
+            known = [each for each in values if each is not MISSING]
+            same = len(known) == len(values) and all(self.same(known[0], each) is True for each in known[1:])
+            merged[name] = known[0] if same or len(known) == 1 else _alike(known)
+        return merged
+
+    def _do_for(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
+        values = self.items_of(self.ev(node.iter, env))
+        turns = [UNKNOWN] if values is None else values[:_MOST_TURNS]
+        for value in turns:
+            self.bind(node.target, value, env)
+            try:
+                self.run(node.body, env)
+            except Loop as loop:
+                if loop.kind == "break":
+                    return
+        self.run(node.orelse, env)
+
+    def _do_while(self, node: ast.While, env: Env) -> None:
+        for _ in range(_MOST_TURNS):
+            truth = self.truth(self.ev(node.test, env))
+            if truth is False:
+                break
+            try:
+                self.run(node.body, env)
+            except Loop as loop:
+                if loop.kind == "break":
+                    return
+            if truth is None:
+                break
+
+    def _do_break(self, _node: ast.Break, _env: Env) -> None:
+        raise Loop("break")
+
+    def _do_continue(self, _node: ast.Continue, _env: Env) -> None:
+        raise Loop("continue")
+
+    def is_ignored(self, path: str, line: int) -> bool:
+        """Whether what stops a test at a place is not believed."""
+        raise NotImplementedError
+
+    def _do_raise(self, node: ast.Raise, env: Env) -> None:
+        path, line = self.place(env, node)
+        if node.exc is None:
+            raise env.find("__raised__") if isinstance(env.find("__raised__"), Raised) else Raised("Exception", "")
+        value = self.ev(node.exc, env)
+        kind = exception_name(value)
+        text = _message(value)
+        if kind in ("SkipTest", "Skipped", "SkippedTest"):
+            raise Skip(text or "SkipTest", path, line)
+        if not self.is_ignored(path, line):
+            raised = Raised(kind, text, path, line)
+            raised.value = value
+            raise raised
+
+    def _do_assert(self, node: ast.Assert, env: Env) -> None:
+        if self.truth(self.ev(node.test, env)) is False and not self.is_ignored(*self.place(env, node)):
+            raise Raised("AssertionError", ast.unparse(node.test)[:120], *self.place(env, node))
+
+    def _do_try(self, node: ast.Try, env: Env) -> None:
+        try:
+            self._try_and_handle(node, env)
+        finally:
+            self._finally(node, env)
+
+    def _finally(self, node: ast.Try, env: Env) -> None:
+        if node.finalbody:
+            try:
+                self.run(node.finalbody, env)
+            except (Raised, Skip):
+                return
+
+    def _try_and_handle(self, node: ast.Try, env: Env) -> None:
+        try:
+            self._body_of_try(node, env)
+        except Raised as raised:
+            for handler in node.handlers:
+                if self._handles(handler, raised, env):
+                    self._handle(handler, raised, env)
+                    return
+            raise
+        self.run(node.orelse, env)
+
+    def _body_of_try(self, node: ast.Try, env: Env) -> None:
+        self.trying += 1
+        try:
+            self.run(node.body, env)
+        finally:
+            self.trying -= 1
+
+    def _handle(self, handler: ast.ExceptHandler, raised: Raised, env: Env) -> None:
+        if handler.name:
+            env.names[handler.name] = raised.value
+        env.names["__raised__"] = raised
+        if raised.kind == "KeyError" and raised.reason.startswith("environment "):
+            self._run_by_default(handler.body, env)
+        else:
+            self.run(handler.body, env)
+
+    def _run_by_default(self, body: Sequence[ast.stmt], env: Env) -> None:
+        """What is done where a variable of the environment is not set holds by default only."""
+        before = dict(env.names)
+        try:
+            self.run(body, env)
+        except Return as result:
+            result.value = softened(result.value)
+            raise
+        for name, value in list(env.names.items()):
+            if before.get(name, MISSING) is not value:
+                env.names[name] = softened(value)
+
+    def _handles(self, handler: ast.ExceptHandler, raised: Raised, env: Env) -> bool:
+        if handler.type is None:
+            return True
+        kinds = self.ev(handler.type, env)
+        return self.catches(kinds if isinstance(kinds, tuple | list) else (kinds,), raised)
+
+    def catches(self, kinds: Any, raised: Raised) -> bool:
+        """Whether `except kinds` catches an exception."""
+        names = {name_of(each) for each in kinds}
+        if names & {"Exception", "BaseException", ""}:
+            return raised.kind != "SystemExit" or "BaseException" in names
+        value_class = raised.value.cls if isinstance(raised.value, Inst) else None
+        if value_class is not None and value_class.is_a(*names):
+            return True
+        return bool(names & ({raised.kind} | _PARENTS.get(raised.kind, set())))
+
+    def _do_with(self, node: ast.With | ast.AsyncWith, env: Env) -> None:
+        self._with(list(node.items), node, env)
+
+    def _with(self, items: list[ast.withitem], node: ast.With | ast.AsyncWith, env: Env) -> None:
+        if not items:
+            self.run(node.body, env)
+            return
+        value = self.ev(items[0].context_expr, env)
+        given, leave = self.entered(value, env, node)
+        target = items[0].optional_vars
+        if target is not None:
+            self.bind(target, given, env)
+        try:
+            self._with(items[1:], node, env)
+        except Raised as raised:
+            if not leave(raised):
+                raise
+        except (Skip, Return, Loop):
+            leave(None)
+            raise
+        else:
+            leave(None)
+
+    def _do_functiondef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: Env) -> None:
+        self.define_function(node, env)
+
+    def _do_classdef(self, node: ast.ClassDef, env: Env) -> None:
+        self.define_class(node, env)
+
+    def _do_import(self, node: ast.Import, env: Env) -> None:
+        self.import_module(node, env)
+
+    def _do_importfrom(self, node: ast.ImportFrom, env: Env) -> None:
+        self.import_names(node, env)
+
+    def _do_global(self, node: ast.Global | ast.Nonlocal, env: Env) -> None:
+        if env.frame is not None:
+            env.frame.globals_of.update(node.names)
+
+    def _do_match(self, node: ast.Match, env: Env) -> None:
+        subject = hard(self.ev(node.subject, env))
+        bodies: list[Sequence[ast.stmt]] = []
+        for case in node.cases:
+            matched = self._matches(case.pattern, subject, env)
+            if matched and case.guard is None:
+                bodies.append(case.body)
+                break
+            if matched is not False:
+                bodies.append(case.body)
+        else:
+            bodies.append([])
+        if len(bodies) == 1:
+            self.run(bodies[0], env)
+        else:
+            self.fork(bodies, env)
+
+    def _matches(self, pattern: ast.pattern, subject: Any, env: Env) -> bool | None:
+        if isinstance(pattern, ast.MatchValue):
+            return self.same(subject, hard(self.ev(pattern.value, env)))
+        if isinstance(pattern, ast.MatchSingleton):
+            return self.same(subject, pattern.value)
+        if isinstance(pattern, ast.MatchOr):
+            answers = [self._matches(each, subject, env) for each in pattern.patterns]
+            return True if True in answers else None if None in answers else False
+        if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
+            if pattern.name:
+                env.names[pattern.name] = subject
+            return True
+        return None
+
+
+def _alike(values: list[Any]) -> Any:
+    """What two values have in common: both are devices of the same kind, or nothing."""
+    if all(isinstance(each, Dev) for each in values) and len({each.kind for each in values}) == 1:
+        return Dev(values[0].kind)
+    return UNKNOWN
+
+
+def softened(value: Any) -> Any:
+    """A plain value as one that holds by default."""
+    return Soft(value) if is_plain(value) else value
+
+
+def _loading(target: ast.expr) -> ast.expr:
+    return target
+
+
+def exception_name(value: Any) -> str:
+    """What an exception, or its class, is called."""
+    value = hard(value)
+    if isinstance(value, Inst):
+        return value.cls.name
+    if isinstance(value, Unknown | Ext):
+        return name_of(value).removesuffix("()") or "Exception"
+    return name_of(value) or "Exception"
+
+
+def _message(value: Any) -> str:
+    text = value.attrs.get("__message__", "") if isinstance(value, Inst) else ""
+    return text if isinstance(text, str) else ""
+
+
+_PARENTS: Final = {
+    "ModuleNotFoundError": {"ImportError"},
+    "KeyError": {"LookupError"},
+    "IndexError": {"LookupError"},
+    "ZeroDivisionError": {"ArithmeticError"},
+    "NotImplementedError": {"RuntimeError"},
+    "OutOfMemoryError": {"RuntimeError"},
+    "AcceleratorError": {"RuntimeError"},
+    "FileNotFoundError": {"OSError", "IOError"},
+    "CalledProcessError": {"SubprocessError"},
+    "TimeoutError": {"OSError"},
+    "CUDARuntimeError": {"RuntimeError"},
+    "UnicodeDecodeError": {"ValueError"},
+}
+
+_DISPATCH: Final[dict[type, Callable[..., None]]] = {
+    getattr(ast, name): getattr(Statements, f"_do_{name.lower()}")
+    for name in (
+        "Expr", "Assign", "AnnAssign", "AugAssign", "Delete", "Return", "If", "For", "While", "Break", "Continue",
+        "Raise", "Assert", "Try", "With", "FunctionDef", "ClassDef", "Import", "ImportFrom", "Global", "Match",
+    )
+} | {
+    ast.AsyncFor: Statements._do_for,  # noqa: SLF001 - the table belongs to the class
+    ast.AsyncWith: Statements._do_with,  # noqa: SLF001 - the table belongs to the class
+    ast.AsyncFunctionDef: Statements._do_functiondef,  # noqa: SLF001 - the table belongs to the class
+    ast.Nonlocal: Statements._do_global,  # noqa: SLF001 - the table belongs to the class
+}  # fmt: skip

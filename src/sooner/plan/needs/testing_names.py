@@ -1,0 +1,325 @@
+"""pytest, unittest and mock: skips, marks, fixtures, patches, environment variables."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.values import (
+    MISSING,
+    UNKNOWN,
+    Bound,
+    Cls,
+    Ext,
+    Func,
+    Inst,
+    Mark,
+    Native,
+    Param,
+    Raised,
+    Skip,
+    Soft,
+    Unknown,
+    hard,
+    name_of,
+)
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+Args = list[Any]
+Kwargs = dict[str, Any]
+Function = Callable[["Machine", Args, Kwargs], Any]
+_SWALLOWING: Final = (
+    "raises",
+    "assertRaises",
+    "assertRaisesRegex",
+    "assertRaisesRegexp",
+    "suppress",
+    "deprecated_call",
+)
+
+
+def apply_mark(target: Any, mark: Mark) -> None:
+    """Put a mark on a function or class; classes do not share theirs with their bases."""
+    while isinstance(target, Bound):
+        target = target.func
+    if isinstance(target, Func | Cls):
+        target.attrs["pytestmark"] = [*target.attrs.get("pytestmark", ()), mark]
+
+
+def _marker(name: str) -> Function:
+    """A decorator factory of unittest's (`skipIf(condition, reason)`), as a mark."""
+
+    def called(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+        if len(args) == 1 and isinstance(args[0], Func | Cls):
+            apply_mark(args[0], Mark(name, (), {}, *machine.current))
+            return args[0]
+        return Mark(name, tuple(args), kwargs, *machine.current)
+
+    return called
+
+
+def _skip_unless(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    condition = args[0] if args else kwargs.get("condition", UNKNOWN)
+    truth = machine.truth(condition)
+    turned: Any = UNKNOWN if truth is None else not truth
+    if isinstance(condition, Soft) and truth is not None:
+        turned = Soft(turned)
+    return Mark(
+        "skipif", (turned,), {"reason": args[1] if len(args) > 1 else kwargs.get("reason", "")}, *machine.current
+    )
+
+
+def _skip(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    reason = hard(args[0]) if args else hard(kwargs.get("reason", kwargs.get("msg", "")))
+    raise Skip(reason if isinstance(reason, str) else "skipped", *machine.current)
+
+
+def _unittest_skip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    if args and isinstance(args[0], Func | Cls):
+        apply_mark(args[0], Mark("skip", (), {}, *machine.current))
+        return args[0]
+    return Mark("skip", tuple(args), {}, *machine.current)
+
+
+def _fail(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    raise Raised("Failed", str(hard(args[0])) if args and isinstance(hard(args[0]), str) else "fail", *machine.current)
+
+
+def _xfail(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
+    raise Raised("XFailed", "expected to fail", *machine.current)
+
+
+def _param(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    marks = hard(kwargs.get("marks", []))
+    return Param(tuple(args), machine.items_of(marks) or ([marks] if isinstance(marks, Mark) else []), kwargs.get("id"))
+
+
+def _fixture(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    if args and isinstance(args[0], Func):
+        args[0].attrs["__fixture__"] = {}
+        return args[0]
+
+    def decorate(inner: Args, _names: Kwargs) -> Any:
+        func = inner[0] if inner else UNKNOWN
+        if isinstance(func, Func | Cls):
+            func.attrs["__fixture__"] = dict(kwargs)
+        return func
+
+    return Native("fixture", decorate)
+
+
+def _import_or_skip(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    name = hard(args[0]) if args else None
+    return Ext(name) if isinstance(name, str) else UNKNOWN
+
+
+def _expand(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """`@parameterized.expand([...])`."""
+    cases = machine.items_of(args[0]) if args else None
+    return Mark("__expand__", (cases,), kwargs, *machine.current)
+
+
+def _absl(kind: str) -> Function:
+    def called(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+        return Mark("__absl__", (kind, args), kwargs, *machine.current)
+
+    return called
+
+
+def environment_value(machine: "Machine", name: str, default: Any = None) -> Any:
+    """The value of an environment variable: what the test set, what a rule says, or the default, softly."""
+    if name in machine.environment:
+        return machine.environment[name]
+    rule = machine.rules.environment.get(name)
+    if rule is not None:
+        return machine.natives.value_of(rule, "value", [], {})
+    if default is MISSING:
+        return MISSING
+    return machine.soft(default) if not isinstance(default, Unknown | Ext) else default
+
+
+# mock
+
+
+def patched(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
+    """`mock.patch(...)` and its family, `monkeypatch.setattr(...)`; None where a call is none of them."""
+    tail = ".".join(path.split(".")[-2:])
+    if tail in ("mock.patch", "mocker.patch") or path == "patch":
+        return _patch(machine, tail, args, kwargs)
+    if path.endswith("patch.object"):
+        if len(args) > 1 and isinstance(hard(args[1]), str):
+            target = args[0].path if isinstance(args[0], Ext) else getattr(args[0], "name", "")
+            return _patch(machine, tail, [f"{target}.{hard(args[1])}", *args[2:]], kwargs)
+        return UNKNOWN
+    if path.endswith("patch.dict"):
+        values = hard(args[1]) if len(args) > 1 else kwargs
+        return Mark("__environment__", (values if isinstance(values, dict) else {},), {})
+    if tail in ("monkeypatch.setattr", "mp.setattr"):
+        return _set_attribute(machine, args)
+    if tail in ("monkeypatch.setenv", "mp.setenv") and len(args) > 1 and isinstance(hard(args[0]), str):
+        machine.environment[hard(args[0])] = args[1]
+        return MISSING
+    return None
+
+
+def _patch(machine: "Machine", tail: str, args: Args, kwargs: Kwargs) -> Any:
+    target = hard(args[0]) if args else None
+    if not isinstance(target, str):
+        return UNKNOWN
+    if "return_value" in kwargs:
+        given = kwargs["return_value"]
+        value: Any = Native("mocked", lambda _args, _kwargs: given)
+    elif "side_effect" in kwargs and isinstance(kwargs["side_effect"], Func):
+        value = kwargs["side_effect"]
+    else:
+        value = args[1] if len(args) > 1 else kwargs.get("new", Unknown("mock"))
+    if tail.startswith("mocker"):
+        machine.overrides[target] = value
+        return UNKNOWN
+    return Mark("__patch__", (target, value), {})
+
+
+def _set_attribute(machine: "Machine", args: Args) -> Any:
+    if len(args) >= 3 and isinstance(hard(args[1]), str):  # noqa: PLR2004 - setattr(owner, name, value)
+        owner, name, value = args[0], hard(args[1]), args[2]
+        if isinstance(owner, Ext):
+            machine.overrides[f"{owner.path}.{name}"] = value
+        elif not isinstance(owner, Unknown):
+            machine.overrides[f"{getattr(owner, 'name', '')}.{name}"] = value
+    elif len(args) == 2 and isinstance(hard(args[0]), str):  # noqa: PLR2004 - setattr("owner.name", value)
+        machine.overrides[hard(args[0])] = args[1]
+    return MISSING
+
+
+def patch_now(machine: "Machine", mark: Mark) -> Callable[[], None]:
+    """Put a patch in place; what is given back takes it away."""
+    store = machine.environment if mark.name == "__environment__" else machine.overrides
+    before = dict(store)
+    if mark.name == "__environment__":
+        store.update(mark.args[0])
+    else:
+        store[mark.args[0]] = mark.args[1]
+
+    def undo() -> None:
+        store.clear()
+        store.update(before)
+
+    return undo
+
+
+# with
+
+
+def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[Any, Callable[[Raised | None], bool]]:
+    """What a `with` gives, and what ends it."""
+    if isinstance(value, Mark) and value.name in ("__patch__", "__environment__"):
+        undo = patch_now(machine, value)
+        return UNKNOWN, lambda _raised: bool(undo())
+    if isinstance(value, Inst):
+        return _entered_instance(machine, value)
+    if isinstance(value, Native) and value.name == "__context__":
+        return value.call([], {}), lambda _raised: False
+    if isinstance(value, Native) and value.name in _SWALLOWING:
+        return UNKNOWN, lambda _raised: True
+    last = name_of(value).removesuffix("()") if isinstance(value, Unknown) else ""
+    del path, line
+    return value if isinstance(value, Unknown | Ext) else UNKNOWN, lambda _raised: last in _SWALLOWING
+
+
+def _entered_instance(machine: "Machine", value: Inst) -> tuple[Any, Callable[[Raised | None], bool]]:
+    enter, leave = value.cls.find("__enter__"), value.cls.find("__exit__")
+    given = machine.call(enter, [value], {}) if isinstance(enter, Func) else value
+
+    def left(raised: Raised | None) -> bool:
+        if not isinstance(leave, Func):
+            return False
+        what = UNKNOWN if raised else None
+        return machine.truth(machine.call(leave, [value, what, what, what], {})) is True
+
+    return given, left
+
+
+# unittest's methods
+
+
+def unittest_method(machine: "Machine", value: Any, name: str) -> Any:
+    """A method of `unittest.TestCase`, or MISSING."""
+    if name == "skipTest":
+        return Native(name, lambda args, kwargs: _skip(machine, args, kwargs))
+    if name in _SWALLOWING:
+        return Native(name, lambda args, _kwargs: _raising(machine, name, args))
+    if name == "fail":
+        return Native(name, lambda args, kwargs: _fail(machine, args, kwargs))
+    check = _CHECKS.get(name)
+    if check is not None:
+        return Native(name, lambda args, _kwargs: _checked(machine, name, check, args))
+    if name in ("subTest", "assertWarns", "assertLogs", "assertWarnsRegex", "assertNoLogs"):
+        return Native(name, lambda _args, _kwargs: UNKNOWN)
+    if name == "_testMethodName" and isinstance(value, Inst):
+        return value.attrs.get("__method__", UNKNOWN)
+    if name == "enterContext":
+        return Native(name, lambda args, _kwargs: machine.entered(args[0], *_nowhere(machine))[0] if args else None)
+    return MISSING
+
+
+def _nowhere(machine: "Machine") -> Any:
+    import ast
+
+    from sooner.plan.needs.values import Env, Mod
+
+    return Env(Mod("", machine.current[0])), ast.Pass()
+
+
+def _raising(machine: "Machine", name: str, args: Args) -> Any:
+    """`assertRaises(X, f, ...)` calls; `with assertRaises(X)` swallows."""
+    skip = 2 if "Regex" in name else 1
+    if len(args) > skip:
+        try:
+            machine.call(args[skip], args[skip + 1 :], {})
+        except Raised:
+            return None
+        return None
+    return Native(name, lambda _args, _kwargs: UNKNOWN)
+
+
+_CHECKS: Final[dict[str, tuple[str, bool]]] = {
+    "assertTrue": ("", True),
+    "assertFalse": ("", False),
+    "assertEqual": ("Eq", True),
+    "assertEquals": ("Eq", True),
+    "assertNotEqual": ("Eq", False),
+    "assertGreater": ("Gt", True),
+    "assertGreaterEqual": ("GtE", True),
+    "assertLess": ("Lt", True),
+    "assertLessEqual": ("LtE", True),
+    "assertIn": ("In", True),
+    "assertNotIn": ("In", False),
+}
+
+
+def _checked(machine: "Machine", name: str, check: tuple[str, bool], args: Args) -> None:
+    import ast
+
+    operator, wanted = check
+    if not operator:
+        truth = machine.truth(args[0]) if args else None
+    elif len(args) > 1:
+        truth = machine.truth(machine.compare(getattr(ast, operator), args[0], args[1]))
+    else:
+        truth = None
+    if truth is (not wanted):
+        raise Raised("AssertionError", name, *machine.current)
+
+
+TESTING: Final[dict[str, Function]] = {
+    "pytest.skip": _skip, "pytest.fail": _fail, "pytest.xfail": _xfail, "pytest.param": _param,
+    "pytest.fixture": _fixture, "pytest_asyncio.fixture": _fixture, "pytest.yield_fixture": _fixture,
+    "pytest.importorskip": _import_or_skip, "_pytest.outcomes.skip": _skip, "pytest.exit": _fail,
+    "unittest.skip": _unittest_skip, "unittest.skipIf": _marker("skipif"), "unittest.skipUnless": _skip_unless,
+    "unittest.case.skipIf": _marker("skipif"), "unittest.case.skipUnless": _skip_unless,
+    "unittest.case.skip": _unittest_skip, "unittest.expectedFailure": _marker("xfail"),
+    "parameterized.parameterized.expand": _expand, "parameterized.expand": _expand,
+    "absl.testing.parameterized.parameters": _absl("parameters"),
+    "absl.testing.parameterized.named_parameters": _absl("named"),
+    "absl.testing.parameterized.product": _absl("product"),
+}  # fmt: skip

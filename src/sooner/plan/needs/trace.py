@@ -1,0 +1,39 @@
+"""What was seen while one test was evaluated for one number of visible devices."""
+
+from sooner.plan.needs.values import Mod
+
+
+class Trace:
+    """A mutable notebook; one for each test and size."""
+
+    def __init__(self) -> None:
+        self.touched: set[int] = set()
+        self.reach = 0
+        self.ranks: int | None = None
+        self.backends: set[str] = set()
+        self.places: dict[tuple[str, int], str] = {}
+        """Where something that decides stands, and what it is."""
+        self.vacuous = False
+        self.asked = False
+        """Whether the number of visible devices was asked for."""
+        self.unsure: list[str] = []
+        """What could not be evaluated and might decide."""
+
+    def note(self, path: str, line: int, what: str) -> None:
+        """Remember a place that decides."""
+        if path and line and len(self.places) < 64:  # noqa: PLR2004 - a test's evidence is a few lines
+            self.places.setdefault((path, line), what)
+
+    def rank_count(self, count: int, size: int) -> None:
+        """So many processes were started."""
+        self.ranks = count if self.ranks is None else max(self.ranks, count)
+        if count == 0 and size == 0:
+            self.vacuous = True
+
+
+class Modules:
+    """The modules that were executed for one number of visible devices."""
+
+    def __init__(self) -> None:
+        self.by_path: dict[str, Mod] = {}
+        self.models: dict[str, Mod] = {}

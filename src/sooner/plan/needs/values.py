@@ -1,0 +1,320 @@
+"""What expressions of a test project evaluate to: Python's own plain values, and stand-ins for everything else.
+
+A plain value (`int`, `str`, `list`, ...) is itself. What is not known is `Unknown`; what holds unless somebody set it
+otherwise (an environment variable) is `Soft`; what lives outside the tree is `Ext`, by its dotted name.
+"""
+
+import ast
+from collections.abc import Callable
+from typing import Any, Final
+
+
+class Unknown:
+    """Could be anything; what was made outside the tree (a tensor, a model) is unknown too."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str = "") -> None:
+        self.path = path
+
+
+UNKNOWN: Final = Unknown()
+
+
+class Soft:
+    """A value that holds by default: it came from the environment, or an option, of which the test says the default."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Ext:
+    """Something of a module outside the tree, by its dotted name."""
+
+    __slots__ = ("attrs", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.attrs: dict[str, Any] = {}
+
+
+class Dev:
+    """A `torch.device`; making one touches nothing."""
+
+    __slots__ = ("index", "kind")
+
+    def __init__(self, kind: str, index: Any = None) -> None:
+        self.kind = kind
+        self.index = index
+
+
+class Mark:
+    """`pytest.mark.name(*args, **kwargs)`, unittest's skips included (`skipif`)."""
+
+    __slots__ = ("args", "kwargs", "line", "name", "path")
+
+    def __init__(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], path: str = "", line: int = 0) -> None:
+        self.name = name
+        self.args = args
+        self.kwargs = kwargs
+        self.path = path
+        self.line = line
+
+
+class Param:
+    """`pytest.param(...)`, or one case of a framework's own way to multiply a test."""
+
+    __slots__ = ("id", "marks", "values")
+
+    def __init__(self, values: tuple[Any, ...], marks: list[Any], name: Any = None) -> None:
+        self.values = values
+        self.marks = marks
+        self.id = name
+
+
+class Env:
+    """Names of one scope, and the scope around it."""
+
+    __slots__ = ("frame", "module", "names", "parent")
+
+    def __init__(self, module: "Mod", parent: "Env | None" = None, names: dict[str, Any] | None = None) -> None:
+        self.module = module
+        self.parent = parent
+        self.names: dict[str, Any] = {} if names is None else names
+        self.frame: Frame | None = None
+
+    def find(self, name: str) -> Any:
+        """The value of a name, or MISSING."""
+        env: Env | None = self
+        while env is not None:
+            if name in env.names:
+                return env.names[name]
+            env = env.parent
+        return MISSING
+
+
+class Missing:
+    """No value at all."""
+
+    __slots__ = ()
+
+
+MISSING: Final = Missing()
+
+
+class Frame:
+    """A call under way."""
+
+    __slots__ = ("globals_of", "owner", "returned", "self_value", "yielded")
+
+    def __init__(self, owner: "Cls | None", self_value: Any) -> None:
+        self.owner = owner
+        self.self_value = self_value
+        self.returned: list[Any] = []
+        self.yielded: list[Any] = []
+        self.globals_of: set[str] = set()
+
+
+class Mod:
+    """A module of the tree (or of the rule table), with the names that its body made."""
+
+    __slots__ = ("env", "failed", "is_model", "is_test_code", "name", "path", "tainted")
+
+    def __init__(self, name: str, path: str, *, is_test_code: bool = True, is_model: bool = False) -> None:
+        self.name = name
+        self.path = path
+        self.is_test_code = is_test_code
+        self.is_model = is_model
+        self.failed: Exception | None = None
+        self.tainted: set[str] = set()
+        """Names whose values follow from the number of visible devices."""
+        self.env = Env(self)
+
+
+class Func:
+    """A function or lambda with its closure."""
+
+    __slots__ = ("attrs", "defaults", "env", "is_generator", "kw_defaults", "module", "name", "node", "owner")
+
+    def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, env: Env, name: str) -> None:
+        self.node = node
+        self.env = env
+        self.module = env.module
+        self.name = name
+        self.owner: Cls | None = None
+        self.defaults: list[Any] = []
+        self.kw_defaults: dict[str, Any] = {}
+        self.attrs: dict[str, Any] = {}
+        self.is_generator = False
+
+
+class Native:
+    """A function that the evaluator itself provides."""
+
+    __slots__ = ("call", "name")
+
+    def __init__(self, name: str, call: Callable[..., Any]) -> None:
+        self.name = name
+        self.call = call
+
+
+class Bound:
+    """A function with its first argument."""
+
+    __slots__ = ("first", "func")
+
+    def __init__(self, func: Any, first: Any) -> None:
+        self.func = func
+        self.first = first
+
+
+class Wrapped:
+    """A `property`, `staticmethod` or `classmethod`."""
+
+    __slots__ = ("func", "kind")
+
+    def __init__(self, kind: str, func: Any) -> None:
+        self.kind = kind
+        self.func = func
+
+
+class Cls:
+    """A class of the tree."""
+
+    __slots__ = ("attrs", "bases", "module", "mro", "name", "node")
+
+    def __init__(self, name: str, bases: list[Any], module: Mod, node: ast.ClassDef | None = None) -> None:
+        self.name = name
+        self.bases = bases
+        self.module = module
+        self.node = node
+        self.attrs: dict[str, Any] = {}
+        self.mro: list[Any] = linearised(self)
+
+    def find(self, name: str) -> Any:
+        """An attribute by inheritance, or MISSING."""
+        for cls in self.mro:
+            if isinstance(cls, Cls) and name in cls.attrs:
+                return cls.attrs[name]
+        return MISSING
+
+    def is_a(self, *names: str) -> bool:
+        """Whether it, or anything it inherits from, is called so (last part of the name)."""
+        return any(name_of(cls) in names for cls in self.mro)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it inherits from something outside the tree, so that it may have any attribute."""
+        return any(not isinstance(cls, Cls) for cls in self.mro)
+
+
+class Inst:
+    """An instance of a class of the tree."""
+
+    __slots__ = ("attrs", "cls")
+
+    def __init__(self, cls: Cls) -> None:
+        self.cls = cls
+        self.attrs: dict[str, Any] = {}
+
+
+class Super:
+    """`super()`."""
+
+    __slots__ = ("first", "owner")
+
+    def __init__(self, owner: Cls, first: Any) -> None:
+        self.owner = owner
+        self.first = first
+
+
+def name_of(value: Any) -> str:
+    """The last part of the name of a class, function or outside thing."""
+    if isinstance(value, Ext | Unknown):
+        return value.path.rpartition(".")[2]
+    name = getattr(value, "name", "")
+    return name if isinstance(name, str) else ""
+
+
+def linearised(cls: Cls) -> list[Any]:
+    """The method resolution order: C3, or depth first where C3 has no answer."""
+    chains = [list(base.mro) if isinstance(base, Cls) else [base] for base in cls.bases] + [list(cls.bases)]
+    order: list[Any] = [cls]
+    while any(chains):
+        chains = [chain for chain in chains if chain]
+        head = next((c[0] for c in chains if not any(_holds(other[1:], c[0]) for other in chains)), chains[0][0])
+        order.append(head)
+        chains = [[each for each in chain if not _same(each, head)] for chain in chains]
+    return order
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (isinstance(one, Ext) and isinstance(other, Ext) and one.path == other.path)
+
+
+def _holds(chain: list[Any], value: Any) -> bool:
+    return any(_same(each, value) for each in chain)
+
+
+_DEEP_ENOUGH: Final = 6
+PLAIN: Final = (int, float, str, bytes, bool, complex, type(None), list, tuple, dict, set, frozenset, range, slice)
+
+
+def is_plain(value: Any, depth: int = 0) -> bool:
+    """Whether a value is Python's own all the way down (up to a few levels)."""
+    if isinstance(value, list | tuple | set | frozenset):
+        return depth < _DEEP_ENOUGH and all(is_plain(each, depth + 1) for each in value)
+    if isinstance(value, dict):
+        return depth < _DEEP_ENOUGH and all(is_plain(v, depth + 1) for v in value.values())
+    return isinstance(value, PLAIN)
+
+
+def hard(value: Any) -> Any:
+    """The value without its softness."""
+    return value.value if isinstance(value, Soft) else value
+
+
+class Skip(Exception):  # noqa: N818 - an outcome of a test, not an error
+    """The test is skipped."""
+
+    def __init__(self, reason: str, path: str, line: int, *, soft: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.path = path
+        self.line = line
+        self.soft = soft
+
+
+class Raised(Exception):  # noqa: N818 - an exception of the test, not of ours
+    """An exception in the code under evaluation."""
+
+    def __init__(self, kind: str, reason: str, path: str = "", line: int = 0, *, device: bool = False) -> None:
+        super().__init__(f"{kind}: {reason}")
+        self.kind = kind
+        self.reason = reason
+        self.path = path
+        self.line = line
+        self.device = device
+        self.value: Any = UNKNOWN
+
+
+class Return(Exception):  # noqa: N818 - control flow
+    """A `return`."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+class Loop(Exception):  # noqa: N818 - control flow
+    """A `break` or `continue`."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+
+
+class OutOfFuel(Exception):  # noqa: N818 - control flow
+    """The evaluation took too long: what follows is not known."""

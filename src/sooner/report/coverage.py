@@ -1,0 +1,48 @@
+"""The coverage ledger on a terminal."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from sooner.analysis.sizing.ledger import MET, Entry, Standing
+from sooner.model.text import one_line
+from sooner.report.signal_times import how_long
+from sooner.report.sizing import table
+
+_WIDEST: Final = 90
+_WORDS: Final = {
+    Standing.COVERED: "covered",
+    Standing.LATE: "too long ago",
+    Standing.TOO_SMALL: "too few devices",
+    Standing.NOT_PROVEN: "not proven",
+    Standing.NEVER: "never ran",
+    Standing.NEVER_RUNS: "can never run",
+    Standing.EXEMPT: "exempt",
+}
+
+
+def ledger_text(listed: Sequence[Entry], entries: Sequence[Entry], most: int) -> str:
+    """A line a test, those that never ran first, then a line that counts them all."""
+    order = list(_WORDS)
+    rows = [("TEST", "STANDING", "NEEDS", "LAST AT NEED", "LAST RUN ON", "WHERE", "WHY")]
+    worst = sorted(listed, key=lambda entry: (entry.standing in MET, -order.index(entry.standing), entry.test))
+    for entry in worst[:most]:
+        any_run = entry.last_any
+        devices = "-" if any_run is None else "?" if any_run.devices is None else f"{any_run.devices} devices"
+        rows.append(
+            (
+                one_line(entry.test)[:_WIDEST],
+                _WORDS[entry.standing],
+                "?" if entry.needs is None else str(entry.needs),
+                "-" if entry.age_s is None else f"{how_long(entry.age_s)} ago",
+                devices,
+                one_line(any_run.where)[:_WIDEST] if any_run else "-",
+                entry.why,
+            )
+        )
+    counts = Counter(entry.standing for entry in entries)
+    said = ", ".join(f"{counts[standing]} {word}" for standing, word in _WORDS.items() if counts[standing])
+    parts = [table(rows)] if len(rows) > 1 else []
+    if len(listed) > most:
+        parts.append(f"... and {len(listed) - most} more (--limit)")
+    return "\n".join([*parts, f"{len(entries)} tests: {said}" if entries else "no tests: nothing to judge"])

@@ -1,0 +1,128 @@
+"""The selection of jobs on a terminal: what runs and why, what a backtest showed, who could stand in for whom."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sooner.analysis.selection.backtest import Summary
+from sooner.analysis.selection.change import Answer
+from sooner.analysis.selection.choice import Selection
+from sooner.analysis.selection.related import Correlation
+from sooner.model.text import one_line
+
+_MOST_MISSED: Final = 20
+_LONGEST_LINE: Final = 100
+_TINY: Final = 1e-4
+
+
+def percent(share: float) -> str:
+    """`97.3 %`."""
+    return f"{100 * share:.1f} %"
+
+
+def backtest_text(summary: Summary, *, recall: float | None, budget: float | None) -> str:
+    """What was caught, missed and spent."""
+    asked = [f"recall {percent(recall)}"] if recall is not None else []
+    asked += [f"at most {percent(budget)} of the cost"] if budget is not None else []
+    before = f"{summary.commits} commits decided, learned from {summary.trained_on} before them"
+    rate = f"{percent(summary.recall)} [{percent(summary.low)}, {percent(summary.high)}]"
+    was = f"{percent(summary.expected.recall)}, at least {percent(summary.expected.low)} (95 %)"
+    lines = [
+        f"{before}; asked for {', '.join(asked)}",
+        f"caught  {summary.caught} of {summary.breakages} breakages: {rate}",
+        f"cost    {percent(summary.cost)} of running everything",
+        f"level   {percent(summary.level)} of the cost; of the breakages before it would have caught {was}",
+        f"stated bound held in {summary.windows.held} of {summary.windows.count} rolling windows",
+        f"missed breakages stayed red for {summary.red_hours:.0f} hours together",
+        "other readings of a breakage:",
+    ]
+    for name, score in summary.by_definition.items():
+        lines.append(f"  {name:<10} {score.caught} of {score.breakages}: {percent(score.recall)}")
+    if not summary.enough_evidence:
+        lines.append("not enough evidence: so few breakages are known that this recall cannot be proven")
+    if summary.missed:
+        lines.append("missed:")
+    for one in summary.missed[:_MOST_MISSED]:
+        after = one.detected_after_commits
+        seen = "never seen" if after is None else f"seen {after} commits later"
+        jobs = one_line(", ".join(one.jobs))
+        lines.append(f"  {one_line(one.sha)[:12]}  {jobs}  ({seen}, {percent(one.probability)} real)")
+        if one.failure_line:
+            lines.append(f"      {one_line(one.failure_line)[:_LONGEST_LINE]}")
+    if len(summary.missed) > _MOST_MISSED:
+        lines.append(f"  ... and {len(summary.missed) - _MOST_MISSED} more (--json)")
+    return "\n".join(lines)
+
+
+def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
+    """Rows as columns; those with these indices to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    pads = [str.rjust if i in right else str.ljust for i in range(len(widths))]
+    lines = (
+        "  ".join(pad(cell, width) for pad, cell, width in zip(pads, row, widths, strict=True)).rstrip() for row in rows
+    )
+    return "\n".join(lines)
+
+
+def answer_text(answer: Answer) -> str:
+    """A line a job: those that run, then those that do not."""
+    lines = []
+    if answer.run_all:
+        lines.append("everything runs")
+    lines += [f"run   {one_line(line.job)}: {one_line(line.why)}" for line in answer.jobs]
+    lines += [f"drop  {one_line(line.job)}: {one_line(line.why)}" for line in answer.dropped]
+    bound = f"{percent(answer.recall)} of the breakages so far, at least {percent(answer.recall_low)}"
+    lines.append(f"level {percent(answer.level)} of the cost of all jobs, which would have caught {bound}")
+    return "\n".join(lines)
+
+
+def selection_text(selection: Selection) -> str:
+    """A line a job, the frontier, the best fixed set."""
+    rows = [("", "JOB", "MIN", "COST", "RISK", "BROKE", "ALONE", "WHY")]
+    for line in selection.jobs:
+        figures = (f"{line.minutes:.1f}", percent(line.cost_share), percent(line.risk_share))
+        counts = (str(line.breakages), str(line.alone))
+        rows.append(("run" if line.selected else "drop", one_line(line.job), *figures, *counts, one_line(line.why)))
+    expected = selection.expected
+    parts = [table(rows, right=(2, 3, 4, 5, 6)), _frontier_text(selection)]
+    parts.append(
+        f"chosen: {percent(selection.cost_share)} of the cost; of {selection.breakages} breakages so far this level"
+        f" would have caught {percent(expected.recall)}, at least {percent(expected.low)} (95 %)"
+    )
+    if fixed := selection.fixed:
+        distance = "the optimum" if fixed.proven and fixed.gap < _TINY else f"within {percent(fixed.gap)} of the bound"
+        parts.append(
+            f"best fixed set ({fixed.by}, {distance}): {len(fixed.jobs)} jobs, {percent(fixed.cost_share)} of the cost,"
+            f" sees {fixed.covered} of {fixed.breakages} breakages: {one_line(', '.join(fixed.jobs))}"
+        )
+    if selection.note:
+        parts.append(selection.note)
+    return "\n\n".join(parts)
+
+
+def _frontier_text(selection: Selection) -> str:
+    rows = [("COST", "RECALL", "AT LEAST")]
+    rows += [(percent(one.level), percent(one.recall), percent(one.low)) for one in selection.frontier]
+    return table(rows, right=(0, 1, 2))
+
+
+def correlation_text(found: Correlation) -> str:
+    """Clusters, pairs, and who could stand in for whom."""
+    rows = [("CLUSTER", "JOBS")]
+    several = [some for some in found.clusters if len(some) > 1]
+    rows += [(str(i), one_line(", ".join(some))) for i, some in enumerate(several, 1)]
+    alone = len(found.clusters) - len(several)
+    parts = [table(rows) if several else "no two jobs belong together", f"{alone} jobs are alone"]
+    if found.pairs:
+        lines = [("PHI", "JACCARD", "RAN", "RED", "JOBS")]
+        for one in found.pairs[:_MOST_MISSED]:
+            names = f"{one_line(one.a)} + {one_line(one.b)}"
+            lines.append((f"{one.phi:.2f}", f"{one.jaccard:.2f}", str(one.both_ran), str(one.both_red), names))
+        parts.append(table(lines, right=(0, 1, 2, 3)))
+    if found.stand_ins:
+        stands = [("MISSED", "", "OF", "KEPT INSTEAD OF")]
+        for stand in found.stand_ins[:_MOST_MISSED]:
+            interval = f"[{percent(stand.low)}, {percent(stand.high)}]"
+            names = f"{one_line(stand.kept)} instead of {one_line(stand.dropped)}"
+            stands.append((percent(stand.rate), interval, str(stand.breakages), names))
+        parts.append(table(stands, right=(0, 1, 2)))
+    return "\n\n".join(parts)

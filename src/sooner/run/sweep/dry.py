@@ -1,0 +1,138 @@
+"""The shell of a sweep: starts the project's interpreter, waits, reads what it found."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from sooner.model.errors import SoonerError
+
+_HERE: Final = Path(__file__).resolve().parent
+_LAST_LINES: Final = 8
+
+
+class SweepError(SoonerError):
+    """The project's interpreter could not be asked."""
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """What a sweep saw of one test at one size."""
+
+    outcome: str
+    """`run`, `skip`, `fail` or `absent`."""
+    reason: str = ""
+    workers: int = 0
+    """Processes that the test started (real sweep only)."""
+
+
+class Swept(Struct, frozen=True, kw_only=True):
+    """What a sweep saw at one size."""
+
+    size: int
+    tests: dict[str, Seen]
+    files: dict[str, str]
+    """Files that were not collected: `skip` or `fail`."""
+
+
+def sweep(
+    root: Path,
+    tests: Sequence[str],
+    sizes: Sequence[int],
+    *,
+    mode: str = "dry",
+    python: str = "",
+    jobs: int = 0,
+    options: Sequence[str] = (),
+    timeout_s: float = 600.0,
+) -> list[Swept]:
+    """Ask the project's tests what they do, in throw-away processes.
+
+    Args:
+        root: The project's root.
+        tests: Test files, relative to it.
+        sizes: Numbers of visible devices.
+        mode: `dry`: bodies are cut down to their guards and devices are faked; `real`: everything is run.
+        python: The project's interpreter; this one by default.
+        jobs: Sizes at a time; 0 for one a CPU in a dry sweep, one in a real one.
+        options: Further options of pytest's.
+        timeout_s: For everything together.
+
+    Raises:
+        SweepError: The interpreter is not there, has no pytest, or took too long.
+    """
+    with tempfile.TemporaryDirectory(prefix="sooner-sweep-") as folder:
+        place = Path(folder)
+        request = {
+            "root": str(root),
+            "tests": list(tests),
+            "sizes": list(sizes),
+            "mode": mode,
+            "jobs": jobs or (len(os.sched_getaffinity(0)) if mode == "dry" else 1),
+            "options": list(options),
+            "out": str(place / "seen"),
+        }
+        (place / "request.json").write_text(json.dumps(request), encoding="utf-8")
+        _run(python or sys.executable, place, root, timeout_s)
+        return [_read(place / f"seen.{size}", size, place) for size in sizes]
+
+
+def _run(python: str, place: Path, root: Path, timeout_s: float) -> None:
+    """Run the inside in a session of its own; whatever it started ends with it."""
+    environment = {**os.environ, "SOONER_SWEEP_LOG": str(place / "log"), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    command = [python, str(_HERE / "inside.py"), str(place / "request.json")]
+    try:
+        with (place / "errors").open("wb") as errors:
+            process = subprocess.Popen(
+                command,
+                cwd=root,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise SweepError(
+            f"{python} cannot be started: {error.strerror}: name the project's interpreter with --python"
+        ) from None
+    try:
+        code = process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        raise SweepError(f"the sweep took more than {timeout_s:.0f} s: name fewer files") from None
+    finally:
+        _end(process)
+    if code != 0:
+        raise SweepError(
+            f"{python} failed: {_tail(place / 'errors')}: --python names the project's interpreter; it needs pytest"
+        )
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _read(path: Path, size: int, place: Path) -> Swept:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise SweepError(f"the sweep with {size} devices ended without an answer: {_tail(place / 'log')}") from None
+    tests = {nodeid: Seen(**each) for nodeid, each in found["tests"].items()}
+    return Swept(size=size, tests=tests, files=found["files"])
+
+
+def _tail(path: Path) -> str:
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return " / ".join(line.strip() for line in lines[-_LAST_LINES:])

@@ -1,0 +1,110 @@
+"""What runs in the project's own interpreter: pytest, forked for each number of devices. Standard library and pytest.
+
+    python inside.py REQUEST.json
+
+The request: `{"root", "tests", "sizes", "mode": "dry" | "real", "out", "jobs"}`. For each size a line is appended to
+`out`: `{"size", "tests": {nodeid: {"outcome", "reason", "workers"}}, "files": {path: outcome}}`.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+_SKIP_EXITS = range(72, 100)
+_HERE = Path(__file__).resolve().parent
+
+
+def main(request: dict[str, Any]) -> None:
+    """Fork a child for each size, so many at a time."""
+    os.chdir(request["root"])
+    sys.path[:] = [each for each in sys.path if each and Path(each).resolve() != _HERE]
+    import pytest  # noqa: F401 - imported once, before the forks
+
+    if request["mode"] == "dry" and request.get("warm", True):
+        _import_what_is_shared(request)
+    running: dict[int, int] = {}
+    sizes = list(request["sizes"])
+    while sizes or running:
+        while sizes and len(running) < request["jobs"]:
+            size = sizes.pop(0)
+            running[_forked(request, size)] = size
+        pid, _ = os.wait()
+        running.pop(pid, None)
+
+
+def _import_what_is_shared(request: dict[str, Any]) -> None:
+    """Import torch once, where the tests import it at all: it costs seconds, and there is a child for each size."""
+    for path in request["tests"][:200]:
+        try:
+            text = Path(path).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        if "import torch" in text or "from torch" in text:
+            with contextlib.suppress(ImportError):
+                import torch  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
+            return
+
+
+def _forked(request: dict[str, Any], size: int) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        _sweep(request, size)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _sweep(request: dict[str, Any], size: int) -> None:
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(str(i) for i in range(size))
+    os.environ["HIP_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
+    os.environ["SOONER_VISIBLE"] = str(size)
+    import pytest
+
+    _silence()
+    sys.path.insert(0, str(_HERE))
+    if request["mode"] == "dry":
+        import faked_devices  # type: ignore[import-not-found, unused-ignore]
+
+        faked_devices.fake(size)
+    from sweep_plugin import Plugin  # type: ignore[import-not-found, unused-ignore]
+
+    sys.path.remove(str(_HERE))
+    plugin = Plugin(dry=request["mode"] == "dry")
+    options = [
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:sooner",
+        "-q",
+        "--continue-on-collection-errors",
+        "--rootdir",
+        request["root"],
+    ]
+    with tempfile.TemporaryDirectory(prefix="sooner-sweep-") as folder:
+        code = pytest.main(
+            [*options, f"--basetemp={folder}/t", *request["options"], *request["tests"]], plugins=[plugin]
+        )
+    if int(code) in (3, 4):
+        return  # pytest itself failed: its words are in the log
+    line = json.dumps({"size": size, "tests": plugin.tests, "files": plugin.files})
+    with open(f"{request['out']}.{size}", "w", encoding="utf-8") as file:  # noqa: PTH123 - no more than needed
+        file.write(line)
+
+
+def _silence() -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    log = os.open(os.environ.get("SOONER_SWEEP_LOG", os.devnull), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(nowhere, 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+
+
+if __name__ == "__main__":
+    main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))

@@ -1,0 +1,108 @@
+"""The side of pytest: outcomes by node id; a dry sweep runs nothing but guards. Standard library and pytest only."""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from guards_only import cut  # type: ignore[import-not-found, unused-ignore]
+
+_SKIP_EXITS = range(72, 100)
+"""Exit codes by which workers of PyTorch's tests say that they skip."""
+_SET_UPS = ("setUp", "asyncSetUp", "setUpClass", "setup_method", "setup_class", "setup_function")
+_TEAR_DOWNS = ("tearDown", "asyncTearDown", "tearDownClass", "teardown_method", "teardown_class", "teardown_function")
+
+
+class Plugin:
+    """Keeps what happened.
+
+    Args:
+        dry: Whether bodies are cut down to their guards.
+    """
+
+    def __init__(self, *, dry: bool) -> None:
+        self.dry = dry
+        self.tests: dict[str, dict[str, Any]] = {}
+        self.files: dict[str, str] = {}
+        self._workers = 0
+        if not dry:
+            sys.addaudithook(self._audit)
+
+    def _audit(self, event: str, _args: tuple[Any, ...]) -> None:
+        if event in ("os.fork", "os.posix_spawn", "subprocess.Popen", "_winapi.CreateProcess"):
+            self._workers += 1
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """A file that cannot be collected, or says that it is skipped."""
+        if report.outcome != "passed" and report.nodeid:
+            self.files[report.nodeid] = "skip" if report.outcome == "skipped" else "fail"
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """Cut everything, before anything runs."""
+        if self.dry:
+            for item in items:
+                _cut_item(item)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> bool:
+        """Run an item and keep its outcome; nothing is reported."""
+        from _pytest.runner import runtestprotocol
+
+        before = self._workers
+        try:
+            reports = runtestprotocol(item, log=False, nextitem=nextitem)
+        except SystemExit as stop:
+            outcome = "skip" if isinstance(stop.code, int) and stop.code in _SKIP_EXITS else "fail"
+            self.tests[item.nodeid] = {"outcome": outcome, "reason": f"exit {stop.code}", "workers": 0}
+            return True
+        self.tests[item.nodeid] = {**_outcome(reports), "workers": self._workers - before}
+        return True
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> Iterator[None]:
+        """An exit for lack of devices is a skip."""
+        report: Any = yield
+        stop = getattr(call.excinfo, "value", None)
+        if isinstance(stop, SystemExit) and stop.code in _SKIP_EXITS:
+            report.outcome, report.longrepr = "skipped", (str(item.path), 0, f"exit {stop.code}")
+        return report  # type: ignore[no-any-return]
+
+
+def _outcome(reports: list[Any]) -> dict[str, Any]:
+    for report in reports:
+        if report.outcome == "skipped":
+            text = report.longrepr[2] if isinstance(report.longrepr, tuple) else "xfail"
+            return {"outcome": "run" if hasattr(report, "wasxfail") else "skip", "reason": str(text)[:200]}
+        if report.outcome == "failed" and report.longreprtext.startswith("Unexpected success"):
+            return {"outcome": "run", "reason": ""}  # cut down, it has no chance to fail as it should
+        if report.outcome == "failed":
+            return {"outcome": "fail", "reason": report.longreprtext.strip().rpartition("\n")[2][:200]}
+    return {"outcome": "run", "reason": ""}
+
+
+def _cut_item(item: Any) -> None:
+    function = getattr(item, "function", None) or getattr(item, "obj", None)
+    cls = getattr(item, "cls", None)
+    if function is not None and not cut(function):
+        item.runtest = lambda: None
+    if cls is not None:
+        _cut_class(cls)
+    info = getattr(item, "_fixtureinfo", None)
+    for definitions in (info.name2fixturedefs if info else {}).values():
+        for each in definitions:
+            if not str(getattr(each.func, "__module__", "")).startswith(("_pytest", "pytest")):
+                cut(each.func)
+
+
+def _cut_class(cls: type) -> None:
+    for owner in cls.__mro__:
+        if owner.__module__ in ("builtins", "unittest.case", "unittest.async_case"):
+            continue
+        for name in (*_SET_UPS, *_TEAR_DOWNS):
+            method = owner.__dict__.get(name)
+            if method is not None:
+                cut(method)
+        if "MAIN_PROCESS_RANK" in owner.__dict__ or "_join_processes" in owner.__dict__:
+            # Without its set-up nobody is spawned: the test's own guards run here, as the worker of rank 0.
+            owner.rank = 0  # type: ignore[attr-defined]

@@ -1,0 +1,1 @@
+"""Reads and edits CI workflow files (GitHub Actions YAML), keeping comments, quoting, line ends and layout."""

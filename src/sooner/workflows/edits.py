@@ -1,0 +1,289 @@
+"""What right-sizing does to workflow files: rows of a matrix, runners, crons. Each edit is read again and compared.
+
+Pure.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from sooner.workflows.errors import WorkflowError
+from sooner.workflows.facts import Job, Matrix, Row, Span, Spot, Style, Value, Where, Workflow
+from sooner.workflows.reading import read
+from sooner.workflows.splices import Splice, added, removed, row_text, spliced, value_splice, written
+
+_DAY_H: Final = 24
+_OF_MATRIX: Final = re.compile(r"\$\{\{\s*matrix\.([\w-]+)\s*\}\}")
+_SHARD_KEYS: Final = ("shard", "shards", "group", "split", "part", "index")
+_COUNT_KEYS: Final = ("num_shards", "num-shards", "shard_count", "groups", "splits", "total")
+
+
+class Shards(Struct, frozen=True, kw_only=True):
+    """Some shards of a config on one runner."""
+
+    label: str
+    count: int
+    more: Mapping[str, Value] = {}
+    """Further keys of each row, such as what its script selects tests by."""
+
+
+def cron_every(hours: float) -> str:
+    """A cron of every so many hours, in the style of PyTorch's periodic workflows: `0 0,3,6,... * * *`.
+
+    Raises:
+        ValueError: Cron cannot say it: the hours do not divide a day.
+    """
+    if hours != int(hours) or not 1 <= hours <= _DAY_H or _DAY_H % int(hours):
+        raise ValueError(hours)
+    times = range(0, _DAY_H, int(hours))
+    return f"0 {'*' if hours == 1 else ','.join(map(str, times))} * * *"
+
+
+def find_matrix(workflow: Workflow, config: str | None, job_id: str | None = None) -> tuple[Job, Matrix]:
+    """The one matrix that has rows of a config.
+
+    Raises:
+        WorkflowError: There is none, or more than one.
+    """
+    jobs = workflow.jobs.values() if job_id is None else [workflow.jobs[job_id]] if job_id in workflow.jobs else []
+    if job_id is not None and not jobs:
+        raise WorkflowError(workflow.path, f"has no job {job_id!r}: there are {', '.join(workflow.jobs)}")
+    found = [(job, matrix) for job in jobs for matrix in job.matrices if matrix.of(config)]
+    what = f"rows of config {config!r}" if config else "a matrix with rows"
+    if not found:
+        computed = [job.id for job in jobs if job.unreadable]
+        hint = f" (computed when it runs: {', '.join(computed)})" if computed else ""
+        raise WorkflowError(workflow.path, f"no job has {what}{hint}")
+    if len(found) > 1:
+        raise WorkflowError(
+            workflow.path,
+            f"several jobs have {what}: {', '.join(job.id for job, _ in found)}: choose one with --in-job",
+        )
+    return found[0]
+
+
+def label_key(job: Job, matrix: Matrix) -> str:
+    """The key of a row that names its runner: what `runs-on` asks for, else `runner`."""
+    asked = [_OF_MATRIX.fullmatch(str(spot.value).strip()) for spot in job.runs_on]
+    keys = [found[1] for found in asked if found]
+    return next((key for key in keys if any(key in row.cells for row in matrix.rows)), "runner")
+
+
+def rows_wanted(
+    rows: Sequence[Row], config: str | None, shards: Sequence[Shards], key: str = "runner"
+) -> list[dict[str, Value]]:
+    """What the rows of a config should say: shard by shard, all else as in the row in its place, or the last one."""
+    if not rows:
+        return []
+    wanted: list[dict[str, Value]] = []
+    for one in shards:
+        for number in range(1, one.count + 1):
+            model = rows[min(len(wanted), len(rows) - 1)]
+            values = {**model.values, **one.more, key: one.label}
+            if "shard" in model.cells or one.count > 1:
+                values["shard"] = number
+            if "num_shards" in model.cells or one.count > 1:
+                values["num_shards"] = one.count
+            if config is not None and "config" in model.cells:
+                values["config"] = config
+            wanted.append(values)
+    return wanted
+
+
+def with_shards(workflow: Workflow, job: Job, matrix: Matrix, config: str | None, shards: Sequence[Shards]) -> Workflow:
+    """The workflow with other shards of a config; read again, and compared with what was wanted.
+
+    Raises:
+        WorkflowError: It cannot be edited so.
+    """
+    rows = matrix.of(config)
+    wanted = rows_wanted(rows, config, shards, label_key(job, matrix))
+    splices: list[Splice] = []
+    for row, values in zip(rows, wanted, strict=False):
+        new = row_text(workflow, row, values, matrix.style)
+        if new != workflow.slice(row.span):
+            splices += _row_splices(workflow, row, values, matrix.style)
+    if len(wanted) > len(rows):
+        texts = [row_text(workflow, rows[-1], values, matrix.style) for values in wanted[len(rows) :]]
+        splices += added(workflow, rows[-1].span, texts, matrix.style)
+    gone = [matrix.rows.index(row) for row in rows[len(wanted) :]]
+    splices += removed(workflow, [row.span for row in matrix.rows], gone, matrix.style)
+    expected = _expected(matrix, rows, wanted)
+    return _checked(workflow, splices, job, matrix, expected)
+
+
+def _row_splices(workflow: Workflow, row: Row, values: Mapping[str, Value], style: Style) -> list[Splice]:
+    if set(values) - set(row.cells):
+        return [Splice(row.span, row_text(workflow, row, values, style))]
+    return [one for key, value in values.items() for one in value_splice(workflow, row.cells[key], value)]
+
+
+def _expected(matrix: Matrix, rows: Sequence[Row], wanted: Sequence[Mapping[str, Value]]) -> list[dict[str, Value]]:
+    """All rows as they should be afterwards: new ones come behind the last old one."""
+    places = {id(row): index for index, row in enumerate(rows)}
+    result: list[dict[str, Value]] = []
+    for row in matrix.rows:
+        index = places.get(id(row))
+        if index is None:
+            result.append(row.values)
+            continue
+        if index < len(wanted):
+            result.append(dict(wanted[index]))
+        if index == len(rows) - 1:
+            result += map(dict, wanted[len(rows) :])
+    return result
+
+
+def with_more_rows(workflow: Workflow, job: Job, matrix: Matrix, config: str, shards: Sequence[Shards]) -> Workflow:
+    """The workflow with rows of a config that the matrix did not have yet, modelled on its last row."""
+    model = matrix.rows[-1]
+    wanted = rows_wanted([model], config, shards, label_key(job, matrix))
+    texts = [row_text(workflow, model, values, matrix.style) for values in wanted]
+    splices = added(workflow, model.span, texts, matrix.style)
+    return _checked(workflow, splices, job, matrix, [*(row.values for row in matrix.rows), *wanted])
+
+
+def _checked(
+    workflow: Workflow, splices: Sequence[Splice], job: Job, matrix: Matrix, expected: Sequence[Mapping[str, Value]]
+) -> Workflow:
+    """The edited workflow, if reading it again gives what was meant, and everything else as it was."""
+    new = read(spliced(workflow.text, splices), workflow.path)
+    index = job.matrices.index(matrix)
+    if job.id not in new.jobs or len(new.jobs[job.id].matrices) != len(job.matrices):
+        raise WorkflowError(workflow.path, f"the edit of {job.id} would break the file: nothing was changed")
+    found = new.jobs[job.id].matrices[index]
+    if [row.values for row in found.rows] != list(expected) or _others(new, job.id) != _others(workflow, job.id):
+        raise WorkflowError(
+            workflow.path, f"the edit of {job.id} would not give the matrix that was meant: nothing was changed"
+        )
+    return new
+
+
+def _others(workflow: Workflow, job_id: str) -> list[tuple[str, str]]:
+    return [(job.id, workflow.slice(job.span)) for job in workflow.jobs.values() if job.id != job_id]
+
+
+def with_runs_on(workflow: Workflow, job_id: str, old: str, new: str) -> Workflow:
+    """The workflow with another label in a job's `runs-on`, and in lists of its `strategy.matrix`.
+
+    Raises:
+        WorkflowError: The label is not there.
+    """
+    job = workflow.jobs[job_id]
+    spots = [spot for spot in job.runs_on if spot.value == old]
+    for matrix in job.matrices:
+        if matrix.where is Where.STRATEGY:
+            spots += [spot for values in matrix.lists.values() for spot in values if spot.value == old]
+            spots += [spot for row in matrix.rows for spot in row.cells.values() if spot.value == old]
+    if not spots:
+        raise WorkflowError(workflow.path, f"job {job_id} does not run on {old!r}")
+    splices = [one for spot in spots for one in value_splice(workflow, spot, new)]
+    return read(spliced(workflow.text, splices), workflow.path)
+
+
+def find_lists(workflow: Workflow, job_id: str | None = None) -> tuple[Job, Matrix, str]:
+    """The one job whose `strategy.matrix` lists shards, without `include`; with the key of that list.
+
+    Raises:
+        WorkflowError: There is none, or more than one.
+    """
+    found = [
+        (job, matrix, key)
+        for job in workflow.jobs.values()
+        if job_id in (None, job.id)
+        for matrix in job.matrices
+        for key in _SHARD_KEYS
+        if matrix.where is Where.STRATEGY and not matrix.rows and key in matrix.lists and label_of(job, matrix)
+    ]
+    if len(found) != 1:
+        many = f"several jobs list shards: {', '.join(job.id for job, *_ in found)}: choose one with --in-job"
+        raise WorkflowError(workflow.path, many if found else "no job has a matrix with rows, or with a list of shards")
+    return found[0]
+
+
+def label_of(job: Job, matrix: Matrix) -> str:
+    """The one runner of a job whose matrix is made of lists; empty where there are several."""
+    labels: set[str] = set()
+    for spot in job.runs_on:
+        asked = _OF_MATRIX.fullmatch(str(spot.value).strip())
+        labels |= {str(one.value) for one in matrix.lists.get(asked[1], ())} if asked else {str(spot.value)}
+    return labels.pop() if len(labels) == 1 else ""
+
+
+def with_listed_shards(workflow: Workflow, job: Job, matrix: Matrix, key: str, shards: Shards) -> Workflow:
+    """The workflow with another runner and another number of shards, where a matrix lists them.
+
+    Raises:
+        WorkflowError: It cannot be edited so.
+    """
+    old = matrix.lists[key]
+    first = old[0].value if isinstance(old[0].value, int) else 1
+    wanted: list[Value] = [first + number for number in range(shards.count)]
+    style = Style.FLOW if _is_flow(workflow, old) else Style.BLOCK
+    splices = [one for spot, value in zip(old, wanted, strict=False) for one in value_splice(workflow, spot, value)]
+    more = [written(value, workflow.slice(old[-1].span)) for value in wanted[len(old) :]]
+    splices += added(workflow, old[-1].span, more, style)
+    spans = [spot.span for spot in old]
+    splices += removed(workflow, spans, list(range(len(wanted), len(old))), style)
+    for name in _COUNT_KEYS:
+        if len(values := matrix.lists.get(name, ())) == 1:
+            splices += value_splice(workflow, values[0], shards.count)
+    new = read(spliced(workflow.text, splices), workflow.path)
+    found = new.jobs[job.id].matrices[job.matrices.index(matrix)] if job.id in new.jobs else None
+    told = [spot.value for spot in found.lists.get(key, ())] if found else []
+    if told != wanted or _others(new, job.id) != _others(workflow, job.id):
+        raise WorkflowError(
+            workflow.path, f"the edit of {job.id} would not give the shards that were meant: nothing was changed"
+        )
+    label = label_of(job, matrix)
+    return new if label == shards.label else with_runs_on(new, job.id, label, shards.label)
+
+
+def _is_flow(workflow: Workflow, items: Sequence[Spot]) -> bool:
+    start = workflow.text.rfind("\n", 0, items[0].span.begin) + 1
+    return workflow.text[start : items[0].span.begin].strip() != "-"
+
+
+def with_cron(workflow: Workflow, cron: str) -> Workflow:
+    """The workflow with a cron; as it is where it has that one already.
+
+    Raises:
+        WorkflowError: Its `on` is written in a way that cannot be extended.
+    """
+    if any(spot.value == cron for spot in workflow.crons):
+        return workflow
+    newline = workflow.newline
+    if workflow.crons:
+        last = workflow.crons[-1]
+        start = workflow.text.rfind("\n", 0, last.span.begin) + 1
+        line = workflow.text[start : last.span.begin]
+        if line.strip() == "- cron:":
+            end = _line_end(workflow.text, last.span.end)
+            text = f"{newline}{line}{written(cron, workflow.slice(last.span))}"
+            return _with_cron(workflow, Splice(Span(end, end), text), cron)
+    elif workflow.triggers is not None and workflow.triggers_style is Style.BLOCK and workflow.schedule is None:
+        begin = workflow.triggers.begin
+        start = workflow.text.rfind("\n", 0, begin) + 1
+        indent = workflow.text[start:begin]
+        if not indent.strip() and indent:
+            text = f"schedule:{newline}{indent}  - cron: {written(cron)}{newline}{indent}"
+            return _with_cron(workflow, Splice(Span(begin, begin), text), cron)
+    raise WorkflowError(
+        workflow.path, f"a cron cannot be added here: add `- cron: {written(cron)}` under `on: schedule:` by hand"
+    )
+
+
+def _with_cron(workflow: Workflow, splice: Splice, cron: str) -> Workflow:
+    new = read(spliced(workflow.text, [splice]), workflow.path)
+    wanted = {*(spot.value for spot in workflow.crons), cron}
+    if {spot.value for spot in new.crons} != wanted or list(new.jobs) != list(workflow.jobs):
+        raise WorkflowError(workflow.path, "adding the cron would break the file: nothing was changed")
+    return new
+
+
+def _line_end(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    end = len(text) if end < 0 else end
+    return end - 1 if end > at and text[end - 1] == "\r" else end

@@ -1,0 +1,212 @@
+"""Text to facts, with ruamel.yaml for positions. Needs `pip install sooner[workflows]`."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from sooner.workflows.errors import WorkflowError
+from sooner.workflows.facts import Job, Matrix, Row, Span, Spot, Style, Value, Where, Workflow
+
+_EXPRESSION: Final = "${{"
+_LONGEST: Final = 4_000_000
+"""Characters; GitHub takes workflow files of half a megabyte at most."""
+
+
+def read(text: str, path: str) -> Workflow:
+    """A workflow file as facts.
+
+    Args:
+        text: Its text, line ends as they are in the file.
+        path: For errors.
+
+    Raises:
+        WorkflowError: It is no YAML, or no workflow.
+    """
+    if len(text) > _LONGEST:
+        raise WorkflowError(path, "is too large for a workflow file")
+    root = _compose(text, path)
+    if root is None or not _is_map(root):
+        raise WorkflowError(path, "is no workflow: a mapping with `jobs` is expected")
+    top = dict(_pairs(root))
+    jobs = top.get("jobs")
+    if jobs is None or not _is_map(jobs):
+        raise WorkflowError(path, "has no `jobs`")
+    triggers = top.get("on")
+    schedule = dict(_pairs(triggers)).get("schedule") if triggers is not None and _is_map(triggers) else None
+    return Workflow(
+        path=path,
+        text=text,
+        name=_text(top.get("name")),
+        crons=tuple(_crons(schedule)),
+        schedule=_span(schedule) if schedule is not None else None,
+        triggers=_span(triggers) if triggers is not None else None,
+        triggers_style=_style(triggers) if triggers is not None else Style.BLOCK,
+        jobs={key: _job(key, node, text) for key, node in _pairs(jobs)},
+        jobs_span=_span(jobs),
+    )
+
+
+def _compose(text: str, path: str) -> Any:
+    try:
+        from ruamel.yaml import YAML
+        from ruamel.yaml.error import YAMLError
+    except ModuleNotFoundError as error:
+        raise WorkflowError(
+            path, "reading workflow files needs ruamel.yaml: install it with `pip install 'sooner[workflows]'`"
+        ) from error
+    try:
+        return YAML(typ="safe", pure=True).compose(text)
+    except (YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise WorkflowError(path, f"is no YAML: {problem}", line=mark.line + 1 if mark else 0) from error
+
+
+def _is_map(node: Any) -> bool:
+    return str(getattr(node, "id", "")) == "mapping"
+
+
+def _is_list(node: Any) -> bool:
+    return str(getattr(node, "id", "")) == "sequence"
+
+
+def _is_scalar(node: Any) -> bool:
+    return str(getattr(node, "id", "")) == "scalar"
+
+
+def _pairs(node: Any) -> Iterator[tuple[str, Any]]:
+    for key, value in node.value:
+        if _is_scalar(key):
+            yield str(key.value), value
+
+
+def _span(node: Any, base: int = 0) -> Span:
+    return Span(base + node.start_mark.index, base + node.end_mark.index)
+
+
+def _style(node: Any) -> Style:
+    return Style.FLOW if getattr(node, "flow_style", False) else Style.BLOCK
+
+
+def _text(node: Any) -> str:
+    return str(node.value) if node is not None and _is_scalar(node) else ""
+
+
+def _spot(node: Any, base: int = 0) -> Spot:
+    return Spot(value=_value(node), span=_span(node, base))
+
+
+def _value(node: Any) -> Value:
+    """A scalar as YAML 1.2 means it: quoted is text."""
+    kind, text = str(node.tag).rpartition(":")[2], str(node.value)
+    if node.style in {"'", '"', "|", ">"}:
+        return text
+    try:
+        if kind == "int":
+            return int(text.replace("_", ""), 0)
+        if kind == "float":
+            return float(text)
+    except ValueError:
+        return text
+    if kind == "bool":
+        return text.lower() == "true"
+    return None if kind == "null" else text
+
+
+def _crons(schedule: Any) -> Iterator[Spot]:
+    if schedule is None or not _is_list(schedule):
+        return
+    for item in schedule.value:
+        if _is_map(item):
+            cron = dict(_pairs(item)).get("cron")
+            if cron is not None and _is_scalar(cron):
+                yield _spot(cron)
+
+
+def _job(key: str, node: Any, text: str) -> Job:
+    if not _is_map(node):
+        return Job(id=key, span=_span(node))
+    parts = dict(_pairs(node))
+    matrices: list[Matrix] = []
+    unreadable: list[str] = []
+    inputs = parts.get("with")
+    if inputs is not None and _is_map(inputs):
+        for name, value in _pairs(inputs):
+            if name == "test-matrix":
+                matrix = _test_matrix(value, text)
+                unreadable += [] if matrix else ["with.test-matrix"]
+                matrices += [matrix] if matrix else []
+    strategy = parts.get("strategy")
+    inner = dict(_pairs(strategy)).get("matrix") if strategy is not None and _is_map(strategy) else None
+    if inner is not None:
+        matrix = _matrix(inner, Where.STRATEGY, 0)
+        unreadable += [] if matrix else ["strategy.matrix"]
+        matrices += [matrix] if matrix else []
+    return Job(
+        id=key,
+        name=_text(parts.get("name")),
+        needs=tuple(str(spot.value) for spot in _scalars(parts.get("needs"))),
+        uses=_text(parts.get("uses")),
+        runs_on=tuple(_scalars(parts.get("runs-on"))),
+        matrices=tuple(matrices),
+        unreadable=tuple(unreadable),
+        span=_span(node),
+    )
+
+
+def _scalars(node: Any) -> Iterator[Spot]:
+    if node is None:
+        return
+    if _is_scalar(node):
+        yield _spot(node)
+    elif _is_list(node):
+        yield from (_spot(item) for item in node.value if _is_scalar(item))
+    elif _is_map(node):
+        yield from _scalars(dict(_pairs(node)).get("labels"))
+
+
+def _test_matrix(node: Any, text: str) -> Matrix | None:
+    """The rows in a string that is YAML itself; None where it is computed, or cannot be read in place."""
+    if not _is_scalar(node) or str(node.value).lstrip().startswith(_EXPRESSION):
+        return None
+    span = _span(node)
+    raw = text[span.begin : span.end]
+    opening = raw.find("{")
+    if opening < 0 or (node.style == '"' and "\\" in raw) or (node.style == "'" and "''" in raw[1:-1]):
+        return None
+    closing = raw.rfind("}")
+    try:
+        inner = _compose(raw[opening : closing + 1], "test-matrix")
+    except WorkflowError:
+        return None
+    return _matrix(inner, Where.TEST_MATRIX, span.begin + opening)
+
+
+def _matrix(node: Any, where: Where, base: int) -> Matrix | None:
+    if node is None or not _is_map(node):
+        return None
+    parts = dict(_pairs(node))
+    include = parts.get("include")
+    lists = {
+        key: tuple(_spot(item, base) for item in value.value if _is_scalar(item))
+        for key, value in parts.items()
+        if key not in {"include", "exclude"} and _is_list(value)
+    }
+    if include is None:
+        return Matrix(where=where, style=_style(node), rows=(), span=_span(node, base), lists=lists) if lists else None
+    if not _is_list(include) or not all(_is_map(item) for item in include.value):
+        return None
+    rows = tuple(_row(item, base) for item in include.value)
+    return Matrix(where=where, style=_style(include), rows=rows, span=_span(include, base), lists=lists)
+
+
+def _row(node: Any, base: int) -> Row:
+    cells: Mapping[str, Spot] = {key: _spot(value, base) for key, value in _pairs(node) if _is_scalar(value)}
+    end = base + node.end_mark.index if node.flow_style else _last_end(node, base)
+    return Row(cells=cells, span=Span(base + node.start_mark.index, end))
+
+
+def _last_end(node: Any, base: int) -> int:
+    """Where the last thing in a node ends: a block's own end mark lies behind blank lines and comments."""
+    while not _is_scalar(node) and not node.flow_style and node.value:
+        node = node.value[-1][1] if _is_map(node) else node.value[-1]
+    return int(base + node.end_mark.index)

@@ -1,0 +1,149 @@
+"""The rolling origin: nothing later is used, real breakages are caught, few of them are paid for."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numpy")
+pytest.importorskip("scipy")
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np  # noqa: E402
+from made import HOUR, project  # noqa: E402
+
+from sooner.analysis.selection.backtest import Backtest, Plan  # noqa: E402
+from sooner.analysis.selection.facts import State, mean_minutes, record, until  # noqa: E402
+from sooner.analysis.selection.names import known_lineage  # noqa: E402
+from sooner.analysis.selection.policy import Goal, Learner  # noqa: E402
+from sooner.analysis.selection.truth import cost_share, score, truths  # noqa: E402
+
+
+def selections(facts, goal, **plan):
+    done = Backtest.run(facts, Plan(goal=goal, **plan), lineage=known_lineage(facts))
+    return {step.commit: step.selected for step in done.steps}
+
+
+def test_there_is_one_decision_for_each_commit_after_the_training_share_in_order():
+    made = project(commits=103)
+    chosen = selections(made.facts, Goal(budget=0.5))
+    assert list(chosen) == list(range(72, 103))
+
+
+@pytest.mark.parametrize("goal", [Goal(recall=0.9), Goal(budget=0.4), Goal(recall=0.97, budget=0.6)])
+def test_what_happens_later_changes_no_earlier_decision(goal):
+    made = project(seed=4, commits=200)
+    before = selections(made.facts, goal)
+    cut = 170
+    later = made.facts.known >= made.facts.decided[cut]
+    chance = np.random.default_rng(1)
+    state = made.facts.state.copy()
+    state[later] = np.where(chance.random(int(later.sum())) < 0.5, State.FAILED, State.PASSED)
+    after = selections(replace(made.facts, state=state), goal)
+    assert all(before[commit] == after[commit] for commit in range(140, cut + 1))
+
+
+def test_the_record_of_then_gives_the_decision_of_then():
+    made = project(seed=6, commits=150)
+    now = 120
+    whole, then = Learner(made.facts), Learner(until(made.facts, now))
+    for learner in (whole, then):
+        learner.warm_up(now)
+        learner.learn(now)
+    # The commit's own jobs are named by its workflow files; their outcomes are not known to either.
+    assert whole.ranked(now)[1].order == then.ranked(now)[1].order
+
+
+def test_a_budget_is_kept_and_a_recall_is_reached():
+    made = project(seed=3, jobs=15, commits=900, rate=0.06, flake=0.01, repeats=0.5)
+    truth = {commit: jobs for commit, jobs in made.broke.items() if commit >= 630}
+    cheap, sure = selections(made.facts, Goal(budget=0.5)), selections(made.facts, Goal(recall=0.97))
+    assert cost_share(made.facts, cheap) <= 0.51
+    caught = [bool(truth[commit] & sure[commit]) for commit in truth]
+    assert np.mean(caught) >= 0.94
+
+
+def test_jobs_that_break_together_are_not_all_paid_for():
+    made = project(
+        seed=9, jobs=18, commits=900, rate=0.05, block=6, alone=0.0, flake=0.005, repeats=0.5, minutes=[20] * 18
+    )
+    chosen = selections(made.facts, Goal(budget=0.25))
+    truth = {commit: jobs for commit, jobs in made.broke.items() if commit >= 630}
+    assert np.mean([bool(truth[commit] & chosen[commit]) for commit in truth]) >= 0.95
+
+
+def test_a_job_that_is_red_in_bursts_is_run_in_its_bursts():
+    attempts = []
+    for commit in range(400):
+        for job in range(4):
+            burst = job == 1 and commit % 100 in (50, 53, 56, 59)
+            state = State.FAILED if burst else State.PASSED
+            attempts += [(commit, job, state, commit * 8 * HOUR + i * HOUR, 30.0) for i in range(2)]
+    facts = record([f"{i:040x}" for i in range(400)], list("abcd"), attempts)
+    chosen = selections(facts, Goal(budget=0.3), train=0.5)
+    assert all(1 in chosen[commit] for commit in (254, 257, 260))
+
+
+def test_a_new_job_runs_until_it_is_known_and_a_gone_job_is_forgotten():
+    attempts = []
+    for commit in range(200):
+        names = [0, 1, 2] if commit < 160 else [0, 1, 3]
+        attempts += [(commit, job, State.PASSED, commit * 8 * HOUR, 30.0) for job in names]
+    facts = record([f"{i:040x}" for i in range(200)], ["a", "b", "gone", "brand-new"], attempts)
+    chosen = selections(facts, Goal(budget=0.4))
+    assert all(3 in chosen[commit] for commit in range(160, 170))
+    assert all(2 not in chosen[commit] for commit in range(166, 200))
+
+
+def test_a_renamed_job_keeps_what_is_known_of_it():
+    attempts = []
+    for commit in range(300):
+        old_or_new = 1 if commit < 200 else 2
+        for job in (0, old_or_new, 3):
+            bad = job == old_or_new and commit % 20 == 0
+            attempts += [
+                (commit, job, State.FAILED if bad else State.PASSED, commit * 24 * HOUR + i, 30.0) for i in (0, 1)
+            ]
+    facts = record([f"{i:040x}" for i in range(300)], ["lint", "unit", "basic (unit)", "docs"], attempts)
+    learner = Learner(facts, lineage=known_lineage(facts))
+    learner.warm_up(230)
+    learner.learn(230)
+    view, ranking = learner.ranked(230)
+    assert view.runs[2] > 150
+    assert ranking.order[0] == 2
+
+
+def test_cells_that_were_not_run_cost_nothing():
+    attempts = [(0, 0, State.PASSED, 0.0, 10.0), (0, 1, State.PASSED, 0.0, 30.0), (1, 0, State.PASSED, HOUR, 10.0)]
+    facts = record(["a", "b"], ["x", "y"], [*attempts, (1, 1, State.SKIPPED, HOUR, 0.0)])
+    assert cost_share(facts, {0: frozenset({0}), 1: frozenset({0, 1})}) == pytest.approx(20 / 50)
+    assert mean_minutes(facts).tolist() == [10.0, 30.0]
+
+
+def test_inherited_red_is_no_second_breakage():
+    attempts = [
+        (c, 0, State.FAILED if 3 <= c <= 6 else State.PASSED, c * HOUR * 8 + i, 9.0) for c in range(60) for i in (0, 1)
+    ]
+    facts = record([str(c) for c in range(60)], ["x"], attempts)
+    found = truths(facts)
+    assert [name for name, truth in found.items() if truth.commit.tolist() == [3]] == [
+        "judged",
+        "repeated",
+        "persisted",
+    ]
+    assert score(found["judged"], {c: frozenset() for c in range(60)}).breakages == 1
+
+
+def test_every_kth_commit_runs_everything():
+    made = project(commits=120)
+    chosen = selections(made.facts, Goal(budget=0.3), full_every=10)
+    assert all(len(chosen[commit]) == 12 for commit in (84, 94, 104, 114))
+    assert len(chosen[85]) < 12
+
+
+@pytest.mark.parametrize("commits", [1, 2, 5])
+def test_a_history_of_almost_nothing_keeps_everything(commits):
+    made = project(commits=commits)
+    done = Backtest.run(made.facts, Plan(goal=Goal(recall=0.97)))
+    assert all(len(step.selected) == 12 for step in done.steps)

@@ -1,0 +1,63 @@
+"""Covers: greedy is near the proven optimum, constraints hold."""
+
+import pytest
+
+pytest.importorskip("numpy")
+pytest.importorskip("scipy")
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sooner.analysis.selection.cover import Constraints, Floor, exact, greedy
+
+
+def some(seed, events=80, jobs=30):
+    chance = np.random.default_rng(seed)
+    sees = chance.random((events, jobs)) < 0.08
+    return sees, np.ones(events), np.exp(chance.normal(3, 0.7, jobs))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_greedy_is_within_one_percent_of_the_proven_optimum(seed):
+    sees, weight, cost = some(seed)
+    found = greedy(sees, weight, cost, 0.97 * 80, Constraints())
+    proof = exact(sees, weight, cost, 0.97 * 80, Constraints(), found=found)
+    assert proof.proven
+    assert proof.gap <= 0.01
+    assert found.covered >= min(0.97 * 80, sees.any(axis=1).sum()) - 1e-9
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000), st.floats(0.1, 1.0))
+def test_what_is_asked_for_is_covered_whatever_the_history(seed, recall):
+    sees, weight, cost = some(seed, events=12, jobs=8)
+    bound = recall * float(weight[sees.any(axis=1)].sum())
+    found = greedy(sees, weight, cost, bound, Constraints())
+    assert found.covered >= bound - 1e-6
+    assert found.cost == pytest.approx(cost[list(found.jobs)].sum())
+
+
+def test_pinned_jobs_floors_and_dependencies_hold_in_both():
+    sees, weight, cost = some(7)
+    rules = Constraints(
+        fixed=frozenset({0}),
+        floors=(Floor(name="cuda", jobs=(3, 4, 5), least=2),),
+        needs={j: (1,) for j in range(10, 30)},
+    )
+    found = greedy(sees, weight, cost, 60.0, rules)
+    proof = exact(sees, weight, cost, 60.0, rules, found=found)
+    for jobs in (set(found.jobs), set(proof.best.jobs)):
+        assert 0 in jobs
+        assert len(jobs & {3, 4, 5}) >= 2
+        assert 1 in jobs or not jobs & set(range(10, 30))
+    assert proof.gap <= 0.05
+
+
+def test_breakages_that_no_job_sees_are_not_asked_for():
+    sees = np.array([[True, False], [False, False]])
+    assert greedy(sees, np.ones(2), np.ones(2), 2.0, Constraints()).jobs == (0,)
+
+
+def test_without_breakages_nothing_is_needed():
+    assert greedy(np.zeros((0, 3), bool), np.zeros(0), np.ones(3), 0.0, Constraints()).jobs == ()

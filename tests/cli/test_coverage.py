@@ -1,0 +1,115 @@
+"""`sooner coverage`, as users call it."""
+
+import json
+
+import pytest
+
+pytest.importorskip("duckdb")
+
+NOW = 1_760_000_000.0
+
+
+def needs(**full):
+    return [
+        {
+            "nodeid": name.replace("__", "::"), "path": "t.py", "profile": {}, "min": n, "gpu_min": n, "full": n,
+            "max": None, "adaptive": False, "confidence": "high", "evidence": [],
+        }
+        for name, n in full.items()
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def history(project):
+    from sooner.history import History, HistoryOutcome, JobRow, TestRow
+
+    def row(name, outcome, ago, **more):
+        return TestRow(
+            repository="o/r", run="r1", job="gpu", unit="t.py", node_id=name, kind="case", outcome=outcome,
+            started=NOW - ago, **more,
+        )  # fmt: skip
+
+    with History(project / "h") as kept:
+        kept.add_tests(
+            [
+                row("t::two", HistoryOutcome.PASSED, 3600, devices=("0", "1")),
+                row("t::four", HistoryOutcome.SKIPPED_NO_DEVICES, 3600, devices=("0", "1")),
+                row("t::wide", HistoryOutcome.PASSED, 3600, devices=("0", "1")),
+                row("t::red", HistoryOutcome.FAILED, 3600, devices=("0",)),
+                row("t::old", HistoryOutcome.PASSED, 90_000, devices=("0",)),
+                row("t::job", HistoryOutcome.PASSED, 3600),
+            ]
+        )
+        kept.add_jobs(
+            [JobRow(repository="o/r", run="r1", job="gpu", runner="linux.gpu.2", outcome=HistoryOutcome.PASSED)]
+        )
+    (project / "needs.json").write_text(
+        json.dumps(needs(t__two=2, t__four=4, t__wide=4, t__red=1, t__old=1, t__job=2, t__gone=1))
+    )
+    return project / "h"
+
+
+def judged(sooner, history, *options):
+    done = sooner("coverage", "--history", history, "--needs", "needs.json", "--now", int(NOW), "--json", *options)
+    found = json.loads(done.stdout)
+    return done.returncode, found, {entry["test"]: entry["standing"] for entry in found["entries"]}
+
+
+def test_tests_past_the_policy_are_listed_and_the_exit_code_says_so(sooner, history):
+    code, found, standing = judged(sooner, history)
+    assert code == 12
+    assert standing == {
+        "t::two": "covered", "t::four": "never", "t::wide": "too_small", "t::red": "covered", "t::old": "late",
+        "t::job": "not_proven", "t::gone": "never",
+    }  # fmt: skip
+    assert found["past"] == ["t::four", "t::gone", "t::job", "t::old", "t::wide"]
+    assert found["met"] is False
+
+
+def test_the_size_of_a_runner_proves_what_no_test_recorded(sooner, history):
+    assert judged(sooner, history, "--runner", "linux.gpu.*=2")[2]["t::job"] == "covered"
+
+
+def test_an_earlier_time_is_replayed(sooner, history):
+    done = sooner("coverage", "--history", history, "--needs", "needs.json", "--now", int(NOW - 80_000), "--json")
+    standing = {entry["test"]: entry["standing"] for entry in json.loads(done.stdout)["entries"]}
+    assert standing["t::old"] == "covered"
+    assert standing["t::two"] == "never"
+
+
+def test_a_policy_stands_in_pyproject_or_a_file(sooner, history, project):
+    rules = 'within = "2d"\nat = "any"\nexempt = ["t::gone", "t::four"]\n'
+    (project / "pyproject.toml").write_text(f"[tool.sooner.coverage]\n{rules}")
+    code, _, standing = judged(sooner, history)
+    assert code == 0, standing
+    assert standing["t::gone"] == "exempt"
+    (project / "strict.toml").write_text('within = "1h"\n[[rule]]\nmatch = "t::*"\nwithin = "3d"\nat = "min"\n')
+    assert judged(sooner, history, "--policy", "strict.toml")[2]["t::old"] == "covered"
+
+
+def test_people_see_the_tests_and_a_count(sooner, history):
+    done = sooner("coverage", "--history", history, "--needs", "needs.json", "--now", int(NOW))
+    assert done.returncode == 12
+    assert "t::wide  too few devices" in done.stdout
+    assert "it ran on 2 of 4 devices" in done.stdout
+    assert "7 tests: 2 covered, 1 too long ago, 1 too few devices, 1 not proven, 2 never ran" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--within", "soon"), "within 'soon' is no span such as 24h or 7d"),
+        (("--now", "later"), "--now 'later' is no time"),
+        (("--runner", "gpu"), "write LABEL=N"),
+        (("--history", "nowhere"), "there is no history at nowhere"),
+        (("--policy", "bad.toml"), "wthin is unknown: there are at, exempt, rule, runners, within"),
+        (("--needs", "bad.toml"), "bad.toml: is no"),
+    ],
+)
+def test_what_is_not_understood_is_one_clear_error(sooner, history, project, options, problem):
+    (project / "bad.toml").write_text('wthin = "1d"\n')
+    base = () if "--history" in options else ("--history", history)
+    done = sooner("coverage", *base, *options)
+    assert done.returncode == 4, done.stdout
+    assert problem in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,118 @@
+"""`sooner needs` as people and programs call it."""
+
+import json
+import textwrap
+
+import pytest
+
+TESTS = """
+    import pytest
+    import torch
+
+    def need(n):
+        return pytest.mark.skipif(torch.cuda.device_count() < n, reason="devices")
+
+    @need(2)
+    def test_two():
+        torch.ones(1, device="cuda:1")
+
+    @need(4)
+    def test_four():
+        pass
+
+    def test_host():
+        pass
+"""
+
+
+@pytest.fixture
+def suite(project):
+    (project / "pytest.ini").write_text("[pytest]\n")
+    (project / "tests").mkdir()
+    (project / "tests" / "test_it.py").write_text(textwrap.dedent(TESTS))
+    return project
+
+
+def test_the_json_is_what_the_interface_says(sooner, suite):
+    answer = json.loads(sooner("needs", "tests/", "--json").stdout)
+    two, four, host = answer
+    assert two["nodeid"] == "tests/test_it.py::test_two"
+    assert two["path"] == "tests/test_it.py"
+    assert two["profile"] == {"0": "skip", "1": "skip", "2": "run", "3": "run", "4": "run", "8": "run"}
+    assert (two["min"], two["gpu_min"], two["full"], two["max"], two["adaptive"]) == (2, 2, 2, None, False)
+    assert two["confidence"] == "high"
+    assert {"path", "line", "text"} == set(two["evidence"][0])
+    assert (four["min"], host["min"], host["gpu_min"]) == (4, 0, None)
+
+
+def test_people_see_a_table_and_a_summary(sooner, suite):
+    done = sooner("needs", "tests", "--why")
+    assert done.returncode == 0
+    assert "ssrrrr" in done.stdout
+    assert "tests/test_it.py:6:" in done.stdout
+    assert "3 tests: 1 from 0 on, 1 from 2 on, 1 from 4 on" in done.stdout
+
+
+def test_only_wide_ones_on_request(sooner, suite):
+    answer = json.loads(sooner("needs", "tests", "--min", "3", "--json").stdout)
+    assert [each["nodeid"] for each in answer] == ["tests/test_it.py::test_four"]
+
+
+def test_the_difference_to_where_ci_runs_it_fails_on_orphans(sooner, suite):
+    (suite / "ci.toml").write_text('[[job]]\nname = "d"\ndevices = 2\npaths = ["tests/*"]\n')
+    done = sooner("needs", "tests", "--diff", "--placement", "ci.toml")
+    assert done.returncode == 12
+    assert "orphan" in done.stdout
+    assert "test_four" in done.stdout
+    answer = json.loads(sooner("needs", "tests", "--diff", "--placement", "ci.toml", "--json").stdout)
+    assert [(each["kind"], each["placed"]) for each in answer] == [("orphan", [2])]
+
+
+def test_rules_of_the_project_are_found_in_its_pyproject(sooner, suite):
+    (suite / "pyproject.toml").write_text('[tool.sooner]\nneeds-rules = "own.toml"\n')
+    (suite / "own.toml").write_text('[[mark]]\nnames = ["wide"]\nskip = "N < 3"\n')
+    (suite / "tests" / "test_more.py").write_text("import pytest\n@pytest.mark.wide\ndef test_a(): pass\n")
+    (needs,) = json.loads(sooner("needs", "tests/test_more.py", "--json").stdout)
+    assert needs["min"] == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("nowhere",), "there is no nowhere"),
+        ((), "Missing argument"),
+        (("tests", "--rules", "none.toml"), "the rules none.toml cannot be read"),
+        (("tests", "--dry", "--real"), "exclude each other"),
+        (("tests", "--placement", "a.toml"), "add --diff"),
+        (("tests", "--diff", "--placement", "a.toml"), "cannot be read"),
+        (("tests", "--dry", "--python", "/nowhere/python"), "--python"),
+    ],
+)
+def test_what_is_not_understood_is_one_clear_error(sooner, suite, options, text):
+    done = sooner("needs", *options)
+    assert done.returncode == 4
+    assert text in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_without_tests_is_nothing_to_run(sooner, suite):
+    (suite / "empty").mkdir()
+    done = sooner("needs", "empty")
+    assert done.returncode == 5
+    assert "no tests in empty" in done.stderr
+
+
+def test_ids_are_relative_to_the_root_wherever_it_is_called_from(sooner, suite):
+    answer = json.loads(sooner("needs", suite / "tests" / "test_it.py", "--json").stdout)
+    assert answer[0]["nodeid"] == "tests/test_it.py::test_two"
+
+
+def test_a_dry_sweep_adds_what_only_running_the_file_shows(sooner, suite):
+    (suite / "tests" / "test_made.py").write_text(
+        "def make(n):\n    def test(): assert n\n    return test\n"
+        "for n in (1, 2):\n    exec(f'test_made_{n} = make({n})')\n"
+    )
+    before = json.loads(sooner("needs", "tests/test_made.py", "--json").stdout or "[]")
+    after = json.loads(sooner("needs", "tests/test_made.py", "--dry", "--json").stdout)
+    assert before == []
+    assert [each["nodeid"].partition("::")[2] for each in after] == ["test_made_1", "test_made_2"]

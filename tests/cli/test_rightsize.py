@@ -1,0 +1,177 @@
+"""`sooner rightsize`, as users call it."""
+
+import csv
+import json
+import textwrap
+
+import pytest
+
+from sooner.analysis.sizing.synthetic import Recipe, made
+
+TRUNK = textwrap.dedent("""\
+    name: trunk
+    on:
+      push:
+    jobs:
+      gpu-build:   # builds
+        uses: ./build.yml
+        with:
+          test-matrix: |
+            { include: [
+              { config: "default", shard: 1, num_shards: 1, runner: "linux.gpu.1" },
+              { config: "distributed", shard: 1, num_shards: 3, runner: "linux.gpu.4" },
+              { config: "distributed", shard: 2, num_shards: 3, runner: "linux.gpu.4" },
+              { config: "distributed", shard: 3, num_shards: 3, runner: "linux.gpu.4" },
+            ]}
+    """)
+
+
+@pytest.fixture
+def suite(project):
+    rows = []
+    for i in range(100):
+        full = 0 if i < 50 else 2 if i < 90 else 4
+        profile = {str(n): "run" if n >= full else "skip" for n in (0, 1, 2, 3, 4, 8)}
+        rows.append({"nodeid": f"test/test_{i % 7}.py::t{i}", "path": f"test/test_{i % 7}.py", "profile": profile, "min": full,
+                     "gpu_min": full or None, "full": full, "max": None, "adaptive": False, "confidence": "high",
+                     "evidence": []})  # fmt: skip
+    (project / "needs.json").write_text(json.dumps(rows))
+    (project / "durations.json").write_text(json.dumps({f"test_{i}": 600.0 for i in range(7)}))
+    (project / "trunk.yml").write_text(TRUNK)
+    return ("--needs", "needs.json", "--durations", "durations.json", "--commits-per-day", "20")
+
+
+def test_every_option_has_its_price_and_the_best_loses_nothing(sooner, suite):
+    done = sooner("rightsize", *suite, "--current", "linux.gpu.4:3", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    options = {one["name"]: one for one in found["options"]}
+    assert options["current"]["device_minutes_per_commit"] == pytest.approx(280)
+    assert options["all-on-2"]["lost"] == [
+        f"test/test_{i % 7}.py::t{i}" for i in sorted(range(90, 100), key=lambda i: (i % 7, i))
+    ]
+    best = options[found["best"]]
+    assert best["lost"] == []
+    assert best["device_minutes_per_day"] < 0.5 * options["current"]["device_minutes_per_day"]
+    names = [test for lane in best["lanes"] for shard in lane["shards"] for test in shard["tests"]]
+    assert sorted(set(names)) == sorted(f"test/test_{i % 7}.py::t{i}" for i in range(100))
+
+
+def test_people_see_options_the_proposal_and_why_queues_are_not_known(sooner, suite):
+    done = sooner("rightsize", *suite, "--current", "linux.gpu.4:3", "--objective", "run-time")
+    assert done.returncode == 0, done.stderr
+    assert "OPTION" in done.stdout
+    assert "least run-time of" in done.stdout
+    assert "queues: no jobs are known" in done.stdout
+
+
+def test_options_are_not_ranked_by_queues_that_nobody_knows(sooner, suite):
+    done = sooner("rightsize", *suite, "--current", "linux.gpu.4:3", "--objective", "time-to-signal", "--json")
+    found = json.loads(done.stdout)
+    assert found["best"] is None
+    assert "cannot be ranked by time-to-signal" in found["reason"]
+
+
+def test_the_change_and_its_periodic_workflow_are_shown_then_made(sooner, suite, project):
+    ask = (
+        "rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "all-on-2+all-every-3h", "--periodic",
+        "periodic.yml",
+    )  # fmt: skip
+    shown = sooner(*ask, "--diff")
+    assert shown.returncode == 0, shown.stderr
+    assert (project / "trunk.yml").read_text() == TRUNK
+    assert not (project / "periodic.yml").exists()
+    made_now = sooner(*ask, "--apply")
+    assert made_now.returncode == 0
+    assert made_now.stdout == shown.stdout
+    assert "+++ b/periodic.yml" in shown.stdout
+    text = (project / "trunk.yml").read_text()
+    assert text.count('runner: "linux.gpu.2"') == 3
+    assert text.startswith(TRUNK[: TRUNK.index('{ config: "distributed"')])
+    periodic = (project / "periodic.yml").read_text()
+    assert "0 0,3,6,9,12,15,18,21 * * *" in periodic
+    assert periodic.count('runner: "linux.gpu.4"') == 3
+    assert "default" not in periodic
+    assert sorted(path.name for path in project.iterdir() if path.suffix == ".yml") == ["periodic.yml", "trunk.yml"]
+
+
+def test_an_existing_periodic_workflow_is_extended(sooner, suite, project):
+    (project / "periodic.yml").write_text(
+        TRUNK.replace("on:\n  push:", 'on:\n  schedule:\n    - cron: "0 3 * * *"   # nightly').replace(
+            "distributed", "slow"
+        )
+    )
+    done = sooner(
+        "rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "full-on-2+rest-every-6h", "--periodic",
+        "periodic.yml", "--apply", "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [one["path"] for one in json.loads(done.stdout)["files"]] == ["trunk.yml", "periodic.yml"]
+    text = (project / "periodic.yml").read_text()
+    assert '- cron: "0 0,6,12,18 * * *"' in text
+    assert '{ config: "distributed", shard: 1, num_shards: 1, runner: "linux.gpu.4" }' in text
+    assert text.count('config: "slow"') == 3
+
+
+def test_lanes_that_share_a_config_need_a_key(sooner, suite, project):
+    ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "by-need", "--diff")
+    refused = sooner(*ask)
+    assert refused.returncode == 4
+    assert "--lane-key devices" in refused.stderr
+    done = sooner(*ask, "--lane-key", "devices")
+    assert 'runner: "linux.gpu.1", devices: 1 }' in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--current", "linux.gpu.4"), "write LABEL:SHARDS"),
+        (("--current", "big:2"), "say it with --runner N=big"),
+        (("--runner", "linux"), "write N=LABEL"),
+        ((), "say which runners there are"),
+        (("--current", "g.4:1", "--option", "none"), "--option 'none': there are current, all-on-1"),
+        (("--current", "g.4:1", "--period", "0"), "--period must be above 0"),
+        (("--apply",), "say which workflow files"),
+        (("trunk.yml",), "say which config: --config default | distributed"),
+        (("none.yml", "--config", "x"), "none.yml: cannot be read"),
+        (("trunk.yml", "--config", "x"), "no job has rows of config 'x'"),
+        (
+            ("trunk.yml", "--config", "distributed", "--option", "all-on-2+all-every-3h", "--diff"),
+            "--periodic FILE.yml",
+        ),
+    ],
+)
+def test_what_is_not_understood_is_one_clear_error(sooner, suite, options, problem):
+    done = sooner("rightsize", *suite, *options)
+    assert done.returncode == 4, done.stdout
+    assert problem in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_needs_must_be_given_and_be_needs(sooner, project):
+    assert "--needs FILE is missing" in sooner("rightsize").stderr
+    (project / "n.json").write_text('[{"name": 1}]')
+    done = sooner("rightsize", "--needs", "n.json", "--runner", "1=g")
+    assert done.returncode == 4
+    assert "is not what `sooner needs --json` prints" in done.stderr
+
+
+def test_queues_are_replayed_where_the_pools_are_understood(sooner, suite, project):
+    with (project / "jobs.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["label", "job", "run", "created", "started", "completed"])
+        for label, recipe in (("linux.gpu.2", Recipe(days=14, load=0.4)), ("linux.gpu.4", Recipe(days=14, load=0.85))):
+            queue, _ = made(recipe, 3)
+            for i, row in enumerate(zip(queue.created, queue.started, queue.completed, strict=True)):
+                ours = label == "linux.gpu.4" and i % 40 < 3
+                writer.writerow([label, "rocm / distributed" if ours else "other", i // 40, *row])
+    done = sooner(
+        "rightsize", *suite[:4], "--current", "linux.gpu.4:3", "--runner", "2=linux.gpu.2", "--jobs", "jobs.csv", "--job",
+        "*distributed*", "--objective", "time-to-signal", "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    options = {one["name"]: one for one in found["options"]}
+    assert found["commits_per_day"] > 1
+    assert options["all-on-2"]["waiting"]["queue_p90"] < 0.5 * options["all-on-4"]["waiting"]["queue_p90"]
+    assert options[found["best"]]["lost"] == []

@@ -1,0 +1,110 @@
+"""`sooner simulate-pool`, as users call it."""
+
+import csv
+import datetime as dt
+import json
+
+import pytest
+
+from sooner.analysis.sizing.synthetic import Recipe, made
+
+
+@pytest.fixture(scope="module")
+def record():
+    return {name: made(recipe, 3)[0] for name, recipe in {"a": Recipe(days=14), "b": Recipe(days=14, load=0.4)}.items()}
+
+
+@pytest.fixture
+def jobs(record, project):
+    with (project / "jobs.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["label", "created", "started", "completed"])
+        for label, queue in record.items():
+            for row in zip(queue.created, queue.started, queue.completed, strict=True):
+                writer.writerow([label, *row])
+    return project / "jobs.csv"
+
+
+def answer(done):
+    assert done.returncode == 0, done.stderr
+    return {pool["label"]: pool for pool in json.loads(done.stdout)["pools"]}
+
+
+def test_each_pool_has_what_was_observed_and_predicted_and_whether_it_fits(sooner, jobs):
+    pools = answer(sooner("simulate-pool", "--jobs", jobs, "--json"))
+    assert list(pools) == ["a", "b"]
+    for pool in pools.values():
+        assert pool["fits"] is True
+        assert pool["predicted"]["p90"] == pytest.approx(pool["observed"]["p90"], rel=0.1)
+
+
+def test_pools_may_be_declared_in_several_ways(sooner, jobs, project):
+    (project / "p.json").write_text('{"a": 20, "b": {"capacity": [["2026-01-01", 20]], "boot_s": 15}}')
+    (project / "p.csv").write_text("label,machines,at\na,20,\nb,20,2026-01-01T00:00:00Z\n")
+    (project / "p.toml").write_text('[[pools]]\nlabel = "a"\ncapacity = 20\n[[pools]]\nlabel = "c"\n')
+    told = [
+        answer(sooner("simulate-pool", "--jobs", jobs, "--pools", f"p.{kind}", "--json"))
+        for kind in ("json", "csv", "toml")
+    ]
+    for pools in told:
+        assert abs(pools["a"]["errors"]["declared"]) < 0.05
+
+
+def test_jobs_come_as_json_lines_with_iso_times_too(sooner, record, project):
+    queue = record["a"]
+
+    def iso(at):
+        return dt.datetime.fromtimestamp(at, dt.UTC).isoformat().replace("+00:00", "Z")
+
+    rows = zip(queue.created, queue.started, queue.completed, strict=True)
+    lines = [
+        json.dumps({"labels": ["self-hosted", "a"], "created_at": iso(c), "started_at": iso(s), "completed_at": iso(e)})
+        for c, s, e in rows
+    ]
+    (project / "jobs.jsonl").write_text("\n".join(lines))
+    pools = answer(sooner("simulate-pool", "--jobs", "jobs.jsonl", "--json"))
+    assert pools["self-hosted,a"]["fits"] is True
+
+
+def test_people_see_a_table(sooner, jobs):
+    done = sooner("simulate-pool", "--jobs", jobs, "--label", "b")
+    assert done.returncode == 0
+    assert "FITS" in done.stdout
+    assert "yes" in done.stdout
+    assert "\nb " in done.stdout
+    assert "\na " not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "problem"),
+    [
+        ("", (), "is empty"),
+        ("label,began\na,1\n", (), "has no column `created`"),
+        ("label,created,started,completed\na,1,x,3\n", (), "jobs.csv:2: started 'x' is no time"),
+        ("label,created,started,completed\na,1,2\n", (), "jobs.csv:2: has 3 cells where the header has 4"),
+        ("label,created\na,1\n", ("--label", "z"), "no jobs of 'z'"),
+        ("label,created\na,1\n", ("--train", "2"), "the share must lie between 0 and 1"),
+        ("label,created\na,1\n", ("--pools", "none.json"), "none.json: cannot be read"),
+        ("[1, 2]", (), "holds something that is no object"),
+        ("{]", (), "is no JSON"),
+    ],
+)
+def test_what_is_not_understood_is_one_clear_error(sooner, project, text, options, problem):
+    (project / "jobs.csv").write_text(text)
+    done = sooner("simulate-pool", "--jobs", "jobs.csv", *options)
+    assert done.returncode == 4
+    assert problem in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_jobs_there_is_one_clear_error(sooner):
+    done = sooner("simulate-pool")
+    assert done.returncode == 4
+    assert "--jobs FILE, or --history DIR" in done.stderr
+
+
+def test_too_few_jobs_do_not_fit(sooner, project):
+    (project / "jobs.csv").write_text("label,created,started,completed\na,1,2,3\n")
+    pools = answer(sooner("simulate-pool", "--jobs", "jobs.csv", "--json"))
+    assert pools["a"]["fits"] is False
+    assert pools["a"]["predicted"] == {"p50": None, "p90": None}

@@ -1,0 +1,123 @@
+"""Sweeps laid over the source's answers; declarations, needs and placement compared."""
+
+import pytest
+
+from sooner.model.errors import SettingsError
+from sooner.plan.needs import Confidence, Evidence, TestNeeds, Verdict
+from sooner.plan.needs.merge import Sweep, merged
+from sooner.plan.needs.placement import counted, declared_of, differences, placement_of
+
+_WORDS = {"r": Verdict.RUN, "s": Verdict.SKIP, "f": Verdict.FAIL, "a": Verdict.ABSENT, "?": Verdict.UNKNOWN}
+SIZES = (0, 1, 2, 3, 4, 8)
+
+
+def needs(letters, *, nodeid="t.py::test_a", confidence=Confidence.MEDIUM, text="", gpu_min=None, full=None, devices=0):
+    runs = [size for size, each in zip(SIZES, letters, strict=True) if each == "r"]
+    return TestNeeds(
+        nodeid=nodeid, path=nodeid.partition("::")[0],
+        profile={str(size): _WORDS[each] for size, each in zip(SIZES, letters, strict=True)},
+        min=runs[0] if runs else None, gpu_min=gpu_min, full=full, max=None, adaptive=False, confidence=confidence,
+        evidence=[Evidence(path="t.py", line=1, text=text)], devices={str(size): devices for size in runs},
+    )  # fmt: skip
+
+
+def sweeps(letters, nodeid="t.py::test_a", **options):
+    words = {"r": "run", "s": "skip", "f": "fail"}
+    return {
+        size: Sweep(tests={nodeid: (words[each], "seen")} if each != "a" else {}, **options)
+        for size, each in zip(SIZES, letters, strict=True)
+    }
+
+
+def letters(found):
+    return "".join(each.value[0] for each in found.profile.values())
+
+
+def test_a_skip_that_was_seen_is_believed_where_the_source_left_doubt():
+    (found,) = merged([needs("rrrrrr")], sweeps("ssrrrr"))
+    assert letters(found) == "ssrrrr"
+    assert found.min == 2
+
+
+def test_a_source_that_is_sure_stays():
+    (found,) = merged([needs("rrrrrr", confidence=Confidence.HIGH)], sweeps("ssrrrr"))
+    assert letters(found) == "rrrrrr"
+
+
+def test_a_failure_of_a_cut_body_says_nothing_and_that_of_a_whole_one_does():
+    (found,) = merged([needs("rrrrrr")], sweeps("ffrrrr"))
+    assert letters(found) == "rrrrrr"
+    (found,) = merged([needs("rrrrrr")], sweeps("ffrrrr", complete=True))
+    assert letters(found) == "ffrrrr"
+
+
+def test_cases_take_the_place_of_the_entry_that_stood_for_them():
+    seen = sweeps("ssrrrr", nodeid="t.py::test_a[x]")
+    assert [each.nodeid for each in merged([needs("rrrrrr")], seen)] == ["t.py::test_a[x]"]
+
+
+def test_tests_of_a_factory_are_added():
+    found = merged([], sweeps("ssssrr", nodeid="t.py::TestMade::test_b"))
+    assert [(each.nodeid, each.min, letters(each)) for each in found] == [("t.py::TestMade::test_b", 4, "ssssrr")]
+
+
+def test_a_file_that_was_not_collected_fails():
+    lost = {
+        size: Sweep(tests={}, files={"t.py": "fail"}) if size < 2 else each for size, each in sweeps("aarrrr").items()
+    }
+    (found,) = merged([needs("rrrrrr")], lost)
+    assert letters(found) == "ffrrrr"
+
+
+def test_a_pass_without_the_workers_of_other_sizes_is_vacuous():
+    seen = {
+        size: Sweep(tests={"t.py::test_a": ("run", "")}, workers={"t.py::test_a": size}, complete=True)
+        for size in (0, 1, 2)
+    }
+    (found,) = merged([needs("rrrrrr")], seen)
+    assert found.vacuous == [0]
+
+
+@pytest.mark.parametrize(
+    ("text", "declared"),
+    [
+        ("@skip_if_lt_x_gpu(4)", 4),
+        ("@RunIf(min_cuda_gpus=2)", 2),
+        ("if torch.cuda.device_count() < 3:", 3),
+        ("skipif(torch.cuda.device_count() <= 1)", 2),
+        ("@require_multi_device", 2),
+        ("x = 8", None),
+    ],
+)
+def test_a_declaration_is_read_from_the_lines_that_decide(text, declared):
+    assert declared_of(needs("rrrrrr", text=text)) == declared
+
+
+def test_every_kind_of_disagreement():
+    jobs = placement_of('[[job]]\nname = "d"\ndevices = 2\npaths = ["t.py"]\n', "p.toml")
+    found = differences(
+        [
+            needs("ssssrr", nodeid="t.py::test_orphan", gpu_min=4, full=4),
+            needs("ssrrrr", nodeid="t.py::test_below", gpu_min=2, full=4),
+            needs("ssrrrr", nodeid="t.py::test_fine", gpu_min=2, full=2),
+            needs("sfrrrr", nodeid="t.py::test_loose", gpu_min=2, full=2, text="device_count() < 1"),
+            needs("ssssrr", nodeid="t.py::test_tight", gpu_min=4, full=4, text="skip_if_lt_x_gpu(4)", devices=2),
+            needs("rrrrrr", nodeid="u.py::test_lost"),
+        ],
+        jobs,
+    )
+    assert {(each.nodeid.partition("::")[2], each.kind) for each in found} == {
+        ("test_orphan", "orphan"),
+        ("test_below", "below full"),
+        ("test_loose", "under-declared"),
+        ("test_tight", "over-declared"),
+        ("test_tight", "orphan"),
+        ("test_lost", "not placed"),
+    }
+    assert counted(found)["orphan"] == 2
+
+
+@pytest.mark.parametrize("text", ["[[job]]\nname='a'", "[[job]]\ndevices='2'\npaths=[]", "[["])
+def test_a_placement_that_is_not_understood_is_an_error(text):
+    with pytest.raises(SettingsError, match=r"p\.toml"):
+        placement_of(text, "p.toml")

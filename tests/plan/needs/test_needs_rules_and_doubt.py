@@ -1,0 +1,162 @@
+"""Rules of users, what is not known, and what is hostile."""
+
+import textwrap
+
+import pytest
+
+from sooner.cli.needs_static import shipped_rules
+from sooner.model.errors import SettingsError
+from sooner.plan.needs import Confidence, Sources, Verdict, infer_needs, load_rules
+
+
+def needs_of(text, *, rules="", path="test_it.py", **others):
+    files = {path: textwrap.dedent(text), **{name: textwrap.dedent(each) for name, each in others.items()}}
+    tables = [("own.toml", rules), ("rules.toml", shipped_rules())]
+    return {each.nodeid: each for each in infer_needs(Sources(files, files.get), [path], rules=load_rules(tables))}
+
+
+def profile(needs):
+    return "".join(each.value[0] for each in needs.profile.values())
+
+
+def test_a_users_rule_explains_a_decorator_of_a_package():
+    rules = '[[call]]\nnames = ["acme.needs_gpus"]\ndecorator = true\nskip = "N < arg(0, \'count\', 1)"\n'
+    found = needs_of(
+        """
+        from acme import needs_gpus
+        @needs_gpus(count=3)
+        def test_a(): pass
+        """,
+        rules=rules,
+    )
+    assert profile(found["test_it.py::test_a"]) == "sssrrr"
+
+
+def test_a_users_model_stands_in_for_a_run_loop():
+    rules = '''
+    [[model]]
+    modules = ["acme.case"]
+    python = """
+import unittest
+class AcmeCase(unittest.TestCase):
+    __unittest__ = True
+    size = 2
+    def __sooner_run__(self, test, marks):
+        ranks(self.size)
+        need(self.size)
+        test()
+"""
+    '''
+    found = needs_of(
+        """
+        from acme.case import AcmeCase
+        class Four(AcmeCase):
+            size = 4
+            def test_a(self): pass
+        """,
+        rules=textwrap.dedent(rules),
+    )
+    assert found["test_it.py::Four::test_a"].gpu_min == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[cal]]\nnames=['a']", r"there is no \[\[cal\]\]"),
+        ("[[call]]\nnames=['a']\nskipp='N'", "unknown skipp"),
+        ("[[call]]\nskip='N'", "no `names`"),
+        ("[[call]]\nnames=['a']\nskip='N <'", "is not a Python expression"),
+        ("[[call", "own.toml"),
+        ("[[model]]\nmodules=['a']\npython='def ('", "needs `modules` and Python"),
+    ],
+)
+def test_a_rule_that_is_not_understood_is_one_clear_error(text, message):
+    with pytest.raises(SettingsError, match=message):
+        load_rules([("own.toml", text)])
+
+
+def test_a_size_that_is_not_known_is_said_to_be_unknown_and_not_guessed():
+    found = needs_of(
+        """
+        from vllm import LLM
+        from elsewhere import how_many
+        def test_a():
+            LLM("m", tensor_parallel_size=how_many())
+        """
+    )
+    needs = found["test_it.py::test_a"]
+    assert needs.profile["8"] is Verdict.UNKNOWN
+    assert needs.min == needs.gpu_min == needs.full == "unknown"
+    assert needs.confidence is Confidence.LOW
+
+
+def test_a_condition_that_is_not_about_devices_is_taken_as_met_and_told():
+    found = needs_of(
+        """
+        import pytest
+        from elsewhere import has_flash
+        @pytest.mark.skipif(not has_flash(), reason="")
+        def test_a(): pass
+        """
+    )
+    assert profile(found["test_it.py::test_a"]) == "rrrrrr"
+    assert found["test_it.py::test_a"].confidence is Confidence.MEDIUM
+
+
+def test_parameters_that_are_not_known_give_one_entry_for_all():
+    found = needs_of(
+        """
+        import pytest
+        from elsewhere import CASES
+        @pytest.mark.parametrize("case", CASES)
+        def test_a(case): pass
+        """
+    )
+    assert list(found) == ["test_it.py::test_a"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def test_a(:",
+        "\x00",
+        "",
+        "def test_a():\n    while True:\n        pass\n",
+        "def test_a():\n    return test_a()\n",
+        "def test_a():\n    x = 'a' * 10 ** 12\n    y = 9 ** 9 ** 9\n    z = [0] * 10 ** 9\n",
+        "class TestA(TestA):\n    def test_a(self): pass\n",
+        "x = " + "(" * 90 + "1" + ")" * 90,
+        "import test_it\nfrom test_it import *\ndef test_a(): pass\n",
+        "def f(*a, **k):\n    return f(*a, **k)\n@f\n@f(f)\ndef test_a(): pass\n",
+        "def test_a():\n    " + " + ".join(["1"] * 3000) + "\n",
+        "import os\ndef test_a():\n    os._exit(1)\n",
+        "import pytest\n@pytest.mark.parametrize('a', range(10**9))\ndef test_a(a): pass\n",
+        "import pytest\n@pytest.mark.parametrize()\n@pytest.mark.skipif()\ndef test_a(): pass\n",
+        "from enum import Enum\nclass E(Enum):\n    a = 1\n    def b(self): return self.b()\ndef test_a(): E(1).b()\n",
+    ],
+    ids=range(15),
+)
+def test_hostile_tests_neither_crash_nor_hang(text):
+    assert isinstance(needs_of(text), dict)
+
+
+def test_an_import_cycle_is_no_trouble():
+    found = needs_of(
+        "from a import x\ndef test_a(): assert x\n", **{"a.py": "from b import x\n", "b.py": "from a import x\n"}
+    )
+    assert profile(found["test_it.py::test_a"]) == "rrrrrr"
+
+
+def test_the_librarys_own_device_work_is_not_the_tests():
+    library = "import torch\ndef helper():\n    torch.ones(1).cuda(7)\n    return torch.cuda.device_count() >= 2\n"
+    found = needs_of(
+        "import pytest\nfrom lib import helper\n@pytest.mark.skipif(not helper(), reason='')\ndef test_a(): pass\n",
+        **{"lib.py": library},
+    )
+    assert found["test_it.py::test_a"].min in (0, 2)
+
+
+def test_a_python_api_gives_typed_facts():
+    (needs,) = needs_of("import torch\ndef test_a():\n    torch.ones(1, device='cuda:1')\n").values()
+    assert (needs.min, needs.gpu_min, needs.full, needs.max, needs.adaptive) == (2, 2, 2, None, False)
+    assert needs.evidence[0].line == 3

@@ -1,0 +1,1 @@
+from .testing import *  # noqa: F403

@@ -1,0 +1,1 @@
+from .real_accelerator import get_accelerator

@@ -1,0 +1,5 @@
+import torch
+
+
+def num_cuda_devices():
+    return torch.cuda.device_count()

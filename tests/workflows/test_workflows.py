@@ -1,0 +1,369 @@
+"""Workflow files: read as facts, edited in place, everything else byte for byte as it was."""
+
+import re
+import textwrap
+
+import pytest
+
+pytest.importorskip("ruamel.yaml")
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sooner.workflows.edits import (
+    Shards,
+    cron_every,
+    find_lists,
+    find_matrix,
+    label_key,
+    label_of,
+    with_cron,
+    with_listed_shards,
+    with_more_rows,
+    with_runs_on,
+    with_shards,
+)
+from sooner.workflows.errors import WorkflowError
+from sooner.workflows.facts import Style, Where
+from sooner.workflows.periodic import new_periodic
+from sooner.workflows.reading import read
+from sooner.workflows.splices import written
+
+TRUNK = textwrap.dedent("""\
+    # Runs on every commit of main.
+    name: trunk
+
+    on:
+      push:
+        branches:
+          - main
+        tags: [ "ciflow/trunk/*" ]   # by hand
+      workflow_dispatch:
+
+    concurrency:
+      group: ${{ github.workflow }}-${{ github.ref_name }}
+      cancel-in-progress: true
+
+    permissions: read-all
+
+    jobs:
+      llm-td:
+        if: github.repository_owner == 'example'
+        uses: ./.github/workflows/llm.yml
+
+      # The GPU build.
+      linux-rocm-build:
+        if: ${{ startsWith(github.event.ref, 'refs/tags/') || github.event_name == 'push' }}
+        name: linux-noble-rocm
+        uses: ./.github/workflows/_linux-build.yml
+        needs: llm-td
+        with:
+          build-environment: 'linux-noble-rocm'
+          sync-tag: rocm-build
+          test-matrix: |
+            { include: [
+              { config: "default", shard: 1, num_shards: 2, runner: "linux.rocm.gpu.gfx950.1" },
+              { config: "default", shard: 2, num_shards: 2, runner: "linux.rocm.gpu.gfx950.1", owners: ["module:rocm"] },
+              { config: "distributed", shard: 1, num_shards: 3, runner: "linux.rocm.gpu.gfx950.4" },  # wide
+              { config: "distributed", shard: 2, num_shards: 3, runner: "linux.rocm.gpu.gfx950.4" },
+              { config: "distributed", shard: 3, num_shards: 3, runner: "linux.rocm.gpu.gfx950.4" },
+            ]}
+        secrets: inherit
+
+      linux-rocm-test:
+        permissions:
+          id-token: write
+        name: linux-noble-rocm
+        uses: ./.github/workflows/_rocm-test.yml
+        needs:
+          - linux-rocm-build
+          - llm-td
+        with:
+          test-matrix: ${{ needs.linux-rocm-build.outputs.test-matrix }}
+
+      # Something else.
+      lint:
+        runs-on: ubuntu-latest
+        steps:
+          - run: |
+              echo "{ config: distributed }"
+    """)
+
+MATRIX = textwrap.dedent("""\
+    name: gpu
+    on: [push]
+    jobs:
+      test:
+        strategy:
+          fail-fast: false
+          matrix:
+            include:
+              - config: distributed   # the wide ones
+                shard: 1
+                num_shards: 2
+                runs: 'gpu-4'
+              # between
+              - config: distributed
+                shard: 2
+                num_shards: 2
+                runs: 'gpu-4'
+              - { config: unit, shard: 1, num_shards: 1, runs: gpu-1 }
+        runs-on: ${{ matrix.runs }}
+      listed:
+        strategy:
+          matrix:
+            shard: [1, 2, 3]
+            num_shards: [3]
+        runs-on: [self-hosted, gpu-4]
+      blocked:
+        strategy:
+          matrix:
+            gpu:
+              - "gpu-4"
+            group:
+              - 0
+              - 1   # last
+        runs-on: ${{ matrix.gpu }}
+    """)
+
+
+def rows(workflow, config=None, job=None):
+    _, matrix = find_matrix(workflow, config, job)
+    return [row.values for row in matrix.of(config)]
+
+
+def edited(text, config, shards, job=None):
+    workflow = read(text, "w.yml")
+    its_job, matrix = find_matrix(workflow, config, job)
+    return with_shards(workflow, its_job, matrix, config, shards)
+
+
+def test_a_workflow_is_read_as_facts():
+    workflow = read(TRUNK, "trunk.yml")
+    assert workflow.name == "trunk"
+    assert list(workflow.jobs) == ["llm-td", "linux-rocm-build", "linux-rocm-test", "lint"]
+    test = workflow.jobs["linux-rocm-test"]
+    assert test.needs == ("linux-rocm-build", "llm-td")
+    assert test.unreadable == ("with.test-matrix",)
+    assert workflow.jobs["linux-rocm-build"].needs == ("llm-td",)
+    assert [spot.value for spot in workflow.jobs["lint"].runs_on] == ["ubuntu-latest"]
+    (matrix,) = workflow.jobs["linux-rocm-build"].matrices
+    assert (matrix.where, matrix.style, len(matrix.rows)) == (Where.TEST_MATRIX, Style.FLOW, 5)
+    row = matrix.rows[2]
+    assert row.values == {"config": "distributed", "shard": 1, "num_shards": 3, "runner": "linux.rocm.gpu.gfx950.4"}
+    assert workflow.slice(row.cells["runner"].span) == '"linux.rocm.gpu.gfx950.4"'
+
+
+def test_the_change_of_pull_request_177085_touches_three_labels_and_nothing_else():
+    new = edited(TRUNK, "distributed", [Shards(label="linux.rocm.gpu.gfx950.2", count=3)])
+    assert new.text == TRUNK.replace("gfx950.4", "gfx950.2")
+
+
+def test_its_periodic_part_is_a_new_workflow_of_the_same_jobs_by_the_clock():
+    new = new_periodic(
+        read(TRUNK, "trunk.yml"), "periodic-rocm.yml", name="periodic-rocm", cron=cron_every(3),
+        job_id="linux-rocm-build", config="distributed", shards=[Shards(label="linux.rocm.gpu.gfx950.4", count=3)],
+    )  # fmt: skip
+    assert [spot.value for spot in new.crons] == ["0 0,3,6,9,12,15,18,21 * * *"]
+    assert list(new.jobs) == ["llm-td", "linux-rocm-build", "linux-rocm-test"]
+    assert [row["runner"] for row in rows(new)] == ["linux.rocm.gpu.gfx950.4"] * 3
+    assert "# wide" in new.text
+    assert "# Something else" not in new.text
+    assert new.jobs["linux-rocm-test"].needs == ("linux-rocm-build", "llm-td")
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
+def test_rows_are_added_and_removed_behind_the_others(count, newline):
+    text = TRUNK.replace("\n", newline)
+    new = edited(text, "distributed", [Shards(label="x.2", count=count)])
+    assert [row["shard"] for row in rows(new, "distributed")] == list(range(1, count + 1))
+    assert {(row["num_shards"], row["runner"]) for row in rows(new, "distributed")} == {(count, "x.2")}
+    mine = re.compile(r".*config: \"distributed\".*\n")
+    assert mine.sub("", new.text) == mine.sub("", text)
+    assert new.text.count("\r") == (new.text.count("\n") if newline == "\r\n" else 0)
+
+
+def test_rows_that_share_a_config_can_be_told_apart_by_a_key():
+    lanes = [Shards(label="x.1", count=1, more={"devices": 1}), Shards(label="x.4", count=2, more={"devices": 4})]
+    new = edited(TRUNK, "distributed", lanes)
+    assert [(r["runner"], r["shard"], r["num_shards"], r["devices"]) for r in rows(new, "distributed")] == [
+        ("x.1", 1, 1, 1), ("x.4", 1, 2, 4), ("x.4", 2, 2, 4),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_rows_of_a_strategy_in_block_style_keep_quotes_and_comments(count):
+    workflow = read(MATRIX, "w.yml")
+    job, matrix = find_matrix(workflow, "distributed")
+    assert label_key(job, matrix) == "runs"
+    new = with_shards(workflow, job, matrix, "distributed", [Shards(label="gpu-2", count=count)])
+    assert [row["runs"] for row in rows(new, "distributed")] == ["gpu-2"] * count
+    assert new.text.count("runs: 'gpu-2'") == count
+    assert "# the wide ones" in new.text
+    assert "# between" in new.text
+    assert "- { config: unit, shard: 1, num_shards: 1, runs: gpu-1 }" in new.text
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 6])
+def test_lists_of_shards_are_made_longer_and_shorter(count):
+    workflow = read(MATRIX, "w.yml")
+    with pytest.raises(WorkflowError, match="no job has a matrix"):
+        find_lists(workflow, "listed")  # two labels: nobody knows which is the size
+    workflow = read(MATRIX.replace("[self-hosted, gpu-4]", "gpu-4"), "w.yml")
+    job, matrix, key = find_lists(workflow, "listed")
+    new = with_listed_shards(workflow, job, matrix, key, Shards(label="gpu-2", count=count))
+    found = new.jobs["listed"].matrices[0]
+    assert [spot.value for spot in found.lists["shard"]] == list(range(1, count + 1))
+    assert [spot.value for spot in found.lists["num_shards"]] == [count]
+    assert [spot.value for spot in new.jobs["listed"].runs_on] == ["gpu-2"]
+
+
+def test_lists_in_block_style_begin_with_what_they_began_with():
+    workflow = read(MATRIX, "w.yml")
+    job, matrix, key = find_lists(workflow, "blocked")
+    new = with_listed_shards(workflow, job, matrix, key, Shards(label="gpu-2", count=4))
+    lists = new.jobs["blocked"].matrices[0].lists
+    assert [spot.value for spot in lists["group"]] == [0, 1, 2, 3]
+    assert [spot.value for spot in lists["gpu"]] == ["gpu-2"]
+    assert '- "gpu-2"' in new.text
+    assert "- 1   # last" in new.text
+
+
+def test_a_label_of_runs_on_is_replaced():
+    new = with_runs_on(read(TRUNK, "w.yml"), "lint", "ubuntu-latest", "ubuntu-24.04")
+    assert new.text == TRUNK.replace("ubuntu-latest", "ubuntu-24.04")
+
+
+def test_a_config_that_a_matrix_did_not_have_is_added_behind_its_rows():
+    workflow = read(TRUNK, "w.yml")
+    job, matrix = find_matrix(workflow, None)
+    new = with_more_rows(workflow, job, matrix, "wide", [Shards(label="x.8", count=2)])
+    assert rows(new, "wide") == [
+        {"config": "wide", "shard": 1, "num_shards": 2, "runner": "x.8"},
+        {"config": "wide", "shard": 2, "num_shards": 2, "runner": "x.8"},
+    ]
+    assert rows(new, "distributed") == rows(workflow, "distributed")
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        "on:\n  schedule:\n    - cron: 0 1 * * *   # nightly\n  push:\n",
+        'on:\n  schedule:\n  - cron: "0 1 * * *"\n',
+        "on:\n  push:\n    branches: [main]\n",
+    ],
+)
+def test_a_cron_is_added_once(on):
+    text = f"name: x\n{on}jobs:\n  a:\n    runs-on: b\n"
+    once = with_cron(read(text, "w.yml"), "0 */6 * * *")
+    assert "0 */6 * * *" in [spot.value for spot in once.crons]
+    assert with_cron(once, "0 */6 * * *").text == once.text
+    added = [line for line in once.text.splitlines() if line not in text.splitlines()]
+    assert [line for line in text.splitlines() if line not in once.text.splitlines()] == []
+    assert len(added) <= 2
+
+
+def test_a_cron_that_cannot_be_added_is_an_error_that_says_what_to_do():
+    with pytest.raises(WorkflowError, match="add `- cron: "):
+        with_cron(read("on: [push]\njobs:\n  a:\n    runs-on: b\n", "w.yml"), "0 1 * * *")
+
+
+@pytest.mark.parametrize(("hours", "cron"), [(1, "0 * * * *"), (3, "0 0,3,6,9,12,15,18,21 * * *"), (24, "0 0 * * *")])
+def test_hours_as_cron(hours, cron):
+    assert cron_every(hours) == cron
+
+
+@pytest.mark.parametrize("hours", [5, 2.5, 0, 48])
+def test_hours_that_cron_cannot_say(hours):
+    with pytest.raises(ValueError, match=re.escape(str(hours))):
+        cron_every(hours)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("jobs: [", "is no YAML"),
+        ("", "is no workflow"),
+        ("- a\n", "is no workflow"),
+        ("name: x\n", "has no `jobs`"),
+        ("jobs: {a: {runs-on: x}}\n", "no job has rows of config 'distributed'"),
+        ("a: &a [*a]\njobs: {}\n", "is no YAML|no job has"),
+    ],
+)
+def test_what_is_no_workflow_is_one_clear_error(text, problem):
+    with pytest.raises(WorkflowError, match=problem):
+        find_matrix(read(text, "w.yml"), "distributed")
+
+
+def test_a_matrix_that_is_computed_is_said_to_be():
+    text = TRUNK.replace("test-matrix: |", "test-matrix: ${{ x }}\n      old: |")
+    with pytest.raises(WorkflowError, match=r"computed when it runs: linux-rocm-build, linux-rocm-test"):
+        find_matrix(read(text, "w.yml"), "distributed")
+
+
+def test_two_jobs_with_the_same_config_must_be_told_apart():
+    twice = TRUNK + TRUNK[TRUNK.index("  # The GPU") : TRUNK.index("  linux-rocm-test")].replace(
+        "linux-rocm-build", "other"
+    )
+    with pytest.raises(WorkflowError, match=r"choose one with --in-job"):
+        find_matrix(read(twice, "w.yml"), "distributed")
+    assert find_matrix(read(twice, "w.yml"), "distributed", "other")[0].id == "other"
+
+
+# Random workflows, random edits.
+
+words = st.text("abcxyz.-_0189", min_size=1, max_size=12).filter(lambda text: text[0].isalpha())
+anything = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=12)
+
+
+@given(anything)
+def test_a_written_value_is_read_as_what_it_was(value):
+    for like in ("", "'x'", '"x"'):
+        text = f"jobs:\n  a:\n    strategy:\n      matrix:\n        include:\n          - {{ k: {written(value, like)} }}\n"
+        _, matrix = find_matrix(read(text, "w.yml"), None)
+        assert matrix.rows[0].values == {"k": value}
+
+
+@st.composite
+def workflows(draw):
+    """A workflow with a test-matrix string, in some layout."""
+    newline = draw(st.sampled_from(["\n", "\r\n"]))
+    quote = draw(st.sampled_from(['"', "'", ""]))
+    pad = " " * draw(st.integers(0, 3))
+    comma = draw(st.sampled_from(["", ","]))
+    comment = draw(st.sampled_from(["", "  # note", " #"]))
+    lines = []
+    for config in draw(st.permutations(["alpha", "beta", "gamma"])):
+        count = draw(st.integers(1, 4))
+        lines += [
+            f"{{{pad}config: {quote}{config}{quote}, shard: {i}, num_shards: {count}, runner: {quote}r.{config}{quote}{pad}}}"
+            for i in range(1, count + 1)
+        ]
+    body = [f"          {line}{',' if i + 1 < len(lines) else comma}{comment}" for i, line in enumerate(lines)]
+    if draw(st.booleans()) and not comment:
+        body = ["          " + ", ".join(lines)]
+    head = ["name: x", "on: push", "jobs:", "  a:", "    uses: ./b.yml", "    with:", "      test-matrix: |"]
+    tail = ["    secrets: inherit   # kept", "", "  b:", "    runs-on: c"]
+    return newline.join([*head, "        { include: [", *body, "        ]}", *tail]) + newline
+
+
+@given(workflows(), st.sampled_from(["alpha", "beta", "gamma"]), st.integers(1, 6), words)
+def test_an_edit_leaves_every_other_row_and_byte_as_it_was(text, config, count, label):
+    before = read(text, "w.yml")
+    after = edited(text, config, [Shards(label=label, count=count)])
+    wanted = [(i, count, label) for i in range(1, count + 1)]
+    assert [(r["shard"], r["num_shards"], r["runner"]) for r in rows(after, config)] == wanted
+    for other in {"alpha", "beta", "gamma"} - {config}:
+        _, old = find_matrix(before, other)
+        _, new = find_matrix(after, other)
+        assert [before.slice(r.span) for r in old.of(other)] == [after.slice(r.span) for r in new.of(other)]
+    start, end = text.index("{ include"), text.index("]}")
+    assert after.text.startswith(text[:start])
+    assert after.text.endswith(text[end:])
+
+
+@given(workflows(), st.sampled_from(["alpha", "beta", "gamma"]))
+def test_an_edit_to_what_there_is_changes_nothing(text, config):
+    found = rows(read(text, "w.yml"), config)
+    assert edited(text, config, [Shards(label=f"r.{config}", count=len(found))]).text == text
