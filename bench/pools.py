@@ -1,7 +1,8 @@
 """Queue simulation: held-out waits of pools with known truth, options ranked, a million jobs; beside simpler ways.
 
-Pools are drawn at random (sizes, loads, bursts, cron, nights, growth, booting machines, others' jobs). Each is predicted
-from its record alone: the judged days (the last 30 %) six hours at a time, as `sooner simulate-pool` does. Beside it:
+Pools are drawn at random (sizes, loads, bursts, cron, nights, growth, booting machines, others' jobs). Each is
+predicted from its record alone: the judged days (the last 30 %) six hours at a time, as `sooner simulate-pool` does.
+Beside it:
 
 - *once*: the same, all judged days in one go, without looking at what happened meanwhile;
 - *naive*: the visible jobs alone on the true number of machines (mean), no delay, no others;
@@ -105,13 +106,11 @@ def accuracy(pools: int) -> tuple[str, dict[str, Any]]:
             fits.append(judged.fits)
             bursty.append(dispersion(queue.created))
         errors = {name: np.abs(np.array(values)) for name, values in found.items()}
-        rows.append(
-            [
-                kind, f"{np.median(bursty):.0f}", f"{np.median(errors['model']):.1%}", f"{(errors['model'] <= 0.1).mean():.0%}",
-                f"{(errors['model'] <= 0.2).mean():.0%}", f"{np.mean(fits):.0%}", f"{np.median(errors['once']):.1%}",
-                f"{(errors['once'] <= 0.2).mean():.0%}", f"{np.median(found['naive']):+.0%}", f"{np.median(found['mean']):+.0%}",
-            ]
-        )  # fmt: skip
+        model, once_off = errors["model"], errors["once"]
+        row = [kind, f"{np.median(bursty):.0f}", f"{np.median(model):.1%}", f"{(model <= 0.1).mean():.0%}"]
+        row += [f"{(model <= 0.2).mean():.0%}", f"{np.mean(fits):.0%}", f"{np.median(once_off):.1%}"]
+        row += [f"{(once_off <= 0.2).mean():.0%}", f"{np.median(found['naive']):+.0%}"]
+        rows.append([*row, f"{np.median(found['mean']):+.0%}"])
         figures[kind] = {name: list(values) for name, values in found.items()} | {"fits": fits}
     header = ["pools", "dispersion", "p90 off", "<10 %", "<20 %", "fits", "once: off", "<20 %", "naive", "Allen-C."]
     return table(header, rows), figures

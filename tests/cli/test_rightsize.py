@@ -32,7 +32,8 @@ def suite(project):
     for i in range(100):
         full = 0 if i < 50 else 2 if i < 90 else 4
         profile = {str(n): "run" if n >= full else "skip" for n in (0, 1, 2, 3, 4, 8)}
-        rows.append({"nodeid": f"test/test_{i % 7}.py::t{i}", "path": f"test/test_{i % 7}.py", "profile": profile, "min": full,
+        path = f"test/test_{i % 7}.py"
+        rows.append({"nodeid": f"{path}::t{i}", "path": path, "profile": profile, "min": full,
                      "gpu_min": full or None, "full": full, "max": None, "adaptive": False, "confidence": "high",
                      "evidence": []})  # fmt: skip
     (project / "needs.json").write_text(json.dumps(rows))
@@ -102,8 +103,8 @@ def test_an_existing_periodic_workflow_is_extended(sooner, suite, project):
         )
     )
     done = sooner(
-        "rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "full-on-2+rest-every-6h", "--periodic",
-        "periodic.yml", "--apply", "--json",
+        "rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "full-on-2+rest-every-6h",
+        "--periodic", "periodic.yml", "--apply", "--json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert [one["path"] for one in json.loads(done.stdout)["files"]] == ["trunk.yml", "periodic.yml"]
@@ -166,8 +167,8 @@ def test_queues_are_replayed_where_the_pools_are_understood(sooner, suite, proje
                 ours = label == "linux.gpu.4" and i % 40 < 3
                 writer.writerow([label, "rocm / distributed" if ours else "other", i // 40, *row])
     done = sooner(
-        "rightsize", *suite[:4], "--current", "linux.gpu.4:3", "--runner", "2=linux.gpu.2", "--jobs", "jobs.csv", "--job",
-        "*distributed*", "--objective", "time-to-signal", "--json",
+        "rightsize", *suite[:4], "--current", "linux.gpu.4:3", "--runner", "2=linux.gpu.2", "--jobs", "jobs.csv",
+        "--job", "*distributed*", "--objective", "time-to-signal", "--json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

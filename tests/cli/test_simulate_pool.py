@@ -66,6 +66,27 @@ def test_jobs_come_as_json_lines_with_iso_times_too(sooner, record, project):
     assert pools["self-hosted,a"]["fits"] is True
 
 
+def test_jobs_come_as_parquet_and_from_a_history_too(sooner, record, project):
+    pytest.importorskip("duckdb")
+    from sooner.history import History, HistoryOutcome, JobRow
+
+    queue = record["b"]
+    with History(project / "h") as kept:
+        kept.add_jobs(
+            JobRow(
+                repository="o/r", run=str(i), job="j", job_id=str(i), runner="b", created=c, started=s, completed=e,
+                outcome=HistoryOutcome.PASSED,
+            )
+            for i, (c, s, e) in enumerate(
+                zip(queue.created.tolist(), queue.started.tolist(), queue.completed.tolist(), strict=True)
+            )
+        )  # fmt: skip
+    told = answer(sooner("simulate-pool", "--history", "h", "--json"))["b"]
+    sooner("history", "export", "jobs", "jobs.parquet", "--history", "h")
+    assert answer(sooner("simulate-pool", "--jobs", "jobs.parquet", "--json"))["b"] == told
+    assert told["fits"] is True
+
+
 def test_people_see_a_table(sooner, jobs):
     done = sooner("simulate-pool", "--jobs", jobs, "--label", "b")
     assert done.returncode == 0

@@ -16,7 +16,6 @@ from sooner.workflows.edits import (
     find_lists,
     find_matrix,
     label_key,
-    label_of,
     with_cron,
     with_listed_shards,
     with_more_rows,
@@ -63,7 +62,7 @@ TRUNK = textwrap.dedent("""\
           test-matrix: |
             { include: [
               { config: "default", shard: 1, num_shards: 2, runner: "linux.rocm.gpu.gfx950.1" },
-              { config: "default", shard: 2, num_shards: 2, runner: "linux.rocm.gpu.gfx950.1", owners: ["module:rocm"] },
+              { config: "default", shard: 2, num_shards: 2, runner: "linux.rocm.gpu.gfx950.1", owners: ["m:rocm"] },
               { config: "distributed", shard: 1, num_shards: 3, runner: "linux.rocm.gpu.gfx950.4" },  # wide
               { config: "distributed", shard: 2, num_shards: 3, runner: "linux.rocm.gpu.gfx950.4" },
               { config: "distributed", shard: 3, num_shards: 3, runner: "linux.rocm.gpu.gfx950.4" },
@@ -320,7 +319,8 @@ anything = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])
 @given(anything)
 def test_a_written_value_is_read_as_what_it_was(value):
     for like in ("", "'x'", '"x"'):
-        text = f"jobs:\n  a:\n    strategy:\n      matrix:\n        include:\n          - {{ k: {written(value, like)} }}\n"
+        row = f"          - {{ k: {written(value, like)} }}\n"
+        text = f"jobs:\n  a:\n    strategy:\n      matrix:\n        include:\n{row}"
         _, matrix = find_matrix(read(text, "w.yml"), None)
         assert matrix.rows[0].values == {"k": value}
 
@@ -337,7 +337,8 @@ def workflows(draw):
     for config in draw(st.permutations(["alpha", "beta", "gamma"])):
         count = draw(st.integers(1, 4))
         lines += [
-            f"{{{pad}config: {quote}{config}{quote}, shard: {i}, num_shards: {count}, runner: {quote}r.{config}{quote}{pad}}}"
+            f"{{{pad}config: {quote}{config}{quote}, shard: {i}, num_shards: {count},"
+            f" runner: {quote}r.{config}{quote}{pad}}}"
             for i in range(1, count + 1)
         ]
     body = [f"          {line}{',' if i + 1 < len(lines) else comma}{comment}" for i, line in enumerate(lines)]

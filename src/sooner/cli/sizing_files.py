@@ -152,12 +152,17 @@ def _columns(_path: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, Column
 def _parquet(path: Path) -> dict[str, Column]:
     from sooner.history.database import Database
     from sooner.history.ingest.sources import described, table_source
+    from sooner.history.statements import identifier
 
     if not path.is_file():
         raise SizingFileError(path, "is not there")
     database = Database()
     source = described(database, table_source(path, "parquet"))
-    rows = database.rows(f"select * from {source.relation}")  # noqa: S608 - the relation is quoted by its maker
+    names = ", ".join(
+        f"epoch({identifier(name)})" if kind.startswith("TIMESTAMP") else identifier(name)
+        for name, kind in source.columns.items()
+    )
+    rows = database.rows(f"select {names} from {source.relation}")  # noqa: S608 - both are quoted
     columns = list(zip(*rows, strict=True)) or [()] * len(source.columns)
     return {name.lower(): list(column) for name, column in zip(source.columns, columns, strict=False)}
 

@@ -80,7 +80,7 @@ class Question(Struct, frozen=True, kw_only=True):
             root=options["root"] or "",
             pools=Path(options["pools"]) if options["pools"] else None,
             periods=_periods(options["periods"]),
-            limits=Limits(lost=options["allow_loss"], delay_h=options["max_delay"]),
+            limits=Limits(lost=options["allow_loss"], delay_h=options["max_delay"], moved=options["max_moved"]),
             objective=Objective(options["objective"]),
             **{
                 name: options[name]

@@ -42,8 +42,9 @@ def stand(full, *executions, rule=None, needs=True) -> Entry:
         (2, [ran(-10, 2)], Standing.NEVER),
     ],
     ids=[
-        "at its need", "on more", "on fewer", "the larger one counts", "the larger one was long ago", "long ago", "never",
-        "on nobody knows what", "a CPU test", "need unknown", "a vacuous pass with no ranks", "after the time of judgement",
+        "at its need", "on more", "on fewer", "the larger one counts", "the larger one was long ago", "long ago",
+        "never", "on nobody knows what", "a CPU test", "need unknown", "a vacuous pass with no ranks",
+        "after the time of judgement",
     ],
 )  # fmt: skip
 def test_where_a_test_stands(full, executions, standing):

@@ -47,6 +47,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Tests whose full need may be met nowhere, beyond those that no runner satisfies."""
     delay_h: float = 24.0
     """Longest time until a moved test tells."""
+    moved: int | None = None
+    """Most tests that may have their full need at no commit; None: any."""
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
@@ -73,13 +75,15 @@ def _time(one: Priced) -> float:
 def decide(priced: Sequence[Priced], objective: Objective, limits: Limits) -> Proposal:
     """The best option within limits.
 
-    Where the objective needs queues and a pool is not understood, nothing is proposed, and the reason says which.
+    Where the objective needs queues, options on pools that are not understood are not ranked; the reason says so.
     """
     least_lost = min((len(one.price.lost) for one in priced), default=0)
     allowed = [
         one
         for one in priced
-        if len(one.price.lost) <= least_lost + limits.lost and one.price.delay_worst_h <= limits.delay_h
+        if len(one.price.lost) <= least_lost + limits.lost
+        and one.price.delay_worst_h <= limits.delay_h
+        and (limits.moved is None or one.price.moved <= limits.moved)
     ]
     front = frontier(priced)
     if not allowed:
@@ -87,14 +91,16 @@ def decide(priced: Sequence[Priced], objective: Objective, limits: Limits) -> Pr
             best=None, reason=f"every option loses tests or tells later than {limits.delay_h:g} h", frontier=front
         )
     measure = _MEASURES[objective]
-    values = [(measure(one), one) for one in allowed]
-    refused = next((one.refused or "queues are not known" for value, one in values if value is None), None)
-    if refused is not None:
-        return Proposal(best=None, reason=f"options cannot be ranked by {objective.value}: {refused}", frontier=front)
-    best = min(allowed, key=lambda one: (measure(one) or 0.0, one.price.delay_worst_h, one.price.longest_s))
-    return Proposal(
-        best=best, reason=f"least {objective.value} of {len(allowed)} options within the limits", frontier=front
-    )
+    known = [(value, one) for one in allowed if (value := measure(one)) is not None]
+    refused = next((one.refused or "queues are not known" for one in allowed if measure(one) is None), "")
+    if not known:
+        reason = f"options cannot be ranked by {objective.value}: {refused}"
+        return Proposal(best=None, reason=reason, frontier=front)
+    _, best = min(known, key=lambda pair: (pair[0], pair[1].price.delay_worst_h, pair[1].price.longest_s))
+    reason = f"least {objective.value} of {len(known)} options within the limits"
+    if refused:
+        reason += f"; {len(allowed) - len(known)} more cannot be ranked by it: {refused}"
+    return Proposal(best=best, reason=reason, frontier=front)
 
 
 def frontier(priced: Sequence[Priced]) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ from typing import Final
 from sooner.analysis.sizing.needs import Fate, fate
 from sooner.analysis.sizing.placement import Lane, Option, Runner, Terms, Test, lane
 
-
 _RUNS: Final = frozenset({Fate.FULL, Fate.FEWER_RANKS})
 """Worth running at a commit: at the full need, or on fewer ranks, and at the full need by the clock."""
 
