@@ -34,7 +34,7 @@ _VERBS: Final = {
 }
 _EPILOG: Final = (
     "Exit codes: 0 all passed, 1 some failed, 2 interrupted, 3 a bug in sooner, 4 wrong usage or plan,"
-    " 5 nothing to run, 10 coverage hole, 11 infrastructure, 130 interrupted before anything ran."
+    " 5 nothing to run, 10 coverage hole, 11 infrastructure, 12 a policy is not met, 130 interrupted at the start."
 )
 _MOST_LINES_OF_HELP: Final = 100
 
