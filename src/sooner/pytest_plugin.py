@@ -63,6 +63,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("SOONER_RUN_HISTORY", "auto"),
         help="where the session's record goes, or none (default: .sooner/history, where DuckDB is installed)",
     )
+    group.addoption(
+        "--quarantine",
+        metavar="FILE",
+        default=os.environ.get("SOONER_RUN_QUARANTINE", "none"),
+        help="tests that it names run as always, are reported as expected failures, and fail no run; or none",
+    )
     group.addoption("--bisect-pollution", metavar="TEST", help="see `sooner bisect-pollution`")
     group.addoption(
         "--unit",

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from sooner.cli.quarantining import quarantine_file
 from sooner.cli.remembering import STATE, history_root, remembered
 from sooner.cli.settings import RunSettings, run_settings
 from sooner.devices.find import find_devices
@@ -50,6 +51,8 @@ class Prepared(Struct, frozen=True, kw_only=True):
     works: tuple[Work, ...]
     notes: tuple[str, ...]
     settings: RunSettings
+    quarantine: str = ""
+    """Text of the quarantine file; empty where there is none."""
 
 
 def prepare(
@@ -67,6 +70,7 @@ def prepare(
         SoonerError: With what is wrong, before anything has started.
     """
     settings = run_settings(cli)
+    quarantine = quarantine_file(settings.quarantine)
     devices, notes = _devices(settings)
     past = _past(plan, cli.get("durations"), folder, history=history_root(settings.history))
     plan = _sharded(plan, cli.get("shard"), cli.get("durations"))
@@ -77,7 +81,14 @@ def prepare(
     _check_gangs(plan, devices)
     counts = {key: len(earlier) for key, earlier in (attempts or {}).items()}
     works = works_of(plan, seconds=past.seconds, failed=past.failed, settled=settled or (), attempts=counts)
-    return Prepared(plan=plan, devices=devices, works=tuple(works), notes=(*notes, *plan.notes), settings=settings)
+    return Prepared(
+        plan=plan,
+        devices=devices,
+        works=tuple(works),
+        notes=(*notes, *plan.notes),
+        settings=settings,
+        quarantine=quarantine,
+    )
 
 
 def _devices(settings: RunSettings) -> tuple[tuple[Device, ...], tuple[str, ...]]:

@@ -36,7 +36,7 @@ def replay_run(path: Path, *, which: str | None, as_json: bool) -> ExitCode:
     devices = msgspec.convert(folder.read_description()["devices"], tuple[Device, ...])
     ordered = [verdicts[unit.key] for unit in plan.units]
     interrupted = _was_interrupted(read_events(folder))
-    code = exit_code((verdict.outcome for verdict in ordered), interrupted=interrupted)
+    code = exit_code((verdict.counts_as for verdict in ordered), interrupted=interrupted)
     prepared = Prepared(
         plan=plan,
         devices=devices,

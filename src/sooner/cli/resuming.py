@@ -38,7 +38,8 @@ def resume_run(path: Path, plan_file: str | None, cli: Mapping[str, Any]) -> Exi
     try:
         events = read_events(folder)
         attempts = attempts_in(plan, events, now=time.time())
-        options = {**settings_of(folder), **given(cli)}
+        kept = {"quarantine": str(folder.quarantine) if folder.quarantine.is_file() else "none"}
+        options = {**settings_of(folder), **kept, **given(cli)}
         return execute(plan, options, folder=folder, verdicts=verdicts_in(events), attempts=attempts)
     finally:
         folder.unlock()

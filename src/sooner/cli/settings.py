@@ -20,6 +20,8 @@ from sooner.schedule.work import Policy
 
 _DEFAULTS: Final = Path(__file__).with_name("defaults.toml")
 _ENV_PREFIX: Final = "SOONER_RUN_"
+_TABLES: Final = ("run", "areas", "coverage", "jobs", "needs")
+"""Of [tool.sooner]."""
 
 
 class RunSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,6 +36,7 @@ class RunSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     replay: str
     history: str
     settle_s: float
+    quarantine: str
     sources: dict[str, str] = {}
     """Where each value came from."""
 
@@ -64,13 +67,37 @@ def run_settings(
     return msgspec.convert({**values, "sources": sources}, RunSettings)
 
 
+def area_settings(*, cwd: Path | None = None) -> dict[str, tuple[str, ...]]:
+    """`[tool.sooner.areas]`: names of parts of the repository and their folders, paths or globs, in order.
+
+    Raises:
+        SettingsError: It is no table of lists of text.
+    """
+    path, tool = _tool(cwd or Path.cwd())
+    try:
+        return msgspec.convert(tool.get("areas", {}), dict[str, tuple[str, ...]])
+    except msgspec.ValidationError as error:
+        raise SettingsError(f'{path}: tool.sooner.areas must be name = ["folder", "glob"] ({error})') from None
+
+
 def _pyproject_layer(cwd: Path, known: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    path, tool = _tool(cwd)
+    layer = tool.get("run", {})
+    for key in layer:
+        if key not in known:
+            near = get_close_matches(key, known, n=1) or sorted(known)
+            raise SettingsError(f"{path}: tool.sooner.run.{key} is unknown: did you mean {near[0]!r}?")
+    return [(str(path), layer)] if path else []
+
+
+def _tool(cwd: Path) -> tuple[Path | None, dict[str, Any]]:
+    """`[tool.sooner]` of the nearest pyproject.toml, and where that is."""
     for folder in (cwd, *cwd.parents):
         path = folder / "pyproject.toml"
         if path.is_file():
             break
     else:
-        return []
+        return None, {}
     try:
         tool = tomllib.loads(path.read_text(encoding="utf-8-sig")).get("tool", {}).get("sooner", {})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -78,14 +105,9 @@ def _pyproject_layer(cwd: Path, known: Mapping[str, Any]) -> list[tuple[str, dic
     if not isinstance(tool, dict) or not isinstance(tool.get("run", {}), dict):
         raise SettingsError(f"{path}: tool.sooner and tool.sooner.run must be tables")
     for table in tool:
-        if table != "run":
-            raise SettingsError(f"{path}: tool.sooner.{table} is unknown: the only table is [tool.sooner.run]")
-    layer = tool.get("run", {})
-    for key in layer:
-        if key not in known:
-            near = get_close_matches(key, known, n=1) or sorted(known)
-            raise SettingsError(f"{path}: tool.sooner.run.{key} is unknown: did you mean {near[0]!r}?")
-    return [(str(path), layer)]
+        if table not in _TABLES:
+            raise SettingsError(f"{path}: tool.sooner.{table} is unknown: the tables are {', '.join(_TABLES)}")
+    return path, tool
 
 
 def _checked(key: str, value: Any, default: Any, source: str) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from sooner import __version__
 from sooner.cli.preparing import Attempts, Prepared, host_slots, prepare, scheduler_of
+from sooner.cli.quarantining import keep_quarantine, quarantine_notes
 from sooner.cli.remembering import STATE, history_root, remember
 from sooner.cli.showing import Ending, figures_of, progress, show
 from sooner.devices.leases import LeaseBook, lease_root
@@ -65,6 +66,7 @@ def execute(
         folder = target or RunFolder(new_run_path(STATE / "runs", time.time()))
         folder.create()
         register_run(STATE, folder.path)
+    keep_quarantine(folder, prepared.quarantine)
     _describe(folder, prepared)
     try:
         return _run(prepared, folder, dict(verdicts or {}), attempts or {}, as_json=bool(cli.get("as_json")))
@@ -105,7 +107,7 @@ def _run(
     folder.unlock()
     ordered = [final[unit.key] for unit in prepared.plan.units]
     ran_now = [verdict for verdict in ordered if verdict is not verdicts.get(unit_key(verdict.unit, verdict.variant))]
-    code = exit_code((verdict.outcome for verdict in ordered), interrupted=engine.interrupted)
+    code = exit_code((verdict.counts_as for verdict in ordered), interrupted=engine.interrupted)
     show(
         Ending(
             verdicts=ordered,
@@ -186,5 +188,6 @@ def _finish(
             f"the reports in {folder.path} could not be written ({error.strerror}): make room, then `sooner replay`"
             " completes them from events.jsonl"
         ) from error
+    notes = (*prepared.notes, *quarantine_notes(folder, prepared.plan, final, prepared.settings.quarantine))
     lost = f"{engine.lost_events} events did not get into events.jsonl: the disk was full"
-    return (*prepared.notes, lost) if engine.lost_events else prepared.notes
+    return (*notes, lost) if engine.lost_events else notes

@@ -12,6 +12,7 @@ import pytest
 from sooner.door.durations import Durations
 from sooner.door.hands import Hand, Judge, Workshop
 from sooner.door.journal import Entry, Journal
+from sooner.door.quarantine import Quarantined
 from sooner.door.record import Record
 from sooner.door.reporting import Reporter, how_it_ended, message_of, outcome_of, seconds_of
 from sooner.door.units import DoorUnit, Level, units_of, works_of_units
@@ -42,6 +43,7 @@ class Loop:
         journal: Hears what became of each test's isolation.
         durations: What tests took before.
         record: Hears what is kept of each test.
+        quarantined: Says whose failure fails no run.
     """
 
     def __init__(
@@ -51,13 +53,15 @@ class Loop:
         journal: Journal,
         durations: Durations,
         record: Record,
+        *,
+        quarantined: Quarantined,
     ) -> None:
         option = session.config.option
         self._session = session
         self._journal = journal
         self._durations = durations
         self._record = record
-        self._reporter = Reporter(session)
+        self._reporter = Reporter(session, quarantined)
         self._hang_s: float = option.hang_timeout
         self._verifies = option.reuse == "verify"
         units = units_of(

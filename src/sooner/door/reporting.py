@@ -10,15 +10,22 @@ from typing import Any
 
 import pytest
 
+from sooner.door.quarantine import Quarantined
 from sooner.door.worker import SENT
 from sooner.run.classify import signal_name
 
 
 class Reporter:
-    """Calls the reporting hooks of one session."""
+    """Calls the reporting hooks of one session.
 
-    def __init__(self, session: pytest.Session) -> None:
+    Args:
+        session: The session.
+        quarantined: Makes failures of tests in quarantine expected ones.
+    """
+
+    def __init__(self, session: pytest.Session, quarantined: Quarantined) -> None:
         self._session = session
+        self._quarantined = quarantined
         self._hook = session.config.hook
 
     @contextlib.contextmanager
@@ -55,6 +62,7 @@ class Reporter:
         for kind, value in messages:
             if kind != "warning":
                 report = self._report(item, kind, value)
+                self._quarantined.excuse(report)
                 outcome = report.outcome if report.outcome != "passed" else outcome
                 item.ihook.pytest_runtest_logreport(report=report)
         return outcome
@@ -84,8 +92,10 @@ class Reporter:
             longrepr=text,
             when="call",
         )
+        reports = self._quarantined.excuse_lost(report)
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        item.ihook.pytest_runtest_logreport(report=report)
+        for each in reports:
+            item.ihook.pytest_runtest_logreport(report=each)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
 

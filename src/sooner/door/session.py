@@ -11,6 +11,7 @@ from sooner.door.devices import lease_all, session_devices
 from sooner.door.durations import Durations
 from sooner.door.journal import Journal
 from sooner.door.loop import Loop
+from sooner.door.quarantine import Quarantined
 from sooner.door.record import Record
 from sooner.model.devices import Device
 
@@ -27,6 +28,7 @@ class Door:
         self._devices: tuple[Device, ...] = session_devices(config.option.gpus)
         self._journal = Journal(config.option.reuse_journal or "")
         self._record = Record(config.option.history, config.rootpath)
+        self._quarantined = Quarantined(config.option.quarantine)
         self._thresholds = gc.get_threshold()
         gc.set_threshold(*_WHILE_COLLECTING)
 
@@ -54,7 +56,10 @@ class Door:
         durations = Durations(session.config)
         with contextlib.closing(lease_all(self._devices, holder=f"pytest-{os.getpid()}")):
             try:
-                Loop(session, self._devices, self._journal, durations, self._record).run()
+                loop = Loop(
+                    session, self._devices, self._journal, durations, self._record, quarantined=self._quarantined
+                )
+                loop.run()
             finally:
                 durations.save()
                 self._journal.close()
@@ -66,7 +71,8 @@ class Door:
         self._record.write()
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say which tests did not go together."""
+        """Say which tests did not go together, and what failed in quarantine."""
+        self._quarantined.show(terminalreporter)
         self._journal.show(terminalreporter, statistics=self._config.option.reuse_stats)
 
 

@@ -8,6 +8,7 @@ SoonerError                 what, where, what next; carries its exit code
 ├── DevicesError            the devices that were asked for cannot be used                (4)
 ├── RunFolderError          a run folder that is missing, in use or unreadable            (4)
 ├── HistoryError            a history that cannot be read or written (history/errors.py)  (4)
+├── QuarantineError         a quarantine file that cannot be used (model/quarantine.py)   (4)
 └── SupervisionError        the guardian process cannot be started                        (11)
 """
 

@@ -6,7 +6,7 @@ Nothing of its presentation is in it.
 
 from msgspec import Struct
 
-from sooner.model.outcomes import Outcome
+from sooner.model.outcomes import BROKEN, Outcome
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
@@ -43,6 +43,18 @@ class Verdict(Struct, frozen=True, kw_only=True, tag_field="event", tag="verdict
     """Seconds of the last attempt; 0 where it never started."""
     log: str = ""
     """Path of its log, relative to the run folder; empty where it never started."""
+    quarantined: bool = False
+    """Known to be flaky: if it is broken, that does not fail the run."""
+
+    @property
+    def is_excused(self) -> bool:
+        """It is broken, and that does not fail the run."""
+        return self.quarantined and self.outcome in BROKEN
+
+    @property
+    def counts_as(self) -> Outcome:
+        """What the exit code of the run sees."""
+        return Outcome.PASSED if self.is_excused else self.outcome
 
 
 class RunStarted(Struct, frozen=True, kw_only=True, tag_field="event", tag="run_started"):

@@ -31,8 +31,13 @@ def decode_event(line: bytes) -> Event:
 
 
 def encode_result(verdict: Verdict) -> bytes:
-    """One line of results.jsonl: a verdict without its place in the stream, newline included."""
+    """One line of results.jsonl: a verdict without its place in the stream, newline included.
+
+    Whether it is in quarantine is only told where it is.
+    """
     fields = msgspec.to_builtins(verdict)
+    if not verdict.quarantined:
+        del fields["quarantined"]
     for name in ("event", "at"):
         fields.pop(name, None)
     return _encoder.encode(fields) + b"\n"

@@ -1,7 +1,8 @@
 """JUnit XML of a run, as text: one testsuite a unit, every planned unit in it whatever happened.
 
 Follows the common subset that Jenkins, GitLab and GitHub read (testsuites / testsuite / testcase with failure, error or
-skipped). A coverage hole, and a unit that has no verdict yet, is an `error`: neither a pass nor a skip.
+skipped). A coverage hole, and a unit that has no verdict yet, is an `error`: neither a pass nor a skip. What fails in
+quarantine is `skipped`, so that CI stays green, with what it really came to as a property of the case.
 """
 
 from collections.abc import Sequence
@@ -25,6 +26,8 @@ class CaseFile(Struct, frozen=True, kw_only=True):
     failures: int = 0
     errors: int = 0
     skipped: int = 0
+    excused: int = 0
+    """Of these, failures and errors that the quarantine made skips."""
 
 
 def junit_document(suites: Sequence["Suite"]) -> str:
@@ -55,17 +58,18 @@ class Suite:
         outcome = verdict.outcome if verdict else Outcome.NOT_RUN
         own = self._own_case_needed(outcome)
         self.tests = len(self._file.cases) + own
-        self.failures = self._file.failures + (own and outcome is Outcome.FAILED)
-        self.skipped = self._file.skipped + (own and outcome is Outcome.SKIPPED)
+        excused = verdict is not None and verdict.is_excused
+        self.failures = self._file.failures + (own and outcome is Outcome.FAILED and not excused)
+        self.skipped = self._file.skipped + (own and (outcome is Outcome.SKIPPED or excused))
         plain = (Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED)
-        self.errors = self._file.errors + (own and outcome not in plain)
+        self.errors = self._file.errors + (own and outcome not in plain and not excused)
         self._own = self._case(outcome) if own else ""
 
     def _own_case_needed(self, outcome: Outcome) -> bool:
         """A unit whose own cases tell its verdict needs no case of its own."""
         if not self._file.cases:
             return True
-        told = self._file.failures + self._file.errors > 0
+        told = self._file.failures + self._file.errors + self._file.excused > 0
         return not (outcome is Outcome.PASSED or (outcome is Outcome.FAILED and told))
 
     def _case(self, outcome: Outcome) -> str:
@@ -77,8 +81,12 @@ class Suite:
         message = _attribute(cause or outcome)
         if outcome is Outcome.SKIPPED:
             return f"{head}><skipped message={message}/></testcase>\n"
-        tag = "failure" if outcome is Outcome.FAILED else "error"
         text = escape(xml_text(self._tail))
+        if self._verdict and self._verdict.is_excused:
+            real = f'<properties><property name="sooner.quarantined" value="{outcome}"/></properties>'
+            skip = f'<skipped type="sooner.quarantined" message={_attribute(f"quarantined: {cause or outcome}")}>'
+            return f"{head}>{real}{skip}{text}</skipped></testcase>\n"
+        tag = "failure" if outcome is Outcome.FAILED else "error"
         return f'{head}><{tag} type="{outcome}" message={message}>{text}</{tag}></testcase>\n'
 
     @cached_property
@@ -104,6 +112,7 @@ class Suite:
                 "sooner.attempts": str(len(verdict.attempts)),
                 "sooner.flaky": "true" if verdict.flaky else "",
                 "sooner.log": verdict.log,
+                "sooner.quarantined": "true" if verdict.quarantined else "",
             }
         lines = "".join(
             f"<property name={_attribute(name)} value={_attribute(value)}/>" for name, value in facts.items() if value

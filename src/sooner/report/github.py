@@ -15,13 +15,16 @@ _MOST_ROWS: Final = 500
 
 
 def annotations(verdicts: Sequence[Verdict]) -> list[str]:
-    """`::error title=...::...` for the first units that did not pass."""
+    """`::error title=...::...` for the first units that did not pass; what is in quarantine is a notice."""
     found = [verdict for verdict in verdicts if verdict.outcome not in (Outcome.PASSED, Outcome.SKIPPED)]
-    return [
-        f"::error title={_property(unit_label(verdict.unit, verdict.variant))}::"
-        f"{_data(f'{WORDS[verdict.outcome]}: {verdict.cause}')}"
-        for verdict in found[:_MOST_ANNOTATIONS]
-    ]
+    failed = [_annotation("error", verdict) for verdict in found if not verdict.is_excused]
+    excused = [_annotation("notice", verdict, "quarantined: ") for verdict in found if verdict.is_excused]
+    return [*failed[:_MOST_ANNOTATIONS], *excused[:_MOST_ANNOTATIONS]]
+
+
+def _annotation(level: str, verdict: Verdict, prefix: str = "") -> str:
+    title = _property(unit_label(verdict.unit, verdict.variant))
+    return f"::{level} title={title}::{_data(f'{prefix}{WORDS[verdict.outcome]}: {verdict.cause}')}"
 
 
 def step_summary(verdicts: Sequence[Verdict], headline: str) -> str:
@@ -31,7 +34,7 @@ def step_summary(verdicts: Sequence[Verdict], headline: str) -> str:
     if rows:
         lines += ["| unit | verdict | cause | time |", "|---|---|---|---|"]
     for verdict in rows[:_MOST_ROWS]:
-        outcome = "flaky" if verdict.flaky else WORDS[verdict.outcome]
+        outcome = "flaky" if verdict.flaky else WORDS[verdict.outcome] + (", quarantined" if verdict.is_excused else "")
         cells = [unit_label(verdict.unit, verdict.variant), outcome, verdict.cause, seconds(verdict.duration_s)]
         lines.append("| " + " | ".join(map(_markdown, cells)) + " |")
     return "\n".join(lines) + "\n"

@@ -71,7 +71,7 @@ class Progress:
         if not verdict.attempts:
             return f">>> Not started: {unit_label(verdict.unit, verdict.variant)}: {result} {count}"
         last = verdict.attempts[-1]
-        flaky = ", flaky" if verdict.flaky else ""
+        flaky = ", flaky" if verdict.flaky else ", quarantined" if verdict.is_excused else ""
         leaked = (
             f"; ended {('1 process' if len(last.leaked) == 1 else f'{len(last.leaked)} processes')} that it left behind"
             if last.leaked

@@ -55,7 +55,9 @@ def _counts(verdicts: Sequence[Verdict], *, colour: bool) -> str:
     parts = [
         f"{counts[outcome]} {outcome_text(outcome, '', colour=colour)}" for outcome in Outcome if outcome in counts
     ]
-    return f"{counted(len(verdicts), 'unit')}: {', '.join(parts)}"
+    excused = sum(verdict.is_excused for verdict in verdicts)
+    more = f"; {excused} of them in quarantine: that fails no run" if excused else ""
+    return f"{counted(len(verdicts), 'unit')}: {', '.join(parts)}{more}"
 
 
 def _not_passed(verdicts: Sequence[Verdict], folder: Path, *, colour: bool) -> list[str]:
@@ -64,7 +66,8 @@ def _not_passed(verdicts: Sequence[Verdict], folder: Path, *, colour: bool) -> l
     for verdict in found[:_MOST_LISTED]:
         log = f"  {folder / verdict.log}" if verdict.log else ""
         text = outcome_text(verdict.outcome, verdict.cause, colour=colour)
-        lines.append(f"  {unit_label(verdict.unit, verdict.variant)}: {text}{log}")
+        quarantined = ", quarantined" if verdict.is_excused else ""
+        lines.append(f"  {unit_label(verdict.unit, verdict.variant)}: {text}{quarantined}{log}")
     if len(found) > _MOST_LISTED:
         lines.append(f"  ... and {len(found) - _MOST_LISTED} more")
     return lines
@@ -81,6 +84,7 @@ def summary_json(
         "run": printable(str(folder)),
         "exit_code": code.value,
         "counts": counts,
+        "quarantined": sum(verdict.is_excused for verdict in verdicts),
         **msgspec.structs.asdict(figures),
         "notes": list(notes),
         "units": [
@@ -91,6 +95,7 @@ def summary_json(
                 "outcome": verdict.outcome.value,
                 "cause": verdict.cause,
                 "flaky": verdict.flaky,
+                "quarantined": verdict.quarantined,
                 "duration_s": verdict.duration_s,
                 "log": verdict.log,
             }

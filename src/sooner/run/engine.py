@@ -38,6 +38,8 @@ from sooner.run.holding import Holding
 from sooner.run.journal import Journal
 from sooner.run.launch import spawn_of
 from sooner.run.ports import Ports
+from sooner.run.quarantined import Quarantined
+from sooner.run.records import kept_junit_path
 from sooner.run.replanner import Replanner
 from sooner.run.supervision.client import Report, Supervisor, decode_wait_status
 from sooner.schedule.scheduler import Scheduler
@@ -124,6 +126,7 @@ class Engine:
         self._options = options
         self._units = {unit.key: unit for unit in plan.units}
         self._logs = log_names(plan)
+        self._quarantined = Quarantined(folder)
         self._book = book
         self._holding = Holding(book, devices, holder=options.run_id)
         self._supervisor = supervisor(self._on_report)
@@ -174,7 +177,7 @@ class Engine:
             if self._failure is not None:
                 raise self._failure
             self._conclude_rest()
-            code = exit_code((v.outcome for v in self._verdicts.values()), interrupted=self.interrupted)
+            code = exit_code((v.counts_as for v in self._verdicts.values()), interrupted=self.interrupted)
             self._journal.append(RunFinished(at=time.time(), run=self._options.run_id, exit_code=code))
         finally:
             self._supervisor.close()
@@ -282,6 +285,9 @@ class Engine:
             queued_s=max(0.0, attempts[0].started_at - self._began_at) if attempts else 0.0,
             duration_s=attempts[-1].ended_at - attempts[-1].started_at if attempts else 0.0,
             log=self._logs[command.key] if attempts else "",
+            quarantined=self._quarantined.holds(
+                unit, command.outcome, attempts, kept_junit_path(self._folder, self._logs[command.key])
+            ),
         )
         self._verdicts[command.key] = verdict
         self._journal.append(verdict)

@@ -28,7 +28,7 @@ class RunFolder:
     """One run's folder.
 
     Layout: `run.json`, `events.jsonl`, `results.jsonl`, `junit.xml`, `trace.json`, `logs/`, and in `junit/` copies of
-    the JUnit files that units wrote; `run.lock` is held while a run writes here.
+    the JUnit files that units wrote; `quarantine.toml`, where there is one; `run.lock` is held while a run writes here.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,6 +40,7 @@ class RunFolder:
         self.trace = self.path / "trace.json"
         self.cases = self.path / "junit"
         self.logs = self.path / "logs"
+        self.quarantine = self.path / "quarantine.toml"
         self.reserve = self.path / ".reserve"
         self._lock_fd = -1
 
@@ -103,7 +104,8 @@ class RunFolder:
         while (earlier := self.path / f"earlier-{number}").exists():
             number += 1
         earlier.mkdir()
-        for file in (self.run_json, self.events, self.results, self.junit, self.trace, self.logs, self.cases):
+        files = (self.run_json, self.events, self.results, self.junit, self.trace, self.logs, self.cases)
+        for file in (*files, self.quarantine):
             if file.exists():
                 file.rename(earlier / file.name)
 

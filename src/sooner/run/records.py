@@ -24,7 +24,7 @@ from sooner.model.text import decoded
 from sooner.model.trace import trace_document
 from sooner.model.units import Plan, Unit, UnitKey, unit_key
 from sooner.run.folder import RunFolder, log_names, open_regular, write_atomically
-from sooner.run.junit_files import read_cases
+from sooner.run.quarantined import Quarantined
 
 TAIL_BYTES: Final = 16 * 1024
 """How much of the log of a unit that did not pass goes into junit.xml; the whole log lies beside it."""
@@ -45,6 +45,7 @@ class JUnitFile:
     def __init__(self, folder: RunFolder, plan: Plan, verdicts: Mapping[UnitKey, Verdict]) -> None:
         self._folder = folder
         self._units = {unit.key: unit for unit in plan.units}
+        self._quarantined = Quarantined(folder)
         self._suites = {unit.key: self._suite(unit, verdicts.get(unit.key)) for unit in plan.units}
         self._not_before = 0.0
         self._writing: asyncio.Future[None] | None = None
@@ -62,7 +63,8 @@ class JUnitFile:
     def _suite(self, unit: Unit, verdict: Verdict | None) -> Suite:
         if verdict is None or not verdict.attempts:
             return Suite(unit, verdict)
-        file = read_cases(kept_junit_path(self._folder, verdict.log)) if unit.junit and verdict.log else None
+        kept = kept_junit_path(self._folder, verdict.log) if unit.junit and verdict.log else None
+        file = self._quarantined.cases_of(unit, kept) if kept else None
         passed = verdict.outcome is Outcome.PASSED
         tail = "" if passed else tail_of(self._folder.path / verdict.log, TAIL_BYTES)
         return Suite(unit, verdict, file, tail)

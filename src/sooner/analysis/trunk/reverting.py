@@ -19,7 +19,9 @@ TRAILER: Final = "Sooner-Reverts:"
 BRANCH: Final = "sooner/revert-{sha}"
 _SHA: Final = re.compile(r"[0-9a-f]{7,64}")
 _REVERTS: Final = re.compile(r"^This reverts commit ([0-9a-f]{7,64})\b", re.MULTILINE)
-_MARK: Final = re.compile(r"^(?:auto-?revert:\s*(?:no|off|false|never)|no-?auto-?revert)\s*$", re.IGNORECASE | re.MULTILINE)
+_MARK: Final = re.compile(
+    r"^(?:auto-?revert:\s*(?:no|off|false|never)|no-?auto-?revert)\s*$", re.IGNORECASE | re.MULTILINE
+)
 """A line of a commit's message by which its author opts out."""
 _SKIPS_CI: Final = re.compile(r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]", re.IGNORECASE)
 """Words by which a quoted subject would keep CI from running on the revert (GitHub's documentation names them)."""
@@ -200,15 +202,18 @@ def refusal(culprit: Culprit, journal: Iterable[Line], limits: Limits, now: floa
 
 def begun_since(journal: Iterable[Line], since: float) -> set[str]:
     """Commits whose revert was begun: what was begun and has no end may have happened, so it counts."""
-    ended: dict[str, bool] = {}
+    begun: set[str] = set()
+    pushed: set[str] = set()
     for line in journal:
         if line.at < since:
             continue
         if line.action is not Action.REVERT and line.state in (State.BEGIN, State.DONE):
-            ended[line.culprit] = True
+            begun.add(line.culprit)
+            if line.state is State.DONE:
+                pushed.add(line.culprit)
         elif line.action is Action.REVERT and line.state is State.REFUSED:
-            ended.pop(line.culprit, None)
-    return set(ended)
+            begun.discard(line.culprit)
+    return begun | pushed
 
 
 def is_begun(journal: Iterable[Line], sha: str) -> bool:

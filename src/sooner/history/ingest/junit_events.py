@@ -117,6 +117,8 @@ class Cases:
         self._suites: list[_Suite] = []
         self._case: Mapping[str, str] | None = None
         self._node_id = ""
+        self._real: HistoryOutcome | None = None
+        """What a case in quarantine came to, which is spelled as a skip."""
         self._results: list[_Result] = []
         self._open: _Result | None = None
         self._last_time: tuple[str, Epoch | None] = "", None
@@ -136,6 +138,7 @@ class Cases:
             self._case = attributes
             self._results = []
             self._node_id = ""
+            self._real = None
             return
         tag = _local(tag)
         self.root = self.root or tag
@@ -176,6 +179,8 @@ class Cases:
         if self._case is not None:
             if name in ("nodeid", "node_id", "pytest.nodeid"):
                 self._node_id = value
+            elif name == "sooner.quarantined":
+                self._real = spelled(value)
         elif self._suites:
             self._suites[-1].take_property(name, value)
 
@@ -229,7 +234,10 @@ class Cases:
         """A retry may have a time of its own."""
         own = _seconds(result.attributes.get("time", ""))
         began = self._time(result.attributes) or started
-        self._tell(case, result.outcome, own if own is not None else seconds, began, result.message)
+        outcome, message = result.outcome, result.message
+        if self._real is not None and result.tag == "skipped":
+            outcome, message = self._real, message.removeprefix("quarantined: ")
+        self._tell(case, outcome, own if own is not None else seconds, began, message)
 
     def _tell(
         self,

@@ -75,6 +75,7 @@ def sweep(
             "tests": list(tests),
             "sizes": list(sizes),
             "mode": mode,
+            "parent": os.getpid(),
             "jobs": jobs or (len(os.sched_getaffinity(0)) if mode == "dry" else 1),
             "options": list(options),
             "out": str(place / "seen"),

@@ -6,8 +6,10 @@ only.
 """
 
 import ast
+import copy
+import functools
 import inspect
-import textwrap
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -37,10 +39,12 @@ def cut(function: Any) -> bool:
 
 
 def _short(function: FunctionType) -> CodeType | None:
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    node = tree.body[0]
-    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name != function.__code__.co_name:
+    code = function.__code__
+    node = _definitions(code.co_filename).get((code.co_name, code.co_firstlineno))
+    if node is None:
         return None
+    node = copy.copy(node)
+    node.args = copy.copy(node.args)
     is_generator = inspect.isgeneratorfunction(function)
     node.decorator_list = []
     node.args.defaults = []
@@ -49,6 +53,23 @@ def _short(function: FunctionType) -> CodeType | None:
     names = tuple(function.__code__.co_freevars)
     node.body = [*_leading(node.body), *_ending(names, is_generator=is_generator)]
     return _compiled(node, names, function)
+
+
+@functools.cache
+def _definitions(path: str) -> dict[tuple[str, int], "ast.FunctionDef | ast.AsyncFunctionDef"]:
+    """The functions of a file by name and first line, that of the first decorator."""
+    try:
+        tree = ast.parse(Path(path).read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, SyntaxError):
+        return {}
+    found = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return {(each.name, min([each.lineno, *(d.lineno for d in each.decorator_list)])): each for each in found}
+
+
+def prepare(paths: list[str]) -> None:
+    """Parse files before the forks that will cut their functions."""
+    for path in paths:
+        _definitions(path)
 
 
 def _leading(body: list[ast.stmt]) -> list[ast.stmt]:

@@ -7,8 +7,11 @@ The request: `{"root", "tests", "sizes", "mode": "dry" | "real", "out", "jobs"}`
 """
 
 import contextlib
+import ctypes
+import gc
 import json
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -20,12 +23,19 @@ _HERE = Path(__file__).resolve().parent
 
 def main(request: dict[str, Any]) -> None:
     """Fork a child for each size, so many at a time."""
+    _die_with(request["parent"])
     os.chdir(request["root"])
     sys.path[:] = [each for each in sys.path if each and Path(each).resolve() != _HERE]
     import pytest  # noqa: F401 - imported once, before the forks
 
-    if request["mode"] == "dry" and request.get("warm", True):
+    if request["mode"] == "dry":
+        sys.path.insert(0, str(_HERE))
+        import guards_only  # type: ignore[import-not-found, unused-ignore]
+
+        sys.path.remove(str(_HERE))
+        guards_only.prepare([str(Path(path).resolve()) for path in request["tests"]])
         _import_what_is_shared(request)
+        gc.freeze()
     running: dict[int, int] = {}
     sizes = list(request["sizes"])
     while sizes or running:
@@ -34,6 +44,14 @@ def main(request: dict[str, Any]) -> None:
             running[_forked(request, size)] = size
         pid, _ = os.wait()
         running.pop(pid, None)
+
+
+def _die_with(parent: int) -> None:
+    """Ask the kernel to end this process when its parent is gone (prctl(2), PR_SET_PDEATHSIG)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _import_what_is_shared(request: dict[str, Any]) -> None:
@@ -50,11 +68,13 @@ def _import_what_is_shared(request: dict[str, Any]) -> None:
 
 
 def _forked(request: dict[str, Any], size: int) -> int:
+    parent = os.getpid()
     pid = os.fork()
     if pid:
         return pid
     code = 1
     try:
+        _die_with(parent)
         _sweep(request, size)
         code = 0
     finally:
@@ -70,6 +90,7 @@ def _sweep(request: dict[str, Any], size: int) -> None:
     _silence()
     sys.path.insert(0, str(_HERE))
     if request["mode"] == "dry":
+        gc.disable()  # the process is thrown away
         import faked_devices  # type: ignore[import-not-found, unused-ignore]
 
         faked_devices.fake(size)
@@ -83,6 +104,11 @@ def _sweep(request: dict[str, Any], size: int) -> None:
         "-p",
         "no:sooner",
         "-q",
+        "--color=no",
+        "--assert=plain",
+        "-p",
+        "no:unraisableexception",
+        "--tb=native",  # pytest's own ways of showing a failure parse its files: a second for each
         "--continue-on-collection-errors",
         "--rootdir",
         request["root"],

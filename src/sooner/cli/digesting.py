@@ -1,0 +1,160 @@
+"""What `sooner trunk digest` does: reads the history, sums up, prints."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import click
+import msgspec
+from msgspec import Struct
+
+from sooner.cli.flakes import check_statistics, history_at, window_of
+from sooner.cli.settings import area_settings
+from sooner.history import History, Where
+from sooner.model.outcomes import ExitCode
+
+if TYPE_CHECKING:
+    from sooner.analysis.metrics.facts import JobFact
+    from sooner.analysis.trunk.digest import Broke, Digest, Landed
+    from sooner.analysis.trunk.flaky import Flaky
+
+_DAY_S: Final = 86_400.0
+_WEEK_S: Final = 7 * _DAY_S
+_BEFORE_S: Final = 14 * _DAY_S
+"""What happened earlier is looked at too: what was red already, what is flaky."""
+_REVERTED_WITHIN_S: Final = 30 * _DAY_S
+"""Commits so much earlier are looked for when one is reverted."""
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """What was asked."""
+
+    root: str
+    where: Where
+    required: tuple[str, ...]
+    areas: dict[str, tuple[str, ...]]
+    form: str
+    limit: int
+    as_json: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """From the command line and `[tool.sooner.areas]`.
+
+        Raises:
+            UsageError: A time that is not understood, or a history that is not there.
+        """
+        check_statistics()
+        return cls(
+            root=history_at(options["root"]),
+            where=window_of(options, repository=options["repository"], branch=options["branch"]),
+            areas=area_settings(),
+            **{name: options[name] for name in ("required", "form", "limit", "as_json")},
+        )
+
+
+def show(order: Order) -> int:
+    """Sum up and print; the exit code says whether there was anything."""
+    from sooner.report.digest import digest_markdown, digest_text
+
+    found = digest_of(order)
+    if order.as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+    else:
+        click.echo((digest_markdown if order.form == "markdown" else digest_text)(found, order.limit))
+    is_empty = not (found.commits or found.broke or any(one.n for one in found.signal_times))
+    if is_empty:
+        click.echo("the history has nothing of that time: --since and --until say which time", err=True)
+    return int(ExitCode.NOTHING_TO_RUN if is_empty else ExitCode.ALL_PASSED)
+
+
+def digest_of(order: Order) -> "Digest":
+    """Everything about the time that was asked for."""
+    from sooner.analysis.metrics.load import job_facts
+    from sooner.analysis.trunk.digest import Digest, areas_of, undone_in
+    from sooner.analysis.trunk.load_digest import landed
+
+    with History(order.root) as history:
+        where = order.where
+        if not where.branch:
+            where = msgspec.structs.replace(where, branch=_trunk_of(history, where))
+        since, until = where.since or 0.0, where.until or 0.0
+        earlier = landed(history, msgspec.structs.replace(where, since=since - _REVERTED_WITHIN_S))
+        now = [commit for commit in earlier if commit.time >= since]
+        return Digest(
+            since=since,
+            until=until,
+            branch=where.branch,
+            commits=len(now),
+            authors=len({commit.author for commit in now if commit.author}),
+            areas=tuple(areas_of(now, order.areas)),
+            broke=tuple(_broke(history, where, earlier)),
+            undone=tuple(undone_in(earlier, since)),
+            flaky=tuple(_flaky(history, where)),
+            signal_times=tuple(
+                _signal_times(job_facts(history, _since(where, since - _WEEK_S)), order.required, since, until)
+            ),
+        )
+
+
+def _since(where: Where, since: float) -> Where:
+    return msgspec.structs.replace(where, since=since)
+
+
+def _trunk_of(history: History, where: Where) -> str:
+    """The branch that most pushes of the time went to; empty where nobody tells of any."""
+    told = history.columns("jobs", ["branch", "event"], _since(where, (where.since or 0.0) - _BEFORE_S))
+    branches, events = told.text("branch"), told.text("event")
+    pushed = Counter(
+        branches.names[branch]
+        for branch, event in zip(branches.codes.tolist(), events.codes.tolist(), strict=True)
+        if branch >= 0 and (event < 0 or events.names[event] == "push")
+    )
+    return pushed.most_common(1)[0][0] if pushed else ""
+
+
+def _broke(history: History, where: Where, told: Sequence["Landed"]) -> list["Broke"]:
+    from sooner.analysis.trunk.breakages import find_breakages, series_of
+    from sooner.analysis.trunk.decide import suspicion_of
+    from sooner.analysis.trunk.digest import broke_in
+    from sooner.analysis.trunk.facts import Kind
+    from sooner.analysis.trunk.load import load_trunk
+
+    since, until = where.since or 0.0, where.until or 0.0
+    trunk = load_trunk(history, _since(where, since - _BEFORE_S), kinds=tuple(Kind))
+    places = {commit.sha: i for i, commit in enumerate(trunk.commits)}
+    if not places:
+        return []
+    breakages = find_breakages(
+        [series_of(signal.key, signal.events, places) for signal in trunk.signals],
+        [suspicion_of(commit) for commit in trunk.commits],
+    )
+    signals = {signal.key: signal for signal in trunk.signals}
+    return broke_in(
+        breakages, trunk.commits, signals, {commit.sha: commit for commit in told}, since=since, until=until
+    )
+
+
+def _flaky(history: History, where: Where) -> list["Flaky"]:
+    """What flaked within the time, with the rate of the two weeks before its end."""
+    from sooner.analysis.trunk.flaky import ranking
+    from sooner.analysis.trunk.load_digest import runs_of_jobs, runs_of_tests
+
+    since = where.since or 0.0
+    wider = _since(where, min(since, (where.until or 0.0) - _BEFORE_S))
+    runs, with_cases = runs_of_tests(history, wider)
+    rows = ranking([*runs, *runs_of_jobs(history.jobs(wider))], with_cases=with_cases)
+    return [row for row in rows if row.last is None or row.last >= since]
+
+
+def _signal_times(facts: Sequence["JobFact"], required: Sequence[str], since: float, until: float) -> list[Any]:
+    from sooner.analysis.metrics.decide import commit_time_to_signal, job_time_to_signal, queue_time, time_to_red_signal
+    from sooner.analysis.trunk.digest import signal_time
+
+    samples = {
+        "commit_time_to_signal": list(commit_time_to_signal(facts, required)),
+        "time_to_red_signal": list(time_to_red_signal(facts)),
+        "job_time_to_signal": list(job_time_to_signal(facts)),
+        "queue_time": list(queue_time(facts)),
+    }
+    return [signal_time(name, some, since, until, _WEEK_S) for name, some in samples.items()]

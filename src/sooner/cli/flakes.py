@@ -1,0 +1,178 @@
+"""What `sooner trunk flaky` does: reads the history, ranks, prints, keeps the quarantine."""
+
+import importlib.util
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import click
+import msgspec
+from msgspec import Struct
+
+from sooner.cli.quarantining import quarantine_file
+from sooner.cli.spans import moment_of
+from sooner.history import DEFAULT_ROOT, History, Where
+from sooner.model.errors import UsageError
+from sooner.model.outcomes import ExitCode
+from sooner.model.quarantine import Quarantine, quarantine_text, read_quarantine
+from sooner.run.folder import write_atomically
+
+if TYPE_CHECKING:
+    from sooner.analysis.trunk.flaky import Run
+    from sooner.analysis.trunk.quarantine import Update
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """What was asked."""
+
+    root: str
+    where: Where
+    kind: str
+    file: str
+    check: bool
+    failures: int
+    commits: int
+    limit: int
+    as_json: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """From the command line.
+
+        Raises:
+            UsageError: A time that is not understood, options that do not fit, or a history that is not there.
+        """
+        check_statistics()
+        if options["check"] and not options["file"]:
+            raise UsageError("--check needs --write FILE: the quarantine to check")
+        if options["failures"] < 1 or options["commits"] < 1:
+            raise UsageError("--failures and --commits are at least 1")
+        return cls(
+            root=history_at(options["root"]),
+            where=window_of(options, repository=options["repository"], branch=options["branch"]),
+            **{name: options[name] for name in ("kind", "file", "check", "failures", "commits", "limit", "as_json")},
+        )
+
+
+def window_of(options: Mapping[str, Any], **more: str) -> Where:
+    """`--since` and `--until`; a span in the former counts back from the latter.
+
+    Raises:
+        UsageError: They are not understood, or no time lies between them.
+    """
+    now = time.time()
+    until = moment_of(options["until"], "--until", now=now) if options["until"] else now
+    since = moment_of(options["since"], "--since", now=until)
+    if since >= until:
+        raise UsageError(f"--since {options['since']} is not before --until {options['until'] or 'now'}")
+    return Where(since=since, until=until, **more)
+
+
+def history_at(root: str | None) -> str:
+    """The history that was named, or the usual one.
+
+    Raises:
+        UsageError: It is not there.
+    """
+    place = root or DEFAULT_ROOT
+    if "://" not in place and not Path(place).is_dir():
+        raise UsageError(f"there is no history at {place}: `sooner ingest` makes one, or name it with --history")
+    return place
+
+
+def check_statistics() -> None:
+    """Say at once, and once, that the statistics are missing.
+
+    Raises:
+        UsageError: numpy or scipy is not installed.
+    """
+    missing = [name for name in ("numpy", "scipy") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UsageError(f"this needs {' and '.join(missing)}: pip install 'sooner[stats]'")
+
+
+def show(order: Order) -> int:
+    """Rank, print, and keep the quarantine; the exit code says whether there was anything to rank."""
+    from sooner.analysis.trunk.flaky import by_subject, ranking
+    from sooner.report.flaky import flaky_text, update_text
+
+    old = _read(order.file)
+    runs, with_cases = _runs(order, old)
+    inside = [run for run in runs if run.started is None or run.started >= (order.where.since or 0.0)]
+    rows = ranking(inside, with_cases=with_cases)
+    update = _updated(order, old, rows, by_subject(runs)) if order.file else None
+    if not runs:
+        click.echo("the history has no run of that time: --since and --until say which time, --branch which", err=True)
+    if order.as_json:
+        answer = {
+            "since": order.where.since,
+            "until": order.where.until,
+            "flaky": rows,
+            "quarantine": _told(order, update),
+        }
+        click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=1).decode())
+    else:
+        click.echo(flaky_text(rows, order.limit))
+        if update is not None:
+            click.echo("\n" + update_text(update, order.file))
+    if update is not None:
+        _write(order.file, update.quarantine)
+    return int(ExitCode.ALL_PASSED if runs else ExitCode.NOTHING_TO_RUN)
+
+
+def _read(file: str) -> Quarantine:
+    """What the file holds so far; nothing where there is none."""
+    if not file or not Path(file).exists():
+        return Quarantine()
+    return read_quarantine(quarantine_file(file), source=file)
+
+
+def _runs(order: Order, old: Quarantine) -> tuple[list["Run"], frozenset[tuple[str, str]]]:
+    """Runs of the time, and of what is in quarantine since it entered."""
+    from sooner.analysis.trunk.load_digest import runs_of_jobs, runs_of_tests
+
+    entered = [entry.since for entry in (*old.tests, *old.jobs) if entry.since is not None]
+    first = min((datetime.combine(day, datetime.min.time(), UTC).timestamp() for day in entered), default=None)
+    since = order.where.since if first is None else min(first, order.where.since or first)
+    where = msgspec.structs.replace(order.where, since=since)
+    runs: list[Run] = []
+    with_cases: frozenset[tuple[str, str]] = frozenset()
+    with History(order.root) as history:
+        if order.kind in ("all", "test"):
+            found, with_cases = runs_of_tests(history, where, keep=frozenset(entry.id for entry in old.tests))
+            runs += found
+        if order.kind in ("all", "job"):
+            runs += runs_of_jobs(history.jobs(where))
+    return runs, with_cases
+
+
+def _updated(order: Order, old: Quarantine, rows: Sequence[Any], runs: Mapping[Any, Sequence["Run"]]) -> "Update":
+    from sooner.analysis.trunk.facts import Kind
+    from sooner.analysis.trunk.quarantine import Rule, updated
+
+    today = datetime.fromtimestamp(order.where.until or time.time(), UTC).date()
+    kinds = frozenset({Kind.JOB if order.kind == "job" else Kind.TEST})
+    rule = None if order.check else Rule(failures=order.failures, commits=order.commits, kinds=kinds)
+    return updated(old, rows, runs, today=today, rule=rule)
+
+
+def _told(order: Order, update: "Update | None") -> dict[str, object] | None:
+    if update is None:
+        return None
+    return {
+        "file": order.file,
+        "tests": len(update.quarantine.tests),
+        "jobs": len(update.quarantine.jobs),
+        "entered": update.entered,
+        "left": update.left,
+        "silent": update.silent,
+    }
+
+
+def _write(file: str, quarantine: Quarantine) -> None:
+    try:
+        write_atomically(Path(file), quarantine_text(quarantine).encode())
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}") from None

@@ -1,0 +1,85 @@
+"""`sooner trunk revert`: from its options to its exit code."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from sooner.analysis.trunk.reverting import Limits
+from sooner.cli.reverting_api import check_repository
+from sooner.cli.reverting_document import wanted_in
+from sooner.cli.reverting_journal import Journal, read_journal
+from sooner.cli.reverting_make import Order, Result, Reverter, exit_code_of
+from sooner.cli.run import read_text
+from sooner.cli.spans import seconds_of
+from sooner.model.errors import UsageError
+from sooner.model.text import terminal_text
+from sooner.report.reverts import results_text
+from sooner.run.folder import prepare_state_folder
+
+
+def show(options: Mapping[str, Any]) -> int:
+    """Propose or make the reverts, and print what became of each."""
+    order = order_of(options)
+    journal = Path(options["journal"])
+    reverter = Reverter(order, lambda line: click.echo(f"sooner: {terminal_text(line, colour=False)}", err=True))
+    with contextlib.closing(reverter):
+        if not options["execute"]:
+            results = list(reverter.propose(read_journal(journal)))
+        elif order.wanted:
+            if journal.parts[:1] == (".sooner",):
+                prepare_state_folder(Path(".sooner"))
+            with Journal(journal) as held:
+                results = list(reverter.execute(held))
+        else:
+            results = []
+    _print(results, as_json=options["as_json"])
+    return int(exit_code_of(results))
+
+
+def order_of(options: Mapping[str, Any]) -> Order:
+    """What was asked.
+
+    Raises:
+        UsageError: Options that do not fit together, or a document that is none.
+    """
+    source = options["document"]
+    if source == "-" and sys.stdin.isatty():
+        raise UsageError("which decisions? Pass FILE, or pipe in what `sooner trunk decide` printed")
+    text = sys.stdin.read() if source == "-" else read_text(Path(source))
+    github, url = options["github"], options["repo"]
+    if github:
+        check_repository(github)
+    if github and not url:
+        url = f"{os.environ.get('GITHUB_SERVER_URL', 'https://github.com')}/{github}.git"
+    if options["execute"] and not url:
+        raise UsageError("--execute needs --repo DIR|URL, or --github OWNER/NAME")
+    if options["a_day"] < 0:
+        raise UsageError(f"--a-day {options['a_day']}: at least 0")
+    return Order(
+        wanted=wanted_in(text, source="stdin" if source == "-" else source),
+        url=url if options["execute"] or options["repo"] else "",
+        trunk=options["trunk"],
+        github=github,
+        api=options["api"] or os.environ.get("GITHUB_API_URL", "https://api.github.com"),
+        token=os.environ.get("GITHUB_TOKEN", ""),
+        limits=Limits(
+            a_day=options["a_day"], oldest_s=seconds_of(options["oldest"], "--oldest"), opt_out=options["opt_out"]
+        ),
+        switch=options["switch"],
+        patience_s=options["patience_s"],
+        pause_s=options["pause_s"],
+    )
+
+
+def _print(results: list[Result], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(msgspec.json.encode({"reverts": results}).decode())
+    else:
+        rows = [msgspec.to_builtins(result) for result in results]
+        click.echo(results_text(rows))

@@ -1,0 +1,231 @@
+"""GitHub's REST API, as far as reverts need it: asks again where asking again may help, never opens a request twice.
+
+Sources: docs.github.com/en/rest/using-the-rest-api (rate limits: wait for `retry-after`, else until
+`x-ratelimit-reset`) and its pages on pulls, commits and issues.
+"""
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from sooner.model.errors import SoonerError, UsageError
+from sooner.model.outcomes import ExitCode
+from sooner.model.text import one_line
+
+_TRIES: Final = 5
+_TIMEOUT_S: Final = 30.0
+_REPOSITORY: Final = re.compile(r"[\w.-]+/[\w.-]+")
+_OK: Final = (200, 201)
+_EXISTS: Final = 422
+
+
+class ApiError(SoonerError):
+    """GitHub refuses, cannot be reached, or answers what cannot be understood."""
+
+    exit_code = ExitCode.INFRASTRUCTURE
+
+
+def check_repository(name: str) -> None:
+    """Refuse what cannot be a repository of GitHub.
+
+    Raises:
+        UsageError: It is no `OWNER/NAME`.
+    """
+    if not _REPOSITORY.fullmatch(name):
+        raise UsageError(f"{name!r} is no repository: write OWNER/NAME")
+
+
+class _PassingError(Exception):
+    """No answer that says anything: asking again may help."""
+
+
+class PullRequest:
+    """One pull request, as far as it matters here."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self.number = int(fields["number"])
+        self.url = str(fields.get("html_url", ""))
+        self.is_open = fields.get("state") == "open"
+        self.is_merged = bool(fields.get("merged_at"))
+        self.head = str((fields.get("head") or {}).get("ref", ""))
+        self.labels = tuple(str(one.get("name", "")) for one in fields.get("labels") or () if isinstance(one, dict))
+
+
+class GitHub:
+    """One repository on one server.
+
+    Args:
+        url: `https://api.github.com`, or that of another server.
+        repository: `owner/name`.
+        token: Empty: what everybody may do, which is reading.
+        patience_s: How long to wait for the server in all, over all requests.
+        pause_s: Wait before the first repetition; it doubles.
+        sleep: Waits.
+
+    Raises:
+        UsageError: urllib3 is missing, or the repository is no name.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        repository: str,
+        token: str,
+        *,
+        patience_s: float,
+        pause_s: float = 1.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        check_repository(repository)
+        try:
+            import urllib3
+        except ModuleNotFoundError:
+            raise UsageError("asking GitHub needs urllib3: pip install 'sooner[github]'") from None
+        self.repository = repository
+        self._base = f"{url.rstrip('/')}/repos/{repository}"
+        self._left_s = patience_s
+        self._pause_s = pause_s
+        self._sleep = sleep
+        headers = {
+            "accept": "application/vnd.github+json",
+            "content-type": "application/json",
+            "user-agent": "sooner",
+            "x-github-api-version": "2022-11-28",
+        }
+        if token:
+            headers["authorization"] = f"Bearer {token}"
+        self._pool = urllib3.PoolManager(headers=headers, retries=False, timeout=_TIMEOUT_S)
+
+    @property
+    def owner(self) -> str:
+        """Of the repository."""
+        return self.repository.split("/", maxsplit=1)[0]
+
+    def labels_of(self, sha: str) -> tuple[str, ...]:
+        """Labels of the pull requests that a commit came by."""
+        found = self._list(f"commits/{quote(sha)}/pulls")
+        return tuple(label for each in found for label in each.labels)
+
+    def requests_from(self, branch: str) -> list[PullRequest]:
+        """Every pull request that was ever opened from a branch, open ones first."""
+        found = self._list("pulls", head=f"{self.owner}:{branch}", state="all", per_page="100")
+        return sorted((one for one in found if one.head == branch), key=lambda one: not one.is_open)
+
+    def open_request(self, *, title: str, body: str, head: str, base: str) -> PullRequest:
+        """Open a pull request; one that is there already is taken instead.
+
+        After an answer that says nothing (a broken connection, a fault of the server) it is looked whether the request
+        was opened, before anything is asked again.
+
+        Raises:
+            ApiError: It is not known to be open.
+        """
+        fields = {"title": title, "body": body, "head": head, "base": base}
+        last = ""
+        for number in range(_TRIES):
+            try:
+                status, value = self._ask("POST", f"{self._base}/pulls", fields)
+                if status in _OK:
+                    return PullRequest(_checked(value, dict))
+                last = f"GitHub answers {status}: {_message(value)}"
+            except (_PassingError, KeyError, ValueError, TypeError) as error:
+                status, last = 0, str(error)
+            if there := [one for one in self.requests_from(head) if one.is_open]:
+                return there[0]
+            if status and status != _EXISTS:
+                break
+            self._wait(number, last)
+        raise ApiError(f"the pull request of {head} was not opened: {one_line(last)}")
+
+    def issue(self, number: int) -> Mapping[str, Any]:
+        """One issue.
+
+        Raises:
+            ApiError: There is no answer, or it is no issue.
+        """
+        value: Mapping[str, Any] = self._get(f"{self._base}/issues/{number}", dict)
+        return value
+
+    def _list(self, path: str, **parameters: str) -> list[PullRequest]:
+        address = f"{self._base}/{path}" + (f"?{urlencode(parameters)}" if parameters else "")
+        try:
+            return [PullRequest(each) for each in self._get(address, list)]
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            raise ApiError(f"{address}: an answer that cannot be understood ({error!r})") from None
+
+    def _get(self, address: str, kind: type) -> Any:
+        last = ""
+        for number in range(_TRIES):
+            try:
+                status, value = self._ask("GET", address)
+                if status in _OK:
+                    return _checked(value, kind)
+                raise ApiError(f"{address}: GitHub answers {status}: {_message(value)}")
+            except _PassingError as error:
+                last = str(error)
+            self._wait(number, last)
+        raise ApiError(f"{address}: {one_line(last)}, {_TRIES} times: try again later")
+
+    def _wait(self, number: int, why: str, seconds: float | None = None) -> None:
+        wanted = self._pause_s * 2**number if seconds is None else seconds
+        if wanted > self._left_s:
+            raise ApiError(f"{one_line(why)}; no more patience to wait {wanted:.0f} s (--patience): try again later")
+        self._left_s -= wanted
+        self._sleep(wanted)
+
+    def _ask(self, method: str, address: str, fields: Mapping[str, str] | None = None) -> tuple[int, Any]:
+        """Status and decoded body of an answer that says something; waits for rate limits.
+
+        Raises:
+            _PassingError: No answer, a fault of the server, or no JSON.
+        """
+        import urllib3
+
+        body = json.dumps(fields).encode() if fields is not None else None
+        for _ in range(_TRIES):
+            try:
+                answer = self._pool.request(method, address, body=body, redirect=False)
+            except urllib3.exceptions.HTTPError as error:
+                raise _PassingError(f"GitHub cannot be reached ({type(error).__name__})") from None
+            headers = {name.lower(): text for name, text in answer.headers.items()}
+            if answer.status in (403, 429) and (seconds := _rate_limit(headers, answer.data)) is not None:
+                self._wait(0, "GitHub's rate limit is reached", seconds)
+                continue
+            if answer.status >= 500 or answer.status == 429:  # noqa: PLR2004 - the server's own faults
+                raise _PassingError(f"GitHub answers {answer.status}")
+            return answer.status, _decoded(answer.data, answer.status)
+        raise _PassingError("GitHub's rate limit is reached again and again")
+
+
+def _decoded(data: bytes, status: int) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        if status in _OK:
+            raise _PassingError("the answer is no JSON") from None
+        return {"message": data[:200].decode("utf-8", "replace")}
+
+
+def _checked(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise _PassingError(f"the answer is no JSON {'list' if kind is list else 'object'}")
+    return value
+
+
+def _message(value: object) -> str:
+    text = value.get("message", "") if isinstance(value, dict) else ""
+    return one_line(str(text))[:200]
+
+
+def _rate_limit(headers: Mapping[str, str], body: bytes) -> float | None:
+    """Seconds to wait; None where a refusal is no rate limit."""
+    after = headers.get("retry-after", "")
+    if after.replace(".", "", 1).isdigit():
+        return float(after)
+    if headers.get("x-ratelimit-remaining") == "0":
+        reset = headers.get("x-ratelimit-reset", "")
+        return max(1.0, float(reset) - time.time()) if reset.isdigit() else 60.0
+    return 60.0 if b"secondary rate limit" in body else None

@@ -1,0 +1,273 @@
+"""A clean clone in which a revert is examined, made and pushed, by the `git` command.
+
+Arguments are lists, never a shell's line; ids are hexadecimal; what a user names comes after `--`. The clone's hooks
+are off, and nothing asks for a password.
+"""
+
+import base64
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from sooner.analysis.trunk.reverting import Culprit, branch_of, is_revert_of, reverted_in, subject_of
+from sooner.model.errors import SoonerError
+from sooner.model.outcomes import ExitCode
+from sooner.model.text import one_line
+
+_TIMEOUT_S: Final = 1800.0
+_SAFE: Final = (
+    "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never",
+    "-c", "gc.auto=0", "-c", "advice.detachedHead=false", "-c", "core.quotePath=false",
+)  # fmt: skip
+_REMOTE: Final = re.compile(r"^(?:https?|ssh)://|^[\w.-]+@[\w.-]+:")
+_NAMES: Final = re.compile(
+    r"^\+\s*(?:export\s+|pub\s+|async\s+|static\s+|inline\s+|template\s*<[^>]*>\s*)*"
+    r"(?:def|class|struct|enum|union|namespace|fn|func|function|trait|interface|#\s*define)\s+(?:class\s+)?([A-Za-z_]\w{3,})"
+    r"|^\+([A-Z][A-Z0-9_]{3,})\s*[:=]"
+)
+"""What a changed line gives a name to: functions, classes, macros, constants."""
+_WORD: Final = re.compile(r"[A-Za-z_]\w{3,}")
+_SHORTEST_MENTION: Final = 10
+_MOST_NAMED: Final = 5
+_MOST_PATCH: Final = 64 * 1024 * 1024
+
+
+class GitError(SoonerError):
+    """Git could not do what it had to; nothing is known to have happened."""
+
+    exit_code = ExitCode.INFRASTRUCTURE
+
+
+class ConflictError(Exception):
+    """The revert does not apply; the text says where."""
+
+
+class Clone:
+    """A fresh clone of a repository.
+
+    Args:
+        url: Folder or URL of the repository.
+        trunk: Its branch.
+        folder: An empty folder to clone into.
+        token: For GitHub over HTTPS; empty for git's own means.
+
+    Raises:
+        GitError: It cannot be cloned.
+    """
+
+    def __init__(self, url: str, trunk: str, folder: Path, token: str = "") -> None:
+        self.url = url
+        self._trunk = trunk
+        self._folder = folder
+        self._environment = _environment(url, token)
+        if url.startswith("-") or trunk.startswith("-"):
+            raise GitError(f"{url if url.startswith('-') else trunk!r} is no repository or branch")
+        sparse = ("--filter=blob:none",) if _REMOTE.match(url) else ()
+        source = url if _REMOTE.match(url) or "://" in url else str(Path(url).absolute())
+        command = (
+            "clone",
+            "--quiet",
+            "--no-tags",
+            "--single-branch",
+            *sparse,
+            "--branch",
+            trunk,
+            "--",
+            source,
+            str(folder),
+        )
+        done = self._run(*command, inside=False)
+        if done.returncode:
+            raise GitError(f"{url} cannot be cloned at {trunk!r}: {_said(done)}")
+
+    def _run(
+        self, *arguments: str, inside: bool = True, stdin: str = "", more: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        try:
+            return subprocess.run(
+                ["git", *_SAFE, *arguments],
+                cwd=self._folder if inside else None,
+                env={**self._environment, **(more or {})},
+                input=stdin,
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+        except FileNotFoundError:
+            raise GitError("the command git is not there: install it") from None
+        except subprocess.TimeoutExpired:
+            raise GitError(f"git {arguments[0]} did not end within {_TIMEOUT_S:g} s") from None
+
+    def _out(self, *arguments: str) -> str:
+        done = self._run(*arguments)
+        if done.returncode:
+            raise GitError(f"git {arguments[0]}: {_said(done)}")
+        return done.stdout
+
+    def resolve(self, sha: str) -> str:
+        """The full id of a commit; empty where the repository has none, or several."""
+        return self._run("rev-parse", "--verify", "--quiet", f"{sha}^{{commit}}").stdout.strip()
+
+    def is_on_trunk(self, sha: str) -> bool:
+        """Whether the branch has the commit."""
+        return self._run("merge-base", "--is-ancestor", sha, f"origin/{self._trunk}").returncode == 0
+
+    def culprit(self, sha: str, labels: tuple[str, ...] = ()) -> Culprit:
+        """What the repository knows of a commit of trunk."""
+        time, _, message = self._out("show", "-s", "--format=%ct%x00%B", sha).partition("\0")
+        later = list(self._later(sha))
+        reverts = (one for one, text in later if any(sha.startswith(other) for other in reverted_in(text)))
+        return Culprit(
+            sha=sha,
+            time=float(time),
+            message=message,
+            labels=labels,
+            reverted_by=next(reverts, ""),
+            dependents=tuple(self._dependents(sha, later)),
+        )
+
+    def _later(self, sha: str) -> Iterator[tuple[str, str]]:
+        """Ids and messages of the commits after one."""
+        for record in self._out("log", "-z", "--format=%H%x01%B", f"{sha}..origin/{self._trunk}").split("\0"):
+            one, mark, message = record.partition("\x01")
+            if mark:
+                yield one, message
+
+    def _dependents(self, sha: str, later: Sequence[tuple[str, str]]) -> Iterator[str]:
+        """Later commits that speak of it, or use a name that it brought in."""
+        for one, message in later:
+            if sha[:_SHORTEST_MENTION] in message:
+                yield f"{one[:12]} ({subject_of(message)}) speaks of it"
+        names = self._names_from(sha)
+        if not names or not later:
+            return
+        patch = self._out(
+            "log", "--patch", "--unified=0", "--no-color", "--format=%x01%H", f"{sha}..origin/{self._trunk}"
+        )
+        subjects = dict(later)
+        for part in patch[:_MOST_PATCH].split("\x01")[1:]:
+            one, _, lines = part.partition("\n")
+            added = {w for ln in lines.split("\n") if ln[:1] == "+" and ln[:3] != "+++" for w in _WORD.findall(ln)}
+            if used := sorted(names & added)[:_MOST_NAMED]:
+                yield f"{one[:12]} ({subject_of(subjects.get(one, ''))}) uses {', '.join(used)}"
+
+    def _names_from(self, sha: str) -> set[str]:
+        """Names that a commit brought in: defined by its added lines, and nowhere in the tree before it."""
+        parents = self._out("show", "-s", "--format=%P", sha).split()
+        patch = self._out("show", "--unified=0", "--no-color", "--format=", "--diff-merges=first-parent", sha)[
+            :_MOST_PATCH
+        ]
+        found = {name for line in patch.split("\n") if (m := _NAMES.match(line)) for name in m.groups() if name}
+        if not parents:
+            return found
+        words = [word for name in sorted(found) for word in ("-e", name)]
+        if not words:
+            return set()
+        before = self._run("grep", "-h", "-o", "-w", "-F", "-I", *words, parents[0], "--").stdout.split()
+        return found - set(before)
+
+    def revert(self, sha: str, message: str) -> str:
+        """Make the revert on top of trunk; returns its id, empty where it changes nothing.
+
+        Raises:
+            ConflictError: It does not apply, and why.
+            GitError: Git failed otherwise.
+        """
+        self._out("checkout", "--quiet", "--force", "--detach", f"origin/{self._trunk}")
+        self._out("clean", "-fdxq")
+        parents = self._out("show", "-s", "--format=%P", sha).split()
+        of_merge = ("-m", "1") if len(parents) > 1 else ()
+        done = self._run("revert", "--no-commit", *of_merge, sha, more=self._identity())
+        if done.returncode:
+            files = [name for name in self._out("diff", "--name-only", "--diff-filter=U", "-z").split("\0") if name]
+            self._run("revert", "--abort", more=self._identity())
+            if not files:
+                raise GitError(f"git revert: {_said(done)}")
+            raise ConflictError(self._conflict(sha, files))
+        if self._run("diff", "--cached", "--quiet").returncode == 0:
+            self._run("reset", "--quiet", "--hard")
+            return ""
+        made = self._run("commit", "--quiet", "--cleanup=verbatim", "--file=-", stdin=message, more=self._identity())
+        if made.returncode:
+            raise GitError(f"git commit: {_said(made)}")
+        return self._out("rev-parse", "HEAD").strip()
+
+    def _identity(self) -> dict[str, str]:
+        """Who commits, where nobody is configured."""
+        if self._run("config", "user.email").stdout.strip() or "GIT_COMMITTER_EMAIL" in self._environment:
+            return {}
+        who = {"NAME": "sooner", "EMAIL": "sooner@localhost"}
+        return {f"GIT_{role}_{part}": text for role in ("AUTHOR", "COMMITTER") for part, text in who.items()}
+
+    def _conflict(self, sha: str, files: Sequence[str]) -> str:
+        """Which files conflict, and which later commits changed them."""
+        log = self._out(
+            "log", "-z", "--format=%h %s", f"{sha}..origin/{self._trunk}", "--", *(f":(literal){f}" for f in files)
+        )
+        later = [one_line(line) for line in log.split("\0") if line]
+        where = ", ".join(one_line(name) for name in files[:_MOST_NAMED])
+        return f"{where} changed since: {'; '.join(later[:_MOST_NAMED]) or 'by nobody that git names'}"
+
+    def remote_revert(self, sha: str) -> tuple[str, bool]:
+        """What the remote has under the revert's branch: its id, empty for nothing, and whether it is that revert.
+
+        Raises:
+            GitError: The remote cannot be asked.
+        """
+        reference = f"refs/heads/{branch_of(sha)}"
+        found = self._out("ls-remote", "origin", reference).split()
+        if not found:
+            return "", False
+        self._out("fetch", "--quiet", "--no-tags", "origin", reference)
+        return found[0], is_revert_of(self._out("show", "-s", "--format=%B", "FETCH_HEAD"), sha)
+
+    def push(self, sha: str, commit: str) -> bool:
+        """Push the revert as its branch; False where the remote has that branch already.
+
+        Raises:
+            GitError: It was refused, or there was no answer.
+        """
+        branch = branch_of(sha)
+        arguments = (
+            "--porcelain",
+            f"--force-with-lease=refs/heads/{branch}:",
+            "origin",
+            f"{commit}:refs/heads/{branch}",
+        )
+        done = self._run("push", "--quiet", *arguments)
+        if done.returncode == 0:
+            return True
+        if "stale info" in done.stdout or "already exists" in done.stdout + done.stderr:
+            return False
+        raise GitError(f"git push: {_said(done)}")
+
+
+def _environment(url: str, token: str) -> dict[str, str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(("GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_SSH"))
+    }
+    environment |= {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "GIT_EDITOR": "true"}
+    if token and url.startswith("https://"):
+        # Not as an argument: command lines can be read by every user of the machine.
+        secret = base64.b64encode(f"x-access-token:{token}".encode()).decode()
+        server = "/".join(url.split("/")[:3])
+        environment |= {
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": f"http.{server}/.extraheader",
+            "GIT_CONFIG_VALUE_0": f"AUTHORIZATION: basic {secret}",
+        }
+    return environment
+
+
+def _said(done: subprocess.CompletedProcess[str]) -> str:
+    text = done.stderr.strip() or done.stdout.strip()
+    return one_line(text)[-400:] if text else f"exit code {done.returncode}"

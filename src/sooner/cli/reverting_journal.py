@@ -1,0 +1,130 @@
+"""The journal of reverts: every action before it is done and its answer after, on the disk before anything goes on.
+
+One process holds it at a time. A last line that a crash has cut is taken away: what it told of had not begun, or is
+found on the remote.
+"""
+
+import fcntl
+import os
+import time
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from sooner.analysis.trunk.reverting import Action, Line, State
+from sooner.model.errors import SoonerError, UsageError
+from sooner.model.outcomes import ExitCode
+
+
+class JournalBusyError(SoonerError):
+    """Another process reverts with the same journal."""
+
+    exit_code = ExitCode.INFRASTRUCTURE
+
+
+class Journal:
+    """Lines of the file, and the right to add some.
+
+    Args:
+        path: The file; it is made with its folder.
+
+    Raises:
+        JournalBusyError: Another process holds it.
+        UsageError: It cannot be written, or is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise UsageError(f"the journal {path} cannot be written: {error.strerror}") from None
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._fd)
+            raise JournalBusyError(f"another process reverts with the journal {path}: wait for it") from None
+        self.lines = self._read()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    def _read(self) -> list[Line]:
+        data = self._path.read_bytes()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            os.ftruncate(self._fd, whole)
+        return parsed(data[:whole], str(self._path))
+
+    def add(
+        self,
+        culprit: str,
+        action: Action,
+        state: State,
+        *,
+        target: str,
+        commit: str = "",
+        url: str = "",
+        detail: str = "",
+    ) -> Line:
+        """Add a line; it is on the disk when this returns.
+
+        Raises:
+            UsageError: The disk is full: nothing must be done that the journal does not tell of.
+        """
+        line = Line(
+            at=time.time(),
+            culprit=culprit,
+            action=action,
+            state=state,
+            target=target,
+            commit=commit,
+            url=url,
+            detail=detail,
+        )
+        data = msgspec.json.encode(line) + b"\n"
+        try:
+            while data:
+                data = data[os.write(self._fd, data) :]
+            os.fsync(self._fd)
+        except OSError as error:
+            raise UsageError(f"the journal {self._path} cannot be written: {error.strerror}") from None
+        self.lines.append(line)
+        return line
+
+
+def read_journal(path: Path) -> list[Line]:
+    """The whole lines of a journal, without holding it; none where there is no file.
+
+    Raises:
+        UsageError: It cannot be read, or is damaged.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UsageError(f"the journal {path} cannot be read: {error.strerror}") from None
+    return parsed(data[: data.rfind(b"\n") + 1], str(path))
+
+
+def parsed(data: bytes, source: str) -> list[Line]:
+    """Lines of a journal: one that cannot be read may be a revert, so nothing goes on.
+
+    Raises:
+        UsageError: A line is damaged.
+    """
+    lines = []
+    for number, text in enumerate(data.splitlines(), 1):
+        try:
+            lines.append(msgspec.json.decode(text, type=Line))
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise UsageError(
+                f"{source}:{number} is damaged ({error}): mend the line or name another --journal"
+            ) from None
+    return lines

@@ -1,0 +1,37 @@
+"""Spans of time and moments as people write them on the command line."""
+
+import datetime as dt
+import re
+from typing import Final
+
+from sooner.model.errors import UsageError
+
+_SECONDS: Final = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+_SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)")
+
+
+def seconds_of(text: str, option: str) -> float:
+    """Seconds of `90m`, `36h`, `2d`, `1w`.
+
+    Raises:
+        UsageError: It is no span.
+    """
+    match = _SPAN.fullmatch(text.strip().lower())
+    if match is None:
+        raise UsageError(f"{option} {text!r} is no time such as 36h, 2d or 1w")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def moment_of(text: str, option: str, *, now: float) -> float:
+    """Epoch seconds of a date (2026-11-01), a time (2026-11-01T12:00), or a span before `now` (1d).
+
+    Raises:
+        UsageError: It is neither.
+    """
+    if _SPAN.fullmatch(text.strip().lower()):
+        return now - seconds_of(text, option)
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{option} {text!r} is neither a date such as 2026-11-01 nor a span such as 1d") from None
+    return moment.replace(tzinfo=moment.tzinfo or dt.UTC).timestamp()

@@ -1,0 +1,109 @@
+"""`sooner trunk flaky` over a small history, and the quarantine from its writing to its end."""
+
+import json
+import re
+import time
+
+import pytest
+
+pytest.importorskip("duckdb")
+pytest.importorskip("scipy")
+
+DAY = 86_400.0
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
+    from sooner.history import History, HistoryOutcome, JobRow, TestRow
+
+    now = time.time()
+    passed, failed = HistoryOutcome.PASSED, HistoryOutcome.FAILED
+    tests, jobs = [], []
+    for i in range(40):
+        at, sha = now - 5 * DAY + i * 3600, f"{i:040x}"
+        for job in ("rocm", "cuda"):
+            more = {"run": f"r{i}", "commit": sha, "job": f"{job} (default, {1 + i % 3}, 3, gpu.1)", "kind": "case"}
+            outcomes = [failed, passed] if i % 8 == 0 and job == "rocm" else [passed]
+            for attempt, outcome in enumerate(outcomes, 1):
+                case = {"unit": "t.py", "node_id": "t.py::test_flaky", "attempt": attempt, "seconds": 30.0}
+                tests.append(TestRow(**more, **case, outcome=outcome, started=at + 600 * attempt))
+            broken = failed if job == "rocm" else passed  # on every commit: no flake
+            tests.append(TestRow(**more, unit="t.py", node_id="t.py::test_rocm", outcome=broken, started=at))
+        for attempt, outcome in enumerate([failed, passed] if i % 10 == 0 else [passed], 1):
+            begin = at + 1800 * attempt
+            job = {"workflow": "ci", "run": f"r{i}", "attempt": attempt, "job": "linux", "job_id": f"{i}.{attempt}"}
+            times = {"created": begin, "started": begin, "completed": begin + 900}
+            jobs.append(JobRow(**job, **times, commit=sha, branch="main", event="push", outcome=outcome))
+    root = tmp_path_factory.mktemp("flaky") / "h"
+    with History(root) as kept:
+        kept.add_tests(tests)
+        kept.add_jobs(jobs)
+    return root
+
+
+def test_the_ranking_has_rate_interval_cost_and_evidence(sooner, history):
+    done = sooner("trunk", "flaky", "--history", history, "--json")
+    assert done.returncode == 0
+    rows = {row["id"]: row for row in json.loads(done.stdout)["flaky"]}
+    assert set(rows) == {"t.py::test_flaky", "ci / linux"}
+    test = rows["t.py::test_flaky"]
+    assert (test["kind"], test["failures"], test["runs"], test["commits"]) == ("test", 5, 85, 5)
+    assert test["rate"]["low"] < 5 / 85 < test["rate"]["high"]
+    assert (test["red_s"], test["rerun_s"]) == (5 * 600.0, 5 * 30.0)
+    assert (rows["ci / linux"]["failures"], rows["ci / linux"]["red_s"]) == (4, 4 * 1800.0)
+
+
+def test_people_see_a_table(sooner, history):
+    done = sooner("trunk", "flaky", "--history", history, "--limit", "1")
+    assert "COST" in done.stdout
+    assert "ci / linux" in done.stdout
+    assert "... and 1 more (--limit)" in done.stdout
+
+
+def test_the_quarantine_is_written_kept_and_left(sooner, history, project):
+    options = ("trunk", "flaky", "--history", history, "--write", "q.toml")
+    done = sooner(*options)
+    assert "1 entries, 1 entered, 0 left" in done.stdout
+    text = (project / "q.toml").read_text()
+    assert 'id = "t.py::test_flaky"' in text
+    assert "ci / linux" not in text  # a whole job is not hidden unless asked for
+    done = sooner(*options)
+    assert "1 entries, 0 entered, 0 left" in done.stdout
+    assert (project / "q.toml").read_text() == text
+    stable = re.sub(r"^since = .*$", "since = 2020-01-01", text, flags=re.MULTILINE)
+    stable = re.sub(r"^stable_runs = \d+", "stable_runs = 3", stable, flags=re.MULTILINE)
+    (project / "q.toml").write_text(stable)
+    done = sooner(*options, "--check", "--json")
+    told = json.loads(done.stdout)["quarantine"]
+    assert [one["entry"]["id"] for one in told["left"]] == ["t.py::test_flaky"]
+    assert "test_flaky" not in (project / "q.toml").read_text()
+
+
+def test_jobs_enter_where_they_are_asked_for(sooner, history, project):
+    sooner("trunk", "flaky", "--history", history, "--kind", "job", "--write", "q.toml")
+    assert '[[job]]\nid = "ci / linux"' in (project / "q.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--check",), "--check needs --write FILE"),
+        (("--since", "soon"), "--since 'soon' is neither a date"),
+        (("--since", "2030-01-01"), "is not before --until"),
+        (("--history", "nowhere"), "there is no history at nowhere"),
+        (("--failures", "0"), "at least 1"),
+        (("--write", "broken.toml"), "broken.toml is no TOML"),
+        (("--write", "no/such/q.toml"), "no/such/q.toml cannot be written"),
+    ],
+)
+def test_what_is_not_understood_is_one_clear_error(sooner, history, project, options, text):
+    (project / "broken.toml").write_text("[[test")
+    done = sooner("trunk", "flaky", "--history", history, *options)
+    assert done.returncode == 4
+    assert text in done.stderr
+
+
+def test_a_time_without_runs_is_nothing_to_rank(sooner, history):
+    done = sooner("trunk", "flaky", "--history", history, "--since", "2020-01-01", "--until", "2020-02-01")
+    assert done.returncode == 5
+    assert "the history has no run of that time" in done.stderr

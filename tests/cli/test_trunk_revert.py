@@ -1,0 +1,599 @@
+"""`sooner trunk revert` on real git repositories, with a fake GitHub that fails in every way at every call."""
+
+import fcntl
+import io
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fake_github import FakeGitHub
+
+from sooner.cli.main import _run
+
+pytest.importorskip("urllib3")
+
+PASSING = ("limit", "drop", "garbage", "drop_after", 502)
+"""Faults after which asking again helps."""
+CALLS = 6
+"""Requests of one revert: kill switch, requests of the branch, labels, kill switch, kill switch, opening."""
+
+
+def git(folder, *arguments, at=None):
+    stamp = f"{int(at if at is not None else time.time())} +0000"
+    who = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+    done = subprocess.run(
+        ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True,
+        env={**os.environ, **who, "GIT_AUTHOR_DATE": stamp, "GIT_COMMITTER_DATE": stamp},
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+class Trunk:
+    """A bare repository and a checkout to write it with."""
+
+    def __init__(self, folder):
+        self.bare, self.work = folder / "trunk.git", folder / "work"
+        subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(self.bare)], check=True)
+        subprocess.run(["git", "init", "-q", "-b", "main", str(self.work)], check=True)
+        self.commit("base", base="1\n2\n3\n4\n5\n6\n7\n8\n")
+
+    def commit(self, message, *, at=None, **files):
+        for name, text in files.items():
+            (self.work / name).write_text(text)
+        git(self.work, "add", "-A")
+        git(self.work, "commit", "-q", "--allow-empty", "-m", message, at=at)
+        git(self.work, "push", "-q", str(self.bare), "HEAD:refs/heads/main")
+        return git(self.work, "rev-parse", "HEAD")
+
+    @property
+    def branches(self):
+        refs = git(self.bare, "for-each-ref", "--format=%(refname:short)", "refs/heads/sooner")
+        return refs.split()
+
+    def message(self, ref):
+        return git(self.bare, "show", "-s", "--format=%B", ref)
+
+
+@pytest.fixture
+def trunk(tmp_path):
+    return Trunk(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory):
+    """A trunk with a culprit in it; copied for each fault."""
+    made = Trunk(tmp_path_factory.mktemp("template"))
+    return made, made.commit("break it", bad="x\n")
+
+
+def document(*culprits, signals=("linux / test",), **more):
+    return json.dumps(
+        {
+            "id": 1,
+            "decisions": [
+                {"decision": "revert", "signals": list(signals), "culprit": sha, "probability": 0.9991, "reason": "why"}
+                | more
+                for sha in culprits
+            ],
+        }
+    )
+
+
+class Caller:
+    """Calls the command in this process, as quickly as a test of many faults needs it."""
+
+    def __init__(self, capsys, monkeypatch):
+        self._capsys, self._monkeypatch = capsys, monkeypatch
+
+    def __call__(self, *arguments, stdin=""):
+        self._monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        code = _run(["trunk", "revert", *map(str, arguments), "--json"])
+        said = self._capsys.readouterr()
+        return code, json.loads(said.out)["reverts"] if said.out else said.err
+
+
+@pytest.fixture
+def revert(project, capsys, monkeypatch):
+    return Caller(capsys, monkeypatch)
+
+
+def journal():
+    return [json.loads(line) for line in Path(".sooner/reverts.jsonl").read_text().splitlines()]
+
+
+# Proposals
+
+
+def test_a_proposal_has_message_evidence_and_commands_and_changes_nothing(revert, trunk):
+    sha = trunk.commit("break it", bad="x\n")
+    code, (found,) = revert("--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["state"]) == (0, "proposed")
+    assert found["title"] == 'Revert "break it"'
+    assert f"This reverts commit {sha}." in found["message"]
+    assert "Signal: linux / test" in found["message"]
+    assert "probability 99.91 %" in found["message"]
+    assert found["commands"][2] == f"git revert {sha}"
+    assert trunk.branches == []
+    assert not Path(".sooner").exists()
+
+
+def test_a_proposal_needs_no_repository(revert):
+    code, (found,) = revert(stdin=document("a" * 40))
+    assert (code, found["state"]) == (0, "proposed")
+
+
+def test_people_read_the_proposal(sooner, trunk):
+    sha = trunk.commit("break \x1b[31mit", bad="x\n")
+    done = sooner("trunk", "revert", "--repo", trunk.bare, stdin=document(sha))
+    assert done.returncode == 0
+    assert "proposed:" in done.stdout
+    assert f"$ git revert {sha}" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_decisions_other_than_reverts_are_nothing_to_do(revert):
+    assert revert(stdin='{"decisions": [{"decision": "hold", "signal": "s"}]}') == (5, [])
+
+
+def test_decisions_a_line_each_are_read_and_one_culprit_is_one_revert(revert):
+    text = document("a" * 40, signals=["one"]) + "\n" + document("a" * 40, signals=["two"]) + "\n"
+    code, (found,) = revert(stdin=text)
+    assert (code, found["signals"]) == (0, ["one", "two"])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "stdin is empty"),
+        ("{", "stdin:1 is no JSON"),
+        ("{}", 'has no list "decisions"'),
+        (document("--upload-pack=touch x"), "is no commit id"),
+        (document("a" * 40, signals=[1]), "signals must be a list of names"),
+        (document("a" * 40, probability="high"), "probability must be a number"),
+    ],
+)
+def test_a_document_that_is_none_is_one_clear_error(revert, text, problem):
+    code, said = revert(stdin=text)
+    assert code == 4
+    assert problem in said
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--execute",), "--execute needs --repo DIR|URL"),
+        (("--oldest", "soon"), "--oldest 'soon' is no time such as 36h"),
+        (("--execute", "--github", "nonsense", "--repo", "x"), "write OWNER/NAME"),
+    ],
+)
+def test_options_that_make_no_sense_are_one_clear_error(sooner, options, problem):
+    done = sooner("trunk", "revert", *options, stdin=document("a" * 40))
+    assert problem in done.stderr
+    assert done.returncode == 4
+
+
+# Reverts
+
+
+def test_a_revert_is_pushed_as_a_branch_named_after_the_culprit(revert, trunk):
+    sha = trunk.commit("break it", bad="x\n")
+    tip = git(trunk.bare, "rev-parse", "main")
+    code, (found,) = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["state"]) == (0, "reverted")
+    assert trunk.branches == [f"sooner/revert-{sha}"]
+    assert git(trunk.bare, "rev-parse", f"sooner/revert-{sha}^") == tip == git(trunk.bare, "rev-parse", "main")
+    assert "bad" not in git(trunk.bare, "ls-tree", "--name-only", f"sooner/revert-{sha}").split()
+    steps = [(line["action"], line["state"]) for line in journal()]
+    assert steps == [("push", "begin"), ("push", "done"), ("revert", "done")]
+
+
+def test_the_same_commit_is_never_reverted_twice(revert, trunk):
+    sha = trunk.commit("break it", bad="x\n")
+    for _ in range(2):
+        code, (found,) = revert("--execute", "--repo", trunk.bare, stdin=document(sha[:12]))
+        assert code == 0
+    assert found["state"] == "already"
+    git(trunk.bare, "branch", "-D", f"sooner/revert-{sha}")  # merged and deleted: the journal knows
+    code, (found,) = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["state"], trunk.branches) == (0, "already", [])
+
+
+def test_two_machines_make_one_revert(revert, trunk):
+    sha = trunk.commit("break it", bad="x\n")
+    revert("--execute", "--repo", trunk.bare, "--journal", "one.jsonl", stdin=document(sha))
+    first = git(trunk.bare, "rev-parse", f"sooner/revert-{sha}")
+    code, (found,) = revert("--execute", "--repo", trunk.bare, "--journal", "two.jsonl", stdin=document(sha))
+    assert (code, found["state"]) == (0, "already")
+    assert git(trunk.bare, "rev-parse", f"sooner/revert-{sha}") == first
+
+
+def test_a_second_push_of_the_same_branch_is_refused_by_the_remote(trunk, tmp_path):
+    from sooner.cli.reverting_git import Clone
+
+    sha = trunk.commit("break it", bad="x\n")
+    one, two = (Clone(str(trunk.bare), "main", tmp_path / name) for name in ("one", "two"))
+    message = f"r\n\nSooner-Reverts: {sha}\n"
+    first, second = one.revert(sha, message), two.revert(sha, message + "later\n")
+    assert one.push(sha, first) is True
+    assert two.push(sha, second) is False
+    assert two.remote_revert(sha) == (first, True)
+
+
+def test_what_trunk_has_reverted_already_is_left_alone(revert, trunk):
+    sha = trunk.commit("break it", bad="x\n")
+    git(trunk.work, "rm", "-q", "bad")
+    trunk.commit(f'Revert "break it"\n\nThis reverts commit {sha}.')
+    code, (found,) = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["state"], found["reason"]) == (0, "already", "already_reverted")
+    assert trunk.branches == []
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("old", (), 50, "too_old"),
+        ("young", ("--oldest", "1h"), 2, "too_old"),
+        ("x\n\nAuto-revert: no", (), 0, "opted_out"),
+        ("x", ("--a-day", "0"), 0, "daily_limit"),
+        ('Revert "y"\n\nThis reverts commit 1234567890.', (), 0, "is_a_revert"),
+    ],
+)
+def test_limits_refuse_with_their_reason(revert, trunk, case):
+    message, options, age_h, reason = case
+    sha = trunk.commit(message, bad="x\n", at=time.time() - age_h * 3600)
+    code, (found,) = revert("--execute", "--repo", trunk.bare, *options, stdin=document(sha))
+    assert (code, found["state"], found["reason"]) == (12, "refused", reason)
+    assert trunk.branches == []
+    assert journal()[-1]["state"] == "refused"
+
+
+def test_a_days_reverts_are_counted_over_calls(revert, trunk):
+    shas = [trunk.commit(f"break {i}", **{f"bad{i}": "x\n"}) for i in range(3)]
+    options = ("--execute", "--repo", trunk.bare, "--a-day", "2")
+    states = [revert(*options, stdin=document(sha))[1][0]["state"] for sha in shas]
+    assert states == ["reverted", "reverted", "refused"]
+
+
+def test_a_conflict_is_refused_and_names_the_later_commit(revert, trunk):
+    sha = trunk.commit("break it", base="1\nX\n3\n4\n5\n6\n7\n8\n")
+    trunk.commit("on top of it", base="1\nXY\n3\n4\n5\n6\n7\n8\n")
+    code, (found,) = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["reason"]) == (12, "conflict")
+    assert "base changed since" in found["detail"]
+    assert "on top of it" in found["detail"]
+    assert trunk.branches == []
+
+
+def test_a_later_commit_that_uses_a_new_name_is_a_dependent(revert, trunk):
+    sha = trunk.commit("add a helper", helper="def shiny_helper():\n    pass\n")
+    trunk.commit("use it", user="shiny_helper()\n")
+    code, (found,) = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["reason"]) == (12, "dependents")
+    assert "(use it) uses shiny_helper" in found["detail"]
+
+
+def test_a_name_that_was_there_before_makes_no_dependent(revert, trunk):
+    trunk.commit("an old name", old="def shiny_helper(): pass\n")
+    sha = trunk.commit("move a helper", helper="def shiny_helper():\n    pass\n")
+    trunk.commit("use it", user="shiny_helper()\n")
+    assert revert("--repo", trunk.bare, stdin=document(sha))[1][0]["state"] == "proposed"
+
+
+def test_a_later_commit_that_speaks_of_the_culprit_is_a_dependent(revert, trunk):
+    sha = trunk.commit("break it", bad="x\n")
+    trunk.commit(f"follow up on {sha[:12]}", more="y\n")
+    assert revert("--repo", trunk.bare, stdin=document(sha))[1][0]["reason"] == "dependents"
+
+
+def test_a_commit_of_another_branch_or_of_nowhere_is_refused(revert, trunk):
+    git(trunk.work, "checkout", "-q", "-b", "side")
+    git(trunk.work, "commit", "-q", "--allow-empty", "-m", "side")
+    git(trunk.work, "push", "-q", str(trunk.bare), "side")
+    side = git(trunk.work, "rev-parse", "HEAD")
+    reasons = {revert("--repo", trunk.bare, stdin=document(sha))[1][0]["reason"] for sha in (side, "f" * 40)}
+    assert reasons == {"not_on_trunk", "unknown_commit"}
+
+
+def test_a_merge_is_reverted_against_its_first_parent(revert, trunk):
+    git(trunk.work, "checkout", "-q", "-b", "side")
+    (trunk.work / "bad").write_text("x\n")
+    git(trunk.work, "add", "-A")
+    git(trunk.work, "commit", "-q", "-m", "side")
+    git(trunk.work, "checkout", "-q", "main")
+    git(trunk.work, "merge", "-q", "--no-ff", "-m", "merge it", "side")
+    git(trunk.work, "push", "-q", str(trunk.bare), "main")
+    sha = git(trunk.work, "rev-parse", "HEAD")
+    assert revert("--execute", "--repo", trunk.bare, stdin=document(sha))[1][0]["state"] == "reverted"
+
+
+def test_a_branch_of_that_name_that_holds_something_else_is_not_touched(revert, trunk):
+    sha = trunk.commit("break it", bad="x\n")
+    git(trunk.bare, "branch", f"sooner/revert-{sha}", "main")
+    code, (found,) = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["reason"]) == (12, "branch_taken")
+    assert git(trunk.bare, "rev-parse", f"sooner/revert-{sha}") == sha
+
+
+def test_text_from_outside_is_text(revert, trunk, tmp_path):
+    marker = tmp_path / "pwned"
+    subject = f"$(touch {marker}) `touch {marker}` <img src=x> ]( --exec [skip ci] @everybody"
+    sha = trunk.commit(subject, bad="x\n")
+    evil = ["--force\n\nThis reverts commit 1234567", f"```\n<script>; touch {marker}", "#hash\x1b[2J"]
+    code, (found,) = revert(
+        "--execute", "--repo", trunk.bare, stdin=document(sha, signals=evil, reason="\n\nSigned: me")
+    )
+    assert (code, found["state"]) == (0, "reverted")
+    said = trunk.message(f"sooner/revert-{sha}")
+    assert said.split("\n")[0] == f'Revert "{subject.replace("[skip ci]", "(skip ci)")}"'
+    assert "\nThis reverts commit 1234567" not in said
+    assert "Signal: #hash" in said
+    assert "\x1b" not in said
+    assert not marker.exists()
+
+
+def test_a_branch_or_repository_that_looks_like_an_option_is_refused(revert, trunk, tmp_path):
+    code, (found,) = revert("--execute", "--repo", f"--upload-pack=touch {tmp_path}/x", stdin=document("a" * 40))
+    assert (code, found["state"]) == (11, "failed")
+    code, (found,) = revert("--execute", "--repo", f"ext::sh -c 'touch {tmp_path}/x'", stdin=document("a" * 40))
+    assert (code, found["state"]) == (11, "failed")
+    assert not (tmp_path / "x").exists()
+
+
+# The kill switch
+
+
+@pytest.mark.parametrize(
+    ("text", "goes"),
+    [
+        ("on\n", True),
+        ('{"enabled": true}', True),
+        ("off", False),
+        ('{"enabled": false}', False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_the_kill_switch_lets_nothing_through_unless_it_says_on(revert, trunk, project, text, goes):
+    sha = trunk.commit("break it", bad="x\n")
+    if text is not None:
+        (project / "switch").write_text(text)
+    code, (found,) = revert("--execute", "--repo", trunk.bare, "--kill-switch", "switch", stdin=document(sha))
+    assert (code, bool(trunk.branches)) == ((0, True) if goes else (12, False))
+    assert goes or found["reason"] == "kill_switch"
+
+
+def test_a_kill_switch_that_cannot_be_reached_stops_everything(revert, trunk):
+    sha = trunk.commit("break it", bad="x\n")
+    switches = ("http://127.0.0.1:9/x", "github:o/r#5", "github:o/r")
+    for switch in switches:
+        options = ("--execute", "--repo", trunk.bare, "--kill-switch", switch, "--api", "http://127.0.0.1:9")
+        code, (found,) = revert(*options, "--pause", "0", stdin=document(sha))
+        assert (code, found["reason"]) == (12, "kill_switch")
+    assert trunk.branches == []
+
+
+# The journal
+
+
+def test_two_instances_exclude_each_other(revert, trunk, project):
+    sha = trunk.commit("break it", bad="x\n")
+    (project / ".sooner").mkdir()
+    with (project / ".sooner/reverts.jsonl").open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        code, said = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert code == 11
+    assert "another process reverts with the journal" in said
+    assert trunk.branches == []
+
+
+def test_a_line_that_a_crash_has_cut_is_taken_away(revert, trunk, project):
+    sha = trunk.commit("break it", bad="x\n")
+    (project / ".sooner").mkdir()
+    (project / ".sooner/reverts.jsonl").write_text('{"v":1,"at":1.0,"culprit":"ab')
+    assert revert("--execute", "--repo", trunk.bare, stdin=document(sha))[0] == 0
+    assert len(journal()) == 3
+
+
+def test_a_damaged_line_stops_everything(revert, trunk, project):
+    sha = trunk.commit("break it", bad="x\n")
+    (project / ".sooner").mkdir()
+    (project / ".sooner/reverts.jsonl").write_text("{]\n")
+    code, said = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert code == 4
+    assert "reverts.jsonl:1 is damaged" in said
+
+
+# Pull requests, with every fault at every call
+
+
+class Site:
+    """A trunk with a culprit, a fake GitHub, and the options to revert there."""
+
+    def __init__(self, template, folder, *, is_strict=False):
+        made, self.sha = template
+        self.bare = folder / "trunk.git"
+        shutil.copytree(made.bare, self.bare)
+        self.github = FakeGitHub(self.bare, is_strict=is_strict)
+        self.options = [
+            "--execute", "--repo", self.bare, "--github", "o/r", "--api", self.github.url, "--pause", "0.001",
+            "--kill-switch", "github:o/r#5", "--journal", folder / "reverts.jsonl",
+        ]  # fmt: skip
+
+    @property
+    def reverts(self):
+        """Branches and pull requests: one of each is one revert."""
+        return len(git(self.bare, "for-each-ref", "refs/heads/sooner").splitlines()), len(self.github.pulls)
+
+
+@pytest.fixture
+def site(template, tmp_path):
+    made = Site(template, tmp_path)
+    yield made
+    made.github.close()
+
+
+def sites(template, folder, count, **more):
+    for number in range(1, count + 1):
+        there = folder / f"site{number}"
+        there.mkdir()
+        made = Site(template, there, **more)
+        yield number, made
+        made.github.close()
+
+
+def test_a_pull_request_is_opened_with_the_evidence_as_text(revert, site):
+    evil = document(site.sha, signals=["```\n</details><script>", "fine"])
+    code, (found,) = revert(*site.options, stdin=evil)
+    assert (code, found["state"], found["url"]) == (0, "reverted", "https://github.invalid/o/r/pull/10")
+    assert site.reverts == (1, 1)
+    assert len(site.github.requests) == CALLS
+    (pull,) = site.github.pulls
+    assert (pull["base"], pull["title"]) == ("main", 'Revert "break it"')
+    assert pull["body"].startswith("````text\n")
+    assert pull["body"].endswith("\n````\n")
+
+
+def test_the_label_of_an_author_opts_out(revert, site):
+    site.github.labels = ["no-auto-revert"]
+    code, (found,) = revert(*site.options, stdin=document(site.sha))
+    assert (code, found["reason"], site.reverts) == (12, "opted_out", (0, 0))
+
+
+def test_a_revert_that_a_person_closed_stays_closed(revert, site):
+    revert(*site.options, stdin=document(site.sha))
+    site.github.pulls[0]["state"] = "closed"
+    code, (found,) = revert(*site.options, "--journal", "other.jsonl", stdin=document(site.sha))
+    assert (code, found["reason"], site.reverts) == (12, "closed_by_somebody", (1, 1))
+
+
+@pytest.mark.parametrize("issue", [{"state": "closed"}, {"state": "open", "labels": []}, {}])
+def test_an_issue_is_a_kill_switch(revert, site, issue):
+    site.github.issue = issue
+    code, (found,) = revert(*site.options, "--kill-switch", "github:o/r#5:go", stdin=document(site.sha))
+    assert (code, found["reason"], site.reverts) == (12, "kill_switch", (0, 0))
+
+
+def test_a_kill_switch_that_is_thrown_after_the_push_stops_the_request_and_the_next_call_goes_on(revert, site):
+    site.github.faults = dict.fromkeys(range(5, 11), 500)  # nobody can ask the switch before the request is opened
+    code, (found,) = revert(*site.options, stdin=document(site.sha))
+    assert (code, found["reason"], site.reverts) == (12, "kill_switch", (1, 0))
+    code, (found,) = revert(*site.options, stdin=document(site.sha))
+    assert (code, found["state"], site.reverts) == (0, "reverted", (1, 1))
+
+
+@pytest.mark.parametrize("fault", PASSING)
+def test_a_passing_fault_at_any_call_makes_exactly_one_revert(revert, template, tmp_path, fault):
+    for number, site in sites(template, tmp_path, CALLS):
+        site.github.faults[number] = fault
+        code, (found,) = revert(*site.options, stdin=document(site.sha))
+        assert (number, code, found["state"], site.reverts) == (number, 0, "reverted", (1, 1))
+
+
+@pytest.mark.parametrize("fault", [503, "drop_after"])
+def test_a_lasting_fault_from_any_call_on_ends_in_an_error_and_the_next_call_makes_the_one_revert(
+    revert, template, tmp_path, fault
+):
+    for number, site in sites(template, tmp_path, CALLS):
+        site.github.faults = dict.fromkeys(range(number, number + 60), fault)
+        code, found = revert(*site.options, stdin=document(site.sha))
+        assert code in (11, 12), (number, found)
+        assert max(site.reverts) <= 1
+        site.github.faults = {}
+        code, (found,) = revert(*site.options, stdin=document(site.sha))
+        assert (number, code, site.reverts) == (number, 0, (1, 1))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_faults_at_random_over_many_calls_make_exactly_one_revert(revert, site, seed):
+    chance = random.Random(seed)
+    kinds = [*PASSING, 503, 429, 403, None, None, None, None, None]
+    site.github.faults = {number: fault for number in range(1, 400) if (fault := chance.choice(kinds))}
+    for _ in range(30):
+        code, _ = revert(*site.options, stdin=document(site.sha))
+        assert max(site.reverts) <= 1
+        if code == 0:
+            break
+    assert site.reverts == (1, 1)
+    assert revert(*site.options, stdin=document(site.sha))[0] in (0, 11, 12)
+    assert site.reverts == (1, 1)
+
+
+def test_a_rate_limit_that_lasts_longer_than_the_patience_is_an_error_at_once(revert, site):
+    site.github._send = lambda request, *_: FakeGitHub._send(
+        site.github, request, 403, b'{"message": "API rate limit exceeded"}', {"retry-after": "3600"}
+    )
+    code, (found,) = revert(*site.options[:-4], "--journal", "j", stdin=document(site.sha))
+    assert (code, found["state"]) == (11, "failed")
+    assert "no more patience to wait 3600 s" in found["detail"]
+
+
+def start(site):
+    """The real process, whose id the fake and the hooks know."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sooner", "trunk", "revert", *map(str, site.options)],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    site.github.client = lambda: process.pid
+    (site.bare / "client").write_text(f"{process.pid}\n")
+    process.communicate(document(site.sha), timeout=60)
+    return process.returncode
+
+
+@pytest.mark.parametrize("fault", ["kill", "kill_after"])
+def test_a_process_that_is_killed_at_any_call_leaves_exactly_one_revert_to_the_next(revert, template, tmp_path, fault):
+    for number, site in sites(template, tmp_path, CALLS):
+        site.github.faults[number] = fault
+        assert start(site) == -9
+        assert max(site.reverts) <= 1
+        code, (found,) = revert(*site.options, stdin=document(site.sha))
+        assert (number, code, site.reverts) == (number, 0, (1, 1)), found
+
+
+@pytest.mark.parametrize(("hook", "status"), [("pre-receive", 0), ("pre-receive", 1), ("post-receive", 0)])
+def test_a_process_that_is_killed_while_it_pushes_leaves_exactly_one_revert_to_the_next(revert, site, hook, status):
+    script = site.bare / "hooks" / hook
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(f"#!/bin/sh\ncat > /dev/null\nkill -9 $(cat {site.bare}/client)\nexit {status}\n")
+    script.chmod(0o755)
+    assert start(site) == -9
+    lines = [json.loads(line) for line in site.options[-1].read_text().splitlines()]
+    assert [(line["action"], line["state"]) for line in lines] == [("push", "begin")]
+    script.unlink()
+    code, (found,) = revert(*site.options, stdin=document(site.sha))
+    assert (code, found["state"], site.reverts) == (0, "reverted", (1, 1))
+
+
+def test_a_push_whose_answer_is_lost_counts_if_the_remote_has_it(revert, site):
+    hook = site.bare / "hooks" / "post-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nkill -9 $PPID\n")  # the receiving end dies when the branch is there
+    hook.chmod(0o755)
+    code, (found,) = revert(*site.options, stdin=document(site.sha))
+    assert (code, found["state"], site.reverts) == (0, "reverted", (1, 1))
+
+
+def test_two_machines_at_once_open_one_pull_request(template, tmp_path):
+    (tmp_path / "here").mkdir()
+    site = Site(template, tmp_path / "here", is_strict=True)
+    try:
+        begun = [[*site.options, "--journal", tmp_path / name] for name in ("one", "two")]
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-m", "sooner", "trunk", "revert", *map(str, options)],
+                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
+            )
+            for options in begun
+        ]  # fmt: skip
+        for process in processes:
+            process.stdin.write(document(site.sha))
+            process.stdin.close()
+        assert [process.wait(60) for process in processes] == [0, 0]
+        assert site.reverts == (1, 1)
+    finally:
+        site.github.close()
