@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import gc
 import os
+from typing import Final
 
 import pytest
 
@@ -15,8 +16,8 @@ from sooner.door.quarantine import Quarantined
 from sooner.door.record import Record
 from sooner.model.devices import Device
 
-_WHILE_COLLECTING = (50_000, 20, 100)
-"""Thresholds of the garbage collector while items pile up that all stay: the usual ones look at them again and again."""
+_WHILE_COLLECTING: Final = (50_000, 20, 100)
+"""Thresholds of the garbage collector while items pile up that all stay: the usual ones look at them for nothing."""
 
 
 class Door:
