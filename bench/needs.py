@@ -25,8 +25,8 @@ from figures import machine, save, table
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "src"), str(HERE.parent / "tests" / "plan" / "needs")]
-import labelled_projects
-from labelled_projects import Label, labels, names, said
+import labelled_projects  # noqa: E402 - the path is set above
+from labelled_projects import Label, labels, names, said  # noqa: E402 - as above
 
 _NUMBERS = re.compile(
     r"(?:skip_if_lt_x_gpu|multi_gpu|requires_world_size|world_size|needs|at_least|devices|request_cpu_devices)\(\s*(\d+)"

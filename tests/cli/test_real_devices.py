@@ -47,7 +47,10 @@ def test_a_gpu_whose_memory_comes_back_late_is_waited_for(sooner, run, gpus):
 
 
 def test_a_gpu_that_does_not_become_free_is_put_aside_and_named(sooner, run, gpus):
-    units = [("a", gpus(0, used_mib=70 * GIB)), *((str(i), "sleep 0.2") for i in range(4))]
+    units = [
+        ("a", gpus(0, used_mib=70 * GIB)),
+        *((str(i), "sleep 0.2") for i in range(12)),
+    ]  # long enough for the wait to end
     done = sooner("run", sooner.plan(*units), "--out", "out", SOONER_RUN_SETTLE_S="0.5")
     assert set(run.outcomes.values()) == {"passed"}
     assert "GPU 0 put aside: not free 0.5 s after its last unit: 71680 MiB in use" in done.stderr

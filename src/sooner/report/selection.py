@@ -112,6 +112,8 @@ def correlation_text(found: Correlation) -> str:
     rows += [(str(i), one_line(", ".join(some))) for i, some in enumerate(several, 1)]
     alone = len(found.clusters) - len(several)
     parts = [table(rows) if several else "no two jobs belong together", f"{alone} jobs are alone"]
+    if found.method != "2019" and not found.flakes_removed:
+        parts.append("hardly any failure was run again: flakes cannot be told from breakages, all red counts")
     if found.pairs:
         lines = [("PHI", "JACCARD", "RAN", "RED", "JOBS")]
         for one in found.pairs[:_MOST_MISSED]:

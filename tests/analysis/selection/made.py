@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-import numpy as np
 import pytest
 
 np = pytest.importorskip("numpy")

@@ -10,14 +10,14 @@ pytest.importorskip("numpy")
 pytest.importorskip("scipy")
 sys.path.insert(0, str(Path(__file__).parent))
 
-import numpy as np  # noqa: E402
-from made import HOUR, project  # noqa: E402
+import numpy as np
+from made import HOUR, project
 
-from sooner.analysis.selection.backtest import Backtest, Plan  # noqa: E402
-from sooner.analysis.selection.facts import State, mean_minutes, record, until  # noqa: E402
-from sooner.analysis.selection.names import known_lineage  # noqa: E402
-from sooner.analysis.selection.policy import Goal, Learner  # noqa: E402
-from sooner.analysis.selection.truth import cost_share, score, truths  # noqa: E402
+from sooner.analysis.selection.backtest import Backtest, Plan
+from sooner.analysis.selection.facts import State, mean_minutes, record, until
+from sooner.analysis.selection.names import known_lineage
+from sooner.analysis.selection.policy import Goal, Learner
+from sooner.analysis.selection.truth import cost_share, score, truths
 
 
 def selections(facts, goal, **plan):

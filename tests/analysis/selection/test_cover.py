@@ -43,7 +43,7 @@ def test_pinned_jobs_floors_and_dependencies_hold_in_both():
     rules = Constraints(
         fixed=frozenset({0}),
         floors=(Floor(name="cuda", jobs=(3, 4, 5), least=2),),
-        needs={j: (1,) for j in range(10, 30)},
+        needs=dict.fromkeys(range(10, 30), (1,)),
     )
     found = greedy(sees, weight, cost, 60.0, rules)
     proof = exact(sees, weight, cost, 60.0, rules, found=found)

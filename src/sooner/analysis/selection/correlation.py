@@ -19,12 +19,14 @@ Floats = NDArray[np.float32]
 
 _BLOCK: Final = 2048
 """Columns of a block of the products: only blocks on and above the diagonal are computed where they mirror."""
+_ROWS: Final = 4096
 _SPARSE: Final = 0.02
 """Up to this share of ones, products of sparse matrices are faster than dense ones."""
 _FEWEST: Final = 2
 """Breakages in common: one shared outage makes any two jobs look alike."""
-_EXACT: Final = 2_000_000
-"""Pairs up to which p-values are exact (hypergeometric); above, by the normal distribution of phi x sqrt(n)."""
+_LIKELY: Final = 1.0
+"""Pairs below so many standard deviations are no discoveries; their p-value is not computed."""
+_NEGLIGIBLE: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,25 +59,39 @@ def tables(ran: Floats, red: Floats) -> Tables:
     return Tables(both_ran=_symmetric(ran), red=_product(red, ran), both_red=_symmetric(red))
 
 
-def _is_sparse(matrix: Floats) -> bool:
-    return bool(matrix.size and np.count_nonzero(matrix) <= _SPARSE * matrix.size)
+def _ones(matrix: Floats) -> float:
+    return float(np.count_nonzero(matrix)) / max(1, matrix.size)
+
+
+def _thin(matrix: Floats, *, missing: bool = False) -> Any:
+    """The ones, or the zeros, as a sparse matrix; row by row, so no second dense one is needed."""
+    from scipy.sparse import csr_matrix, vstack
+
+    parts = []
+    for begin in range(0, max(1, len(matrix)), _ROWS):
+        some = matrix[begin : begin + _ROWS]
+        parts.append(csr_matrix((some == 0) if missing else some, dtype=np.float32))
+    return vstack(parts, format="csr")
+
+
+def _dense(matrix: Any) -> Floats:
+    found: Floats = np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float32)
+    return found
 
 
 def _symmetric(matrix: Floats) -> Floats:
     """`matrix.T @ matrix`; where nearly all is one, by what is missing."""
     commits, jobs = matrix.shape
-    share = np.count_nonzero(matrix) / max(1, matrix.size)
+    share = _ones(matrix)
     if share > 1 - _SPARSE:
-        missing = 1.0 - matrix
-        gone = missing.sum(axis=0)
-        found: Floats = (commits - gone[:, None] - gone[None, :] + _symmetric(missing)).astype(np.float32)
+        missing = _thin(matrix, missing=True)
+        gone = np.asarray(missing.sum(axis=0), dtype=np.float32).ravel()
+        found = _dense(missing.T @ missing)
+        found += commits - gone[:, None] - gone[None, :]
         return found
-    if _is_sparse(matrix):
-        from scipy.sparse import csr_matrix
-
-        sparse = csr_matrix(matrix)
-        dense: Floats = (sparse.T @ sparse).toarray()
-        return dense
+    if share <= _SPARSE:
+        thin = _thin(matrix)
+        return _dense(thin.T @ thin)
     whole = np.empty((jobs, jobs), dtype=np.float32)
     for begin in range(0, jobs, _BLOCK):
         for other in range(begin, jobs, _BLOCK):
@@ -87,18 +103,15 @@ def _symmetric(matrix: Floats) -> Floats:
 
 def _product(red: Floats, ran: Floats) -> Floats:
     """`red.T @ ran`, by what is missing where that is little."""
-    share = np.count_nonzero(ran) / max(1, ran.size)
+    share = _ones(ran)
     if share > 1 - _SPARSE:
-        found: Floats = (red.sum(axis=0)[:, None] - _product(red, 1.0 - ran)).astype(np.float32)
-        return found
-    if _is_sparse(red):
-        from scipy.sparse import csr_matrix
-
-        some: Any = csr_matrix(red).T
-        dense = some @ (csr_matrix(ran) if _is_sparse(ran) else ran)
-        whole: Floats = np.asarray(dense.toarray() if hasattr(dense, "toarray") else dense, dtype=np.float32)
-        return whole
-    return red.T @ ran
+        missing = _thin(ran, missing=True)
+        found = _dense((_thin(red) if _ones(red) <= _SPARSE else red).T @ missing)
+        return np.asarray(red.sum(axis=0)[:, None] - found, dtype=np.float32)
+    if _ones(red) <= _SPARSE:
+        return _dense(_thin(red).T @ (_thin(ran) if share <= _SPARSE else ran))
+    product: Floats = red.T @ ran
+    return product
 
 
 def phi(counts: Tables) -> Floats:
@@ -160,16 +173,30 @@ def pairs(counts: Tables, most: int = 1000) -> list[Pair]:
 
 
 def _chance(counts: Tables, a: Any, b: Any, alike: Any) -> Numbers:
-    """Probability of at least as many common reds, had they been dealt out independently."""
-    from scipy.stats import hypergeom, norm
-
-    n = counts.both_ran[a, b].astype(np.int64)
-    if len(a) <= _EXACT:
-        x, y, both = (values.astype(np.int64) for values in (counts.red[a, b], counts.red[b, a], counts.both_red[a, b]))
-        exact: Numbers = hypergeom.sf(both - 1, n, x, y)
-        return exact
-    found: Numbers = norm.sf(np.nan_to_num(alike) * np.sqrt(n))
+    """Probability of at least as many common reds, had they been dealt out independently (hypergeometric)."""
+    n = counts.both_ran[a, b].astype(np.float64)
+    found = np.ones(len(a))
+    some = np.flatnonzero(np.nan_to_num(alike) * np.sqrt(n) > _LIKELY)
+    x, y = counts.red[a[some], b[some]].astype(np.float64), counts.red[b[some], a[some]].astype(np.float64)
+    found[some] = _upper_tail(counts.both_red[a[some], b[some]].astype(np.float64), n[some], x, y)
     return found
+
+
+def _upper_tail(both: Numbers, n: Numbers, x: Numbers, y: Numbers) -> Numbers:
+    """P(at least `both` common ones), x and y ones among n: the first term by gamma functions, the next by ratios."""
+    from scipy.special import gammaln
+
+    def choose(of: Numbers, some: Numbers) -> Numbers:
+        ways: Numbers = gammaln(of + 1) - gammaln(some + 1) - gammaln(of - some + 1)
+        return ways
+
+    term = np.exp(choose(x, both) + choose(n - x, y - both) - choose(n, y))
+    total, at = term.copy(), both.copy()
+    while np.any(term > _NEGLIGIBLE * total):
+        term *= np.maximum((x - at) * (y - at), 0.0) / ((at + 1) * np.maximum(n - x - y + at + 1, 1.0))
+        at += 1
+        total += term
+    return np.minimum(total, 1.0)
 
 
 class Stand(Struct, frozen=True, kw_only=True):

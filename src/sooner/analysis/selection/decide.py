@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from sooner.analysis.selection.facts import Flags, Numbers
+from sooner.analysis.selection.facts import Numbers
 from sooner.analysis.selection.hazard import View
 
 _REAL_ENOUGH: Final = 0.2
@@ -189,8 +189,3 @@ def reasons(view: View, ranking: Ranking, choice: Choice) -> dict[int, str]:
         else:
             found[job] = f"{percent:.1f} % of the risk, not worth {minutes:.0f} min at this budget: {red}"
     return found
-
-
-def uncovered(flags: Flags, ranking: Ranking) -> float:
-    """Share of the hazard that a set of jobs does not see by itself."""
-    return float(ranking.score[~flags].sum())

@@ -33,6 +33,8 @@ class State(IntEnum):
 
 NEVER: Final = np.inf
 """The time of what has not happened."""
+_DENSE: Final = 100_000_000
+"""Up to so many commits x jobs a table of all is faster than sorting."""
 _FIRST_GUESS_MIN: Final = 10.0
 """Minutes of a job that never ended: only its first choice depends on this."""
 
@@ -151,27 +153,41 @@ def cells(facts: Record, *, before: float = NEVER) -> Cells:
     """All cells, from the attempts whose outcome was known before a time."""
     counted = ((facts.state == State.PASSED) | (facts.state == State.FAILED)) & (facts.known < before)
     keys = facts.commit[counted] * max(1, len(facts.jobs)) + facts.job[counted]
-    unique, where = np.unique(keys, return_inverse=True)
     failed = facts.state[counted] == State.FAILED
     known, minutes = facts.known[counted], facts.minutes[counted]
+    unique, where, count = numbered(keys, len(facts.commits) * len(facts.jobs))
     timed = np.isfinite(minutes)
-    spent = np.bincount(where[timed], minutes[timed], len(unique))
-    count = np.bincount(where[timed], minlength=len(unique))
+    spent = np.bincount(where[timed], minutes[timed], count)
+    some = np.bincount(where[timed], minlength=count)
     return Cells(
         commit=unique // max(1, len(facts.jobs)),
         job=unique % max(1, len(facts.jobs)),
-        passes=np.bincount(where[~failed], minlength=len(unique)),
-        failures=np.bincount(where[failed], minlength=len(unique)),
-        first_known=_earliest(where, known, len(unique)),
-        first_failure=_earliest(where[failed], known[failed], len(unique)),
-        first_pass=_earliest(where[~failed], known[~failed], len(unique)),
-        minutes=np.divide(spent, count, out=np.full(len(unique), np.nan), where=count > 0),
+        passes=np.bincount(where[~failed], minlength=count),
+        failures=np.bincount(where[failed], minlength=count),
+        first_known=_earliest(where, known, count),
+        first_failure=_earliest(where[failed], known[failed], count),
+        first_pass=_earliest(where[~failed], known[~failed], count),
+        minutes=np.divide(spent, some, out=np.full(count, np.nan), where=some > 0),
     )
 
 
+def numbered(keys: Indices, space: int) -> tuple[Indices, Indices, int]:
+    """Distinct keys in order, the place of each key among them, and how many there are."""
+    if space > _DENSE:
+        unique, where = np.unique(keys, return_inverse=True)
+        return unique, where, len(unique)
+    present = np.zeros(space, dtype=bool)
+    present[keys] = True
+    unique = np.flatnonzero(present)
+    place = np.zeros(space, dtype=np.int64)
+    place[unique] = np.arange(len(unique))
+    return unique, place[keys], len(unique)
+
+
 def _earliest(where: Indices, known: Numbers, count: int) -> Numbers:
+    """The first time at each place; times are ascending, so what is written last, backwards, is the first."""
     times = np.full(count, NEVER)
-    np.minimum.at(times, where, known)
+    times[where[::-1]] = known[::-1]
     return times
 
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from sooner.analysis.selection.facts import NEVER, Cells, Flags, Indices, Numbers, Record, cells
+from sooner.analysis.selection.facts import NEVER, Cells, Flags, Indices, Numbers, Record, cells, numbered
 
 HALF_LIVES: Final = (8.0, 40.0, 500.0, 1000.0)
 """In commits: a burst, a season, a character; the last counts reds only as far as they were judged real. Between 5 and
@@ -103,6 +103,8 @@ class Sweep:
         red = self._cells.first_failure < self._cells.first_pass
         by_failure = np.argsort(self._cells.first_failure, kind="stable")
         self._by_failure = by_failure[red[by_failure]]
+        self._known_times = self._cells.first_known[self._by_known]
+        self._failure_times = self._cells.first_failure[self._by_failure]
         self._known = self._failed = 0
         self._reds = np.zeros(0, dtype=np.int64)
         self._red_jobs = np.zeros(0, dtype=np.int64)
@@ -120,12 +122,16 @@ class Sweep:
             commit: Not before the one that was asked for last.
             real: By cell: how surely it was red for a reason, NaN where nobody has judged it yet.
         """
+        self.advance(commit)
+        return self._view(commit, real)
+
+    def advance(self, commit: int) -> None:
+        """Take in what is known when this commit's jobs are chosen."""
         while self._next < commit:
             if self._next >= 0:
                 self._note_jobs(self._next)
             self._next += 1
             self._step(self._facts.decided[self._next] if self._next < len(self._facts.commits) else NEVER)
-        return self._view(commit, real)
 
     def inherit(self, old: Sequence[int], new: int) -> None:
         """What is known of the old jobs is known of the new one from now on, once for each pair."""
@@ -152,7 +158,7 @@ class Sweep:
         self._exposure *= self._decay[:, None]
         self._base *= 0.5 ** (1 / _BASE_HALF_LIFE)
         self._spent *= 0.5 ** (1 / _COST_HALF_LIFE)
-        end = int(np.searchsorted(known.first_known[self._by_known], now, side="left"))
+        end = int(np.searchsorted(self._known_times, now, side="left"))
         index = self._by_known[self._known : end]
         self._known = end
         age = np.maximum(self._next - known.commit[index], 0)
@@ -164,7 +170,7 @@ class Sweep:
         timed = index[np.isfinite(known.minutes[index])]
         np.add.at(self._spent[0], known.job[timed], known.minutes[timed])
         np.add.at(self._spent[1], known.job[timed], 1.0)
-        end = int(np.searchsorted(known.first_failure[self._by_failure], now, side="left"))
+        end = int(np.searchsorted(self._failure_times, now, side="left"))
         fresh = self._by_failure[self._failed : end]
         self._failed = end
         np.add.at(self._base[1], known.job[fresh], 1.0)
@@ -236,7 +242,7 @@ class Sweep:
 
 def _seen(facts: Record) -> list[Indices]:
     """The jobs of each commit, whatever became of them: its own workflow files name them."""
-    keys = np.unique(facts.commit * max(1, len(facts.jobs)) + facts.job)
+    keys, _, _ = numbered(facts.commit * max(1, len(facts.jobs)) + facts.job, len(facts.commits) * len(facts.jobs))
     commits, jobs = keys // max(1, len(facts.jobs)), keys % max(1, len(facts.jobs))
     bounds = np.searchsorted(commits, np.arange(len(facts.commits) + 1))
     return [jobs[begin:end] for begin, end in pairwise(bounds.tolist())]

@@ -19,6 +19,8 @@ from sooner.analysis.selection.hazard import MIXTURE, Sweep, View, mixture
 
 _CALIBRATION: Final = 1000
 """Commits before the first choice whose breakages the level is learned from."""
+_SELDOM: Final = 10
+"""Before the first choice it learns anew so many times less often."""
 _SOME: Final = 0.3
 """Cells less likely than this to have broken are not breakages, not even partly: thousands of single failures that are
 each a breakage with 5 % would outweigh the few that surely were."""
@@ -85,11 +87,18 @@ class Learner:
         self.judged: Judged | None = None
 
     def warm_up(self, first: int) -> None:
-        """Rank the commits before the first choice, as if choices had been made there already."""
-        for commit in range(max(0, first - _CALIBRATION), first):
-            if commit % self._every == 0:
+        """Rank the commits before the first choice, as if choices had been made there already.
+
+        Only commits on which something really broke, by what is known at the first choice: others teach nothing.
+        """
+        now = self.facts.decided[first] if first < len(self.facts.commits) else np.inf
+        known = cells(self.facts, before=now)
+        broken = set(known.commit[judge(known, len(self.facts.jobs)).began > _SOME].tolist())
+        begin = max(0, first - _CALIBRATION)
+        for commit in range(begin, first):
+            if (commit - begin) % (_SELDOM * self._every) == 0:
                 self.learn(commit)
-            if len(self._red_cells[commit]):
+            if commit in broken:
                 self.ranked(commit)
 
     def learn(self, commit: int) -> None:
@@ -109,6 +118,7 @@ class Learner:
         self.past = Past(commit=known.commit[some], real=judged.began[some], level=self._level[at])
         self._mixture = mixture(self._likelihood[:, at], judged.began[some])
         self.harmless = self._never_broken(known, judged)
+        self._sweep.advance(commit)
         if self._lineage is not None:
             for old, new in self._lineage(commit):
                 self._sweep.inherit(old, new)

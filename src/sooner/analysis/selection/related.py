@@ -25,6 +25,10 @@ from sooner.analysis.selection.settings import JobSettings, members
 _BUILDS: Final = re.compile(r"build|compile|binary|wheel|docker", re.IGNORECASE)
 
 
+_FEWEST_REPEATS: Final = 20
+"""Failed cells that were run again; with fewer, nothing tells a flake from a breakage, and all red counts."""
+
+
 class Related(Struct, frozen=True, kw_only=True):
     """One job with another."""
 
@@ -85,6 +89,8 @@ class Correlation(Struct, frozen=True, kw_only=True):
     stand_ins: tuple[StandIn, ...] = ()
     figures: tuple[JobFigures, ...] = ()
     rates: dict[str, float] = {}
+    flakes_removed: bool = False
+    """False where hardly any failure was repeated: then all red counts."""
 
 
 def by_2019(facts: Record, suffixes: Sequence[str], kind: str = "all") -> Correlation:
@@ -104,7 +110,9 @@ def by_phi(facts: Record, settings: JobSettings, kind: str = "all", *, cut: floa
     judged = judge(known, len(facts.jobs))
     keep = np.flatnonzero(_of_kind(facts.jobs, kind) & (np.bincount(known.job, minlength=len(facts.jobs)) > 0))
     names = [facts.jobs[job] for job in keep.tolist()]
-    ran, red = matrices(known, len(facts.jobs), len(facts.commits), judged.began >= REAL)
+    repeated = int(((known.failures > 0) & (known.failures + known.passes > 1)).sum())
+    told_apart = repeated >= _FEWEST_REPEATS
+    ran, red = matrices(known, len(facts.jobs), len(facts.commits), judged.began >= REAL if told_apart else None)
     counts = tables(np.ascontiguousarray(ran[:, keep]), np.ascontiguousarray(red[:, keep]))
     alike = phi(counts)
     found = [
@@ -123,6 +131,7 @@ def by_phi(facts: Record, settings: JobSettings, kind: str = "all", *, cut: floa
         stand_ins=tuple(_stand_ins(known, judged, keep, names, settings)),
         figures=tuple(_figures(facts, known, judged, keep)),
         rates=_rates(judged.rates),
+        flakes_removed=told_apart,
     )
 
 

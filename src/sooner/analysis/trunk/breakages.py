@@ -1,9 +1,9 @@
 """All breakages of a history, each with the commits that may have caused it. Pure.
 
 A signal is *sound* or *broken* at each commit, and rarely changes. Sound, a run fails with the signal's flake rate,
-broken, nearly always. The forward-backward algorithm (Rabiner, 1989) weighs all histories of states, so flakes
-fall out by themselves: one failure between passes is far more probable as a flake than as a break and its fix. The flake
-rate is fitted to the signal itself (Baum-Welch, the emission of the sound state alone).
+broken, nearly always. The forward-backward algorithm (Rabiner, 1989) weighs all histories of states, so flakes fall out
+by themselves: one failure between passes is far more probable as a flake than as a break and its fix. The flake rate is
+fitted to the signal itself (Baum-Welch, the emission of the sound state alone).
 """
 
 from collections.abc import Iterator, Sequence

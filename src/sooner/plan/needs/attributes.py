@@ -176,5 +176,5 @@ class Attributes(State):
         if isinstance(value, Func):
             return name in value.attrs or name.startswith("__")
         if isinstance(value, Ext):
-            return self.rules.has_attribute(value.path, name)
+            return True if name in value.attrs else False if value.path == "request" else None
         return None if isinstance(value, Unknown) else hasattr(value, name) if is_plain(value) else None

@@ -197,7 +197,6 @@ class Values:
         """What pytest calls `request`."""
         made = Ext("request")
         made.attrs = {
-            "param": self.params.get(name, UNKNOWN),
             "node": self.item,
             "function": UNKNOWN if self.item is None else self.item.attrs.get("function", UNKNOWN),
             "cls": UNKNOWN if self.item is None else self.item.attrs.get("cls", None),
@@ -207,6 +206,8 @@ class Values:
             "fixturenames": list(self.fixtures.definitions),
             "addfinalizer": Native("addfinalizer", lambda _args, _kwargs: None),
         }
+        if name in self.params:
+            made.attrs["param"] = self.params[name]
         return made
 
 

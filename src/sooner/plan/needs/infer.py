@@ -70,6 +70,8 @@ class _File:
         self.path = path
         self.judges: dict[int, Judge] = {}
         self.items: dict[int, dict[str, Item]] = {}
+        self.last_key: tuple[str, int, frozenset[tuple[str, int]]] | None = None
+        self.last_judged: Judged | None = None
         for size in SIZES:
             self._collect(size)
 
@@ -88,6 +90,12 @@ class _File:
 
     def at(self, nodeid: str, size: int, ignored: frozenset[tuple[str, int]]) -> Judged | None:
         """What a test does at a size; None where it is not collected."""
+        key = (nodeid, size, ignored)
+        if key != self.last_key:
+            self.last_key, self.last_judged = key, self._judged(nodeid, size, ignored)
+        return self.last_judged
+
+    def _judged(self, nodeid: str, size: int, ignored: frozenset[tuple[str, int]]) -> Judged | None:
         if size not in self.items:
             self._collect(size)
         judge, item = self.judges[size], self.items[size].get(nodeid)
@@ -124,23 +132,31 @@ class _File:
 
     def _believable(self, nodeid: str) -> dict[int, Judged | None]:
         """The profile; what would keep the test from ever running, and is not about devices, is taken as met."""
-        ignored: frozenset[tuple[str, int]] = frozenset()
+        ignored = self._without_failures(nodeid)
         judged = self._everywhere(nodeid, ignored)
-        for _ in range(_MOST_DISBELIEFS + 4):
-            present = [each for each in judged.values() if each is not None]
+        for _ in range(_MOST_DISBELIEFS):
             last = judged[SIZES[-1]]
-            if last is None or any(each.at.verdict is Verdict.RUN for each in present):
+            if last is None or not last.soft or not last.place[1] or last.place in ignored:
                 break
-            if not last.soft or not last.place[1] or last.place in ignored:
+            if any(each is not None and each.at.verdict is Verdict.RUN for each in judged.values()):
                 break
-            if any(self._runs_beyond(nodeid, size, ignored) for size in BEYOND[:1]):
+            if self._runs_beyond(nodeid, BEYOND[0], ignored):
                 break
-            ignored |= {last.place}
-            if len(ignored) == _MOST_DISBELIEFS:
-                ignored |= {EVERYWHERE}
+            ignored = self._without_failures(nodeid, ignored | {last.place})
             judged = self._everywhere(nodeid, ignored)
         self.ignored = ignored
         return judged
+
+    def _without_failures(
+        self, nodeid: str, ignored: frozenset[tuple[str, int]] = frozenset()
+    ) -> frozenset[tuple[str, int]]:
+        """Places of failures with the most devices: those are not for lack of them, whatever happens with fewer."""
+        for count in range(2 * _MOST_DISBELIEFS):
+            last = self.at(nodeid, SIZES[-1], ignored)
+            if last is None or last.at.verdict is not Verdict.FAIL or not last.soft or last.place in ignored:
+                break
+            ignored |= {last.place} if count < _MOST_DISBELIEFS else {last.place, EVERYWHERE}
+        return ignored
 
     def _everywhere(self, nodeid: str, ignored: frozenset[tuple[str, int]]) -> dict[int, Judged | None]:
         """What a test does at each size. Where nothing depends on the number of devices, one evaluation is enough."""

@@ -83,6 +83,7 @@ class Judge:
             None,
             0,
         )
+        machine.processes = machine.current_device = 0
         machine.ignored, machine.library_fuel = ignored, 2 * LIBRARY_FUEL
         complete = True
         stop: Skip | Raised | None = None
@@ -120,7 +121,7 @@ class Judge:
             AtSize(
                 verdict=verdict,
                 ranks=trace.ranks,
-                devices=len(trace.touched),
+                devices=max(len(trace.touched), trace.used),
                 reach=trace.reach,
                 backends=tuple(sorted(trace.backends)),
                 reason=reason,

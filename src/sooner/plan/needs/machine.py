@@ -67,6 +67,7 @@ class Machine(Defining):
     def _execute(self, module: Mod, tree: ast.Module) -> None:
         module.env.names |= _module_names(module)
         with self._apart(quiet=0):
+            self.loading = True
             try:
                 for statement in tree.body:
                     self._execute_one(module, statement)
@@ -91,10 +92,11 @@ class Machine(Defining):
         self.fuel, self.depth, self.overrides = MODULE_FUEL, min(self.depth, DEEPEST // 2), {}
         self.trace, self.quiet = Trace(), quiet
         library_fuel, self.library_fuel = self.library_fuel, 4 * LIBRARY_FUEL
+        loading, self.loading = self.loading, False
         try:
             yield
         finally:
-            self.library_fuel = library_fuel
+            self.library_fuel, self.loading = library_fuel, loading
             self.fuel, self.trace, self.depth, self.current, self.overrides, self.guesses, self.quiet = state
 
     def _execute_one(self, module: Mod, statement: ast.stmt) -> None:
@@ -142,9 +144,9 @@ class Machine(Defining):
 
     def imported(self, name: str, importer: str) -> Any:
         """A module by its absolute name: of the rule table, of the tree, or outside."""
-        if self.rules.is_model(name):
-            return self.load_model(self.rules.model_name(name))
         path = None if self.rules.is_outside(name) else self.sources.module(name, importer)
+        if self.rules.is_model(name) and (path is None or self.rules.insists(name)):
+            return self.load_model(self.rules.model_name(name))
         return self.load(path) if path and path != importer else Ext(name)
 
     def import_names(self, node: ast.ImportFrom, env: Env) -> None:
@@ -235,22 +237,29 @@ class Machine(Defining):
         kind, index = (device.kind, hard(device.index)) if isinstance(device, Dev) else ("cuda", device)
         if kind not in ("cuda", "gpu", "hip"):
             return
-        number = index if isinstance(index, int) and not isinstance(index, bool) else 0
-        self.need(number + 1, what, touched={number})
+        known = isinstance(index, int) and not isinstance(index, bool)
+        number = index if known else self.current_device
+        self._use(number + 1, what)
+        if self.rank is None:
+            self.trace.touched.add(number)
+        else:
+            self.trace.used = max(self.trace.used, min(self.rank[1], number + 1))
 
-    def need(self, count: int, what: str, touched: set[int] | None = None) -> None:
+    def need(self, count: int, what: str) -> None:
         """So many devices are used.
 
         Raises:
             Raised: There are fewer.
         """
-        if self.no_device_work or self.quiet or count <= 0:
-            return
+        if not self.no_device_work and not self.quiet and count > 0:
+            self._use(count, what)
+            self.trace.used = max(self.trace.used, count)
+
+    def _use(self, count: int, what: str) -> None:
         self.trace.note(*self.current, what)
         if count > self.size:
             raise Raised("RuntimeError", f"{what}: needs {count}, {self.size} visible", *self.current, device=True)
         self.trace.reach = max(self.trace.reach, count)
-        self.trace.touched |= set(range(count)) if touched is None else touched
 
     def started(self, count: Any) -> None:
         """So many processes are started."""

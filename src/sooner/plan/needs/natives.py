@@ -76,7 +76,7 @@ class Natives:
         if isinstance(value, Native):
             return value.name if name in ("__name__", "__qualname__") else self._of_native(value, name)
         if value is None:
-            raise Raised("AttributeError", f"'NoneType' object has no attribute {name!r}", *self.machine.current)
+            return Unknown(name)  # more likely something that we did not follow than an error of the test's
         return method_of(self.machine, value, name)
 
     def _of_native(self, value: Native, name: str) -> Any:
@@ -247,7 +247,7 @@ class Natives:
         if rule.needs:
             self._need(rule, hard(self.value_of(rule, "needs", args, kwargs)))
         if rule.touches:
-            machine.touch(self.device(self.value_of(rule, "touches", args, kwargs)), rule.why)
+            self._touch(rule, self.device(self.value_of(rule, "touches", args, kwargs)))
         if rule.returns:
             return self.value_of(rule, "returns", args, kwargs)
         return self._made(Unknown(rule.names[0]), args, kwargs)
@@ -260,6 +260,11 @@ class Natives:
                 self.machine.trace.backends.add(backend)
         if rule.ranks:
             self.machine.started(hard(self.value_of(rule, "ranks", args, kwargs)))
+
+    def _touch(self, rule: Rule, device: Any) -> None:
+        self.machine.touch(device, rule.why)
+        if rule.why == "a device is chosen" and isinstance(device, Dev) and isinstance(device.index, int):
+            self.machine.current_device = device.index
 
     def _need(self, rule: Rule, count: Any) -> None:
         if isinstance(count, int) and not isinstance(count, bool):

@@ -1,5 +1,6 @@
 """The words that expressions of the rule table, and its models, can use besides Python's own."""
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +20,28 @@ def _first(args: list[Any], default: Any = None) -> Any:
 
 def _ranks(machine: "Machine", args: list[Any]) -> Any:
     machine.started(_first(args))
+
+
+def _one_more(machine: "Machine", _args: list[Any]) -> Any:
+    """Processes that are started one by one, in a loop over ranks."""
+    machine.processes += 1
+    machine.started(machine.processes)
+
+
+def _model_size(_machine: "Machine", args: list[Any]) -> Any:
+    """Ranks of one model: the product of Megatron's parallel sizes, of the dense or of the expert layers."""
+    given, named = list(args[0]), dict(args[1])
+
+    def size(position: int, name: str, default: Any) -> Any:
+        value = hard(named.get(name, given[position] if position < len(given) else default))
+        return default if value is None else value
+
+    tensor, pipeline = size(0, "tensor_model_parallel_size", 1), size(1, "pipeline_model_parallel_size", 1)
+    dense = [tensor, pipeline, size(99, "context_parallel_size", 1)]
+    experts = [size(99, "expert_tensor_parallel_size", tensor), size(99, "expert_model_parallel_size", 1), pipeline]
+    if not all(isinstance(each, int) for each in (*dense, *experts)):
+        return UNKNOWN
+    return max(1, math.lcm(math.prod(dense), math.prod(experts)))
 
 
 def _as_rank(machine: "Machine", args: list[Any]) -> Any:
@@ -157,6 +180,7 @@ def _jax_devices(machine: "Machine", args: list[Any]) -> Any:
 
 
 WORDS: Final[dict[str, Word]] = {
+    "one_more_process": _one_more, "model_size": _model_size,
     "ranks": _ranks, "as_rank": _as_rank, "need": _need, "touch": _touch, "backend": _backend, "skip": _skip,
     "fail": _fail, "suffixes": _suffixes, "visible": _visible, "is_known": _is_known, "world": _world, "rank": _rank,
     "device": _device, "device_module": _device_module, "named": _named, "skipif": _skip_if, "parallel": _parallel,

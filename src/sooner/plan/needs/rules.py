@@ -78,6 +78,7 @@ class Rules:
         self.models: dict[str, ast.Module] = {}
         self._classes: dict[str, tuple[str, str]] = {}
         self._aliases: dict[str, str] = {}
+        self._insistent: set[str] = set()
         self._overlays: dict[str, str] = {}
         self._outside: set[str] = set()
         self._inside: set[str] = set()
@@ -117,8 +118,12 @@ class Rules:
         if first in self.models:
             return
         self.models[first] = tree
+        if entry.get("override"):
+            self._insistent |= set(names)
         for name in names:
-            (self._overlays if entry.get("overlay") else self._aliases).setdefault(name, first)
+            self._aliases.setdefault(name, first)
+            if entry.get("overlay"):
+                self._overlays.setdefault(name, first)
         for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 self._classes.setdefault(node.name, (first, node.name))
@@ -142,13 +147,13 @@ class Rules:
             self._known_constants[path] = _found(self._constants, path)
         return self._known_constants[path]
 
-    def has_attribute(self, _path: str, _name: str) -> bool | None:
-        """Whether something outside has an attribute."""
-        return None
-
     def is_model(self, name: str) -> bool:
         """Whether a module is one that the table stands in for."""
         return name in self._aliases
+
+    def insists(self, name: str) -> bool:
+        """Whether a model stands in for its module even where the tree has it."""
+        return name in self._insistent
 
     def model_name(self, name: str) -> str:
         """The first name of a model."""

@@ -41,6 +41,8 @@ class State(Statements):
         self.library_fuel = 2 * LIBRARY_FUEL
         """What may still be spent on the library under test, for the test at hand."""
         self.depth = 0
+        self.loading = False
+        """Whether the body of a test file is being executed."""
         self.trying = 0
         """Above zero: in the body of a `try`, where a variable of the environment that is not set is an error."""
         self.guesses = 0
@@ -51,6 +53,10 @@ class State(Statements):
         self.environment: dict[str, Any] = {}
         self.everywhere: dict[str, dict[str, Any]] = {}
         """By file: what it asks of the environment when it is imported."""
+        self.current_device = 0
+        """What `"cuda"` without a number means: what was chosen last."""
+        self.processes = 0
+        """Processes that the test has started one by one."""
         self.rank: tuple[int, int] | None = None
         self.no_device_work = 0
         self.modules: dict[str, Mod] = {}

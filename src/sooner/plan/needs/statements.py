@@ -33,7 +33,8 @@ from sooner.plan.needs.values import (
 )
 
 _LONGEST_LIST: Final = 10_000
-_MOST_TURNS: Final = 64
+_MOST_TURNS: Final = 1024
+_MOST_TURNS_OF_WHILE: Final = 64
 """Turns of a loop that are followed."""
 
 
@@ -55,8 +56,15 @@ class Statements(Expressions):
             if self.fuel < 0:
                 raise OutOfFuel
             method = _DISPATCH.get(type(node))
-            if method is not None:
+            if method is None:
+                continue
+            try:
                 method(self, node, env)
+            except Raised as raised:
+                if not raised.path:
+                    raised.path, raised.line = self.place(env, node)
+                if raised.device or not self.is_ignored(raised.path, raised.line):
+                    raise
 
     # What the other parts of the machine provide.
 
@@ -285,7 +293,7 @@ class Statements(Expressions):
         self.run(node.orelse, env)
 
     def _do_while(self, node: ast.While, env: Env) -> None:
-        for _ in range(_MOST_TURNS):
+        for _ in range(_MOST_TURNS_OF_WHILE):
             truth = self.truth(self.ev(node.test, env))
             if truth is False:
                 break

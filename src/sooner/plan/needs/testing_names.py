@@ -71,7 +71,11 @@ def _skip_unless(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
 
 def _skip(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     reason = hard(args[0]) if args else hard(kwargs.get("reason", kwargs.get("msg", "")))
-    raise Skip(reason if isinstance(reason, str) else "skipped", *machine.current)
+    text = reason if isinstance(reason, str) else "skipped"
+    if machine.loading and machine.truth(kwargs.get("allow_module_level", False)) is False:
+        # pytest refuses: "Using pytest.skip outside of a test will skip the entire module ... use allow_module_level"
+        raise Raised("CollectError", f"pytest.skip without allow_module_level: {text}", *machine.current)
+    raise Skip(text, *machine.current)
 
 
 def _unittest_skip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -245,7 +249,7 @@ def _entered_instance(machine: "Machine", value: Inst) -> tuple[Any, Callable[[R
 def unittest_method(machine: "Machine", value: Any, name: str) -> Any:
     """A method of `unittest.TestCase`, or MISSING."""
     if name == "skipTest":
-        return Native(name, lambda args, kwargs: _skip(machine, args, kwargs))
+        return Native(name, lambda args, kwargs: _skip(machine, args, {**kwargs, "allow_module_level": True}))
     if name in _SWALLOWING:
         return Native(name, lambda args, _kwargs: _raising(machine, name, args))
     if name == "fail":

@@ -8,7 +8,11 @@ class Trace:
 
     def __init__(self) -> None:
         self.touched: set[int] = set()
+        """Devices that are used by number."""
+        self.used = 0
+        """Devices that workers use together, as far as the last of them tells."""
         self.reach = 0
+        """Devices that must be visible."""
         self.ranks: int | None = None
         self.backends: set[str] = set()
         self.places: dict[tuple[str, int], str] = {}
