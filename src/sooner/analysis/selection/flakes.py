@@ -1,0 +1,279 @@
+"""Which failures were real: a flake passes when it is run again, a breakage stays until somebody mends it. Pure.
+
+Of each job a mixture is fitted. On a healthy commit every attempt fails by chance, with a rate that itself differs from
+commit to commit (beta-binomial: repeats of one commit share machines, ports and bad luck). On a broken commit every
+attempt fails. Whether a commit is broken follows a chain over commits: healthy -> broken with the job's own rate,
+broken -> healthy with a rate shared by all jobs, so red that is inherited is not taken for a new breakage.
+
+A pass proves the commit healthy for that job (a failure that is sometimes a pass on the same code is a flake, by
+definition), so only runs of cells without any pass are uncertain, and they are solved exactly, each on its own.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from sooner.analysis.selection.facts import Cells, Flags, Indices, Numbers
+
+_ROUNDS: Final = 8
+"""Of expectation and maximisation; the rates move by less than 1 % after five on Apache Ozone."""
+_RATE_PRIOR_CELLS: Final = 200.0
+"""Cells that a job's breakage rate is shrunk with towards that of all jobs: breakages are rare (1 in 200 cells)."""
+_FLAKE_PRIOR_RUNS: Final = 20.0
+"""Attempts that a job's flake rate is shrunk with towards that of all jobs."""
+_CONCENTRATIONS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""Tried for a + b of the beta distribution: 1 is "all or nothing on a commit", 64 nearly independent attempts."""
+_USUAL_CONCENTRATION: Final = 8.0
+"""Where nothing else is known (normal prior on its logarithm); Apache Ozone has 16."""
+_SMALL: Final = 1e-9
+_ALONE: Final = 0.1
+"""How real a red cell is that stands alone: of repeated failures on Apache Ozone 5 % stay red."""
+_SURELY_BROKEN: Final = 0.01
+_MANY: Final = 1 << 16
+_FRAILTIES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+"""Tried for the shape of the commits' frailty: at 0.01 breakages nearly always come several at once."""
+REAL: Final = 0.5
+"""A failure is called real from this probability on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """What was fitted; by job unless said otherwise."""
+
+    breaks: Numbers
+    """Healthy -> broken, per cell."""
+    flakes: Numbers
+    """Share of the attempts on healthy commits that fail."""
+    concentration: float
+    """a + b of all jobs' beta distributions."""
+    mends: float
+    """Broken -> healthy, per cell, all jobs."""
+    frailty: float
+    """Shape of the gamma distribution of what commits multiply the jobs' rates with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """Probabilities by cell, in the order of the cells."""
+
+    broken: Numbers
+    """The job was really broken on the commit, newly or inherited."""
+    began: Numbers
+    """It broke on this very commit: broken here, healthy on the job's commit before."""
+    rates: Rates
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """Runs of cells without a pass, one job each, as rows of a table with the runs in columns order of length."""
+
+    cells: Indices
+    """[run, place] -> index of the cell, -1 behind the end."""
+    closed: Flags
+    """[run]: a pass followed."""
+    job: Indices
+
+
+def judge(cells: Cells, jobs: int, *, start: Rates | None = None, rounds: int = _ROUNDS) -> Judged:
+    """Fit the rates and give each cell its probabilities.
+
+    Args:
+        cells: Sorted by (commit, job).
+        jobs: How many jobs there are.
+        start: Rates to start from, such as those of the last fit.
+        rounds: Of expectation and maximisation.
+    """
+    runs = _runs(cells)
+    rates = start if start is not None and len(start.breaks) == jobs else _first_guess(cells, jobs)
+    # Without this guess, a project without repeats would never leave "all flakes": many red at once are no chance.
+    guess = _guessed(cells, jobs)
+    if start is None:
+        rates = _fitted(cells, runs, guess, guess, rates)
+    broken, began = _expected(cells, runs, rates, _frail(cells, guess, rates))
+    for _ in range(rounds):
+        rates = _fitted(cells, runs, broken, began, rates)
+        broken, began = _expected(cells, runs, rates, _frail(cells, began, rates))
+    return Judged(broken=broken, began=began, rates=rates)
+
+
+def _first_guess(cells: Cells, jobs: int) -> Rates:
+    red = (cells.passes == 0).mean() if len(cells) else 0.0
+    flaky = cells.failures.sum() / max(1, int((cells.failures + cells.passes).sum()))
+    return Rates(
+        breaks=np.full(jobs, max(float(red), 1e-4) / 5),
+        flakes=np.full(jobs, min(max(float(flaky), 1e-4), 0.5)),
+        concentration=4.0,
+        mends=0.5,
+        frailty=1.0,
+    )
+
+
+def _guessed(cells: Cells, jobs: int) -> Numbers:
+    """By cell: how real red is, judged only by how many other jobs are red on the commit, beyond chance."""
+    red = cells.passes == 0
+    if not len(cells):
+        return np.zeros(0)
+    others = np.bincount(cells.commit, red)[cells.commit] - 1.0
+    usual = np.bincount(cells.job, red, jobs) / np.maximum(np.bincount(cells.job, minlength=jobs), 1)
+    by_chance = np.bincount(cells.commit, usual[cells.job])[cells.commit] - usual[cells.job]
+    found: Numbers = np.where(red, _ALONE + (1 - 2 * _ALONE) * (1 - np.exp(-np.maximum(others - by_chance, 0.0))), 0.0)
+    return found
+
+
+def _runs(cells: Cells) -> _Runs:
+    """Consecutive cells of one job (over the commits on which it was judged) without any pass."""
+    order = np.lexsort((cells.commit, cells.job))
+    red, job = cells.passes[order] == 0, cells.job[order]
+    follows = np.zeros(len(order), dtype=bool)
+    follows[1:] = red[1:] & red[:-1] & (job[1:] == job[:-1])
+    starts = np.flatnonzero(red & ~follows)
+    if not len(starts):
+        return _Runs(np.zeros((0, 1), dtype=np.int64), np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64))
+    run = np.cumsum(red & ~follows)[red] - 1
+    place = np.arange(len(order))[red] - starts[run]
+    table = np.full((len(starts), int(place.max()) + 1), -1, dtype=np.int64)
+    table[run, place] = order[red]
+    after = starts + np.bincount(run)
+    inside = np.minimum(after, len(order) - 1)
+    closed = (after < len(order)) & (job[inside] == job[starts])
+    return _Runs(table, closed, job[starts])
+
+
+def _log_flake(cells: Cells, rates: Rates, index: Indices) -> Numbers:
+    """Log-probability that all attempts of a red cell failed by chance."""
+    from scipy.special import betaln
+
+    mean = np.clip(rates.flakes[cells.job[index]], _SMALL, 1 - _SMALL)
+    a, b = mean * rates.concentration, (1 - mean) * rates.concentration
+    found: Numbers = betaln(a + cells.failures[index], b) - betaln(a, b)
+    return found
+
+
+def _frail(cells: Cells, began: Numbers, rates: Rates) -> Numbers:
+    """By cell: how much more likely a breakage is on its commit, seeing what happened to the *other* jobs.
+
+    Commits multiply the rates of all jobs with a frailty of gamma distribution (Clayton 1978): a job that is red
+    together with many is believed, one that is red alone must prove itself where breakages never come alone.
+    """
+    if not len(cells):
+        return np.ones(0)
+    count = int(cells.commit.max()) + 1
+    expected = rates.breaks[cells.job]
+    all_expected = np.bincount(cells.commit, expected, count)[cells.commit]
+    all_began = np.bincount(cells.commit, began, count)[cells.commit]
+    found: Numbers = (rates.frailty + all_began - began) / (rates.frailty + all_expected - expected)
+    return found
+
+
+def _expected(cells: Cells, runs: _Runs, rates: Rates, frail: Numbers) -> tuple[Numbers, Numbers]:
+    """Forward and backward over all runs at once, place by place."""
+    broken, began = np.zeros(len(cells)), np.zeros(len(cells))
+    count, length = runs.cells.shape
+    if not count:
+        return broken, began
+    usual, mends = np.clip(rates.breaks[runs.job], _SMALL, 0.5), rates.mends
+    here = runs.cells >= 0
+    rate = np.zeros((count, length))
+    rate[here] = np.clip(rates.breaks[cells.job[runs.cells[here]]] * frail[runs.cells[here]], _SMALL, 0.5)
+    by_chance = np.ones((count, length))
+    by_chance[here] = np.exp(_log_flake(cells, rates, runs.cells[here]))
+    forward = np.zeros((2, count, length))  # healthy, broken
+    scale = np.ones((count, length))
+    well, ill = np.ones(count), np.zeros(count)
+    for at in range(length):
+        on, breaks = here[:, at], rate[:, at]
+        next_well = (well * (1 - breaks) + ill * mends) * by_chance[:, at]
+        next_ill = well * breaks + ill * (1 - mends)
+        total = np.where(on, next_well + next_ill, 1.0)
+        well, ill = np.where(on, next_well / total, well), np.where(on, next_ill / total, ill)
+        forward[0, :, at], forward[1, :, at], scale[:, at] = well, ill, total
+    back_well = np.where(runs.closed, 1 - usual, 1.0)
+    back_ill = np.where(runs.closed, mends, 1.0)
+    for at in range(length - 1, -1, -1):
+        on, breaks = here[:, at], rate[:, at]
+        total = forward[0, :, at] * back_well + forward[1, :, at] * back_ill
+        ill_here = forward[1, :, at] * back_ill / total
+        before_well = forward[0, :, at - 1] if at else np.ones(count)
+        new_here = before_well * breaks * back_ill / scale[:, at] / total
+        index = runs.cells[on, at]
+        broken[index], began[index] = ill_here[on], new_here[on]
+        stay_well = (1 - breaks) * by_chance[:, at] * back_well + breaks * back_ill
+        stay_ill = mends * by_chance[:, at] * back_well + (1 - mends) * back_ill
+        back_well = np.where(on, stay_well / scale[:, at], back_well)
+        back_ill = np.where(on, stay_ill / scale[:, at], back_ill)
+    return broken, began
+
+
+def _fitted(cells: Cells, runs: _Runs, broken: Numbers, began: Numbers, old: Rates) -> Rates:
+    jobs = len(old.breaks)
+    well = 1 - broken
+    healthy = np.bincount(cells.job, well, jobs)
+    new = np.bincount(cells.job, began, jobs)
+    overall = (new.sum() + 0.5) / (healthy.sum() + 100.0)
+    breaks = (new + _RATE_PRIOR_CELLS * overall) / (healthy + _RATE_PRIOR_CELLS)
+    # A breakage ends by being mended; those that are still open have not.
+    ends = float(broken[_last_cells(runs)[runs.closed]].sum()) if len(runs.job) else 0.0
+    mends = (ends + 1.0) / (broken.sum() + 2.0)
+    failures = np.bincount(cells.job, well * cells.failures, jobs)
+    attempts = np.bincount(cells.job, well * (cells.failures + cells.passes), jobs)
+    mean = (failures.sum() + 0.1) / (attempts.sum() + 10.0)
+    flakes = (failures + _FLAKE_PRIOR_RUNS * mean) / (attempts + _FLAKE_PRIOR_RUNS)
+    concentration = _concentration(cells, well, flakes, old.concentration)
+    frailty = _frailty(cells, began, breaks)
+    mends = min(max(mends, 0.02), 0.98)
+    return Rates(breaks=breaks, flakes=flakes, concentration=concentration, mends=mends, frailty=frailty)
+
+
+def _frailty(cells: Cells, began: Numbers, breaks: Numbers) -> float:
+    """The shape under which the numbers of breakages by commit are likeliest (negative binomial)."""
+    from scipy.special import gammaln
+
+    if not len(cells):
+        return 1.0
+    expected = np.bincount(cells.commit, breaks[cells.job])
+    seen = np.bincount(cells.commit, began)
+
+    def likelihood(shape: float) -> float:
+        parts = gammaln(shape + seen) - gammaln(shape) + shape * np.log(shape / (shape + expected + _SMALL))
+        return float((parts + seen * np.log((expected + _SMALL) / (shape + expected + _SMALL))).sum())
+
+    return max(_FRAILTIES, key=likelihood)
+
+
+def _last_cells(runs: _Runs) -> Indices:
+    ends = (runs.cells >= 0).sum(axis=1) - 1
+    last: Indices = runs.cells[np.arange(len(runs.job)), ends]
+    return last
+
+
+def _concentration(cells: Cells, well: Numbers, flakes: Numbers, old: float) -> float:
+    """How much attempts of one healthy commit resemble each other: only repeats tell."""
+    from scipy.special import betaln
+
+    some = np.flatnonzero((cells.failures + cells.passes > 1) & (cells.failures > 0) & (well > _SURELY_BROKEN))
+    # Cells that only passed are many and alike: one of each kind, counted.
+    green = np.flatnonzero((cells.failures == 0) & (cells.passes > 1))
+    kinds, counts = np.unique(cells.job[green] * _MANY + np.minimum(cells.passes[green], _MANY - 1), return_counts=True)
+    if not len(some):
+        return old
+    job = np.concatenate([cells.job[some], kinds // _MANY])
+    failures = np.concatenate([cells.failures[some], np.zeros(len(kinds), dtype=np.int64)])
+    passes = np.concatenate([cells.passes[some], kinds % _MANY])
+    weight = np.concatenate([well[some], counts])
+    mean = np.clip(flakes[job], _SMALL, 1 - _SMALL)
+
+    def likelihood(concentration: float) -> float:
+        a, b = mean * concentration, (1 - mean) * concentration
+        usual = -((np.log(concentration / _USUAL_CONCENTRATION)) ** 2)
+        return float(usual + (weight * (betaln(a + failures, b + passes) - betaln(a, b))).sum())
+
+    return max(_CONCENTRATIONS, key=likelihood)
+
+
+def next_failure(cells: Cells, judged: Judged) -> Numbers:
+    """Probability that one more attempt of each cell fails."""
+    mean, both = judged.rates.flakes[cells.job], judged.rates.concentration
+    by_chance = (mean * both + cells.failures) / (both + cells.failures + cells.passes)
+    found: Numbers = judged.broken + (1 - judged.broken) * by_chance
+    return found

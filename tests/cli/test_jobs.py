@@ -1,0 +1,224 @@
+"""`sooner jobs` over a small history, as a user and as a CI system call it."""
+
+import csv
+import json
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+
+import pytest
+
+pytest.importorskip("duckdb")
+pytest.importorskip("scipy")
+
+MONDAY = 1_767_571_200.0  # 2026-01-05
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A table such as other systems have: 150 commits, six jobs, one that breaks in bursts, one that flakes."""
+    import datetime as dt
+
+    path = tmp_path_factory.mktemp("table") / "jobs.csv"
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["commit", "time", "job", "status", "duration_s", "attempt", "event"])
+        for i in range(150):
+            for j, job in enumerate(("lint", "build", "unit (a)", "unit (b)", "gpu", "docs")):
+                for attempt in (1, 2):
+                    bad = (job == "gpu" and i % 30 in (10, 12, 14)) or (
+                        job == "unit (a)" and i % 9 == 0 and attempt == 1
+                    )
+                    at = dt.datetime.fromtimestamp(MONDAY + i * 7200 + attempt * 1200, dt.UTC).isoformat()
+                    rows.writerow([f"{i:040x}", at, job, "fail" if bad else "pass", 60 * (j + 1) ** 2, attempt, "push"])
+    return path
+
+
+@pytest.fixture(scope="module")
+def kept(table, tmp_path_factory):
+    from sooner.history import History
+    from sooner.history.ingest.intake import Options
+    from sooner.history.ingest.take import ingest
+
+    root = tmp_path_factory.mktemp("history") / "h"
+    with History(root) as history:
+        ingest(history, [str(table)], Options())
+    return root
+
+
+@dataclass
+class Done:
+    """What a call left."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def here(project, capsys):
+    """The command line in this process: importing scipy in one of its own takes longer than most answers."""
+    from sooner.cli.main import _run
+
+    def call(*arguments):
+        capsys.readouterr()
+        code = _run(list(map(str, arguments)))
+        return Done(code, *capsys.readouterr())
+
+    return call
+
+
+def answer(done):
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_backtest_has_a_line_for_each_later_commit_in_order(sooner, kept):
+    found = answer(sooner("jobs", "backtest", "--history", kept, "--budget", "0.6", "--retrain-every", "10", "--json"))
+    assert [line["sha"] for line in found["commits"]] == [f"{i:040x}" for i in range(105, 150)]
+    assert all(set(line) == {"sha", "selected"} for line in found["commits"])
+    assert all("gpu" in line["selected"] for line in found["commits"] if int(line["sha"], 16) in (132, 134))
+    assert 0.3 < found["summary"]["cost"] <= 0.62
+    assert set(found["summary"]["by_definition"]) == {"judged", "repeated", "persisted"}
+
+
+def test_the_backtest_is_the_same_every_time(here, kept):
+    one, two = (here("jobs", "backtest", "--history", kept, "--train", "0.5", "--json").stdout for _ in range(2))
+    assert one == two
+
+
+def test_people_see_what_was_caught_missed_and_spent(here, kept):
+    done = here("jobs", "backtest", "--history", kept, "--recall", "0.9")
+    assert done.returncode == 0
+    assert "caught" in done.stdout
+    assert "of running everything" in done.stdout
+
+
+def test_select_says_why_of_each_job_and_shows_the_frontier(here, kept):
+    found = answer(here("jobs", "select", "--history", kept, "--json"))
+    assert {line["job"] for line in found["jobs"]} == {"lint", "build", "unit (a)", "unit (b)", "gpu", "docs"}
+    assert all(line["why"] for line in found["jobs"])
+    assert [point["level"] for point in found["frontier"]][-1] == 1.0
+    text = here("jobs", "select", "--history", kept).stdout
+    assert "costs next to nothing" in text
+    assert "not enough evidence" in text
+
+
+def test_correlate_answers_in_both_ways_and_draws(here, kept, project):
+    found = answer(here("jobs", "correlate", "--history", kept, "--svg", "map.svg", "--png", "map.png", "--json"))
+    assert len(found["matrix"]) == len(found["jobs"]) == 6
+    root = ET.parse(project / "map.svg").getroot()
+    assert root.tag.endswith("svg")
+    assert (project / "map.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    old = answer(here("jobs", "correlate", "--history", kept, "--method", "2019", "--json"))
+    assert old["method"] == "2019"
+    assert here("jobs", "correlate", "--history", kept).returncode == 0
+
+
+def change(here, project, kept, *more, message="Fix\n", files="src/a.py\n"):
+    (project / "message").write_text(message)
+    (project / "files").write_text(files)
+    options = ("--message-file", "message", "--files-file", "files", "--history", kept, "--sample", "0")
+    return here("jobs", "for-change", *options, *more)
+
+
+def test_a_change_gets_its_jobs_with_reasons(here, project, kept):
+    found = answer(change(here, project, kept, "--budget", "0.4", "--json"))
+    assert found["run_all"] is False
+    assert found["jobs"]
+    assert found["dropped"]
+    assert all(set(line) == {"job", "why"} for line in [*found["jobs"], *found["dropped"]])
+
+
+def test_ci_all_runs_everything(here, project, kept):
+    found = answer(change(here, project, kept, "--json", message="Fix\n\n[ci all]\n"))
+    assert found["run_all"] is True
+    assert len(found["jobs"]) == 6
+    assert not found["dropped"]
+
+
+def test_what_the_messages_ask_for_is_obeyed(here, project, kept):
+    done = change(here, project, kept, "--budget", "0.2", "--json", message="x [ci docs] [ci skip lint]\n")
+    found = answer(done)
+    assert {"job": "docs", "why": "[ci docs]"} in found["jobs"]
+    assert {"job": "lint", "why": "[ci skip lint]"} in found["dropped"]
+
+
+def test_a_misspelled_job_is_one_clear_error(here, project, kept):
+    done = change(here, project, kept, message="[ci dosc]")
+    assert done.returncode == 4
+    assert "there is no job 'dosc': did you mean 'docs'?" in done.stderr
+    assert done.stdout == ""
+
+
+def test_areas_come_from_the_configuration(here, project, kept):
+    (project / "pyproject.toml").write_text('[tool.sooner.jobs.areas]\n"src/dtensor/**" = ["docs"]\n')
+    found = answer(change(here, project, kept, "--budget", "0.2", "--json", files="src/dtensor/ops/a.py\n"))
+    assert {"job": "docs", "why": "area src/dtensor/**"} in found["jobs"]
+
+
+def test_an_unknown_setting_names_the_nearest(here, project, kept):
+    (project / "pyproject.toml").write_text('[tool.sooner.jobs]\npined = ["lint"]\n')
+    done = change(here, project, kept)
+    assert done.returncode == 4
+    assert "tool.sooner.jobs.pined is unknown: did you mean 'pinned'?" in done.stderr
+
+
+def test_the_sample_runs_everything_and_says_so(here, project, kept):
+    found = answer(change(here, project, kept, "--sample", "1", "--json"))
+    assert (found["run_all"], found["sampled"]) == (True, True)
+    assert len(found["jobs"]) == 6
+
+
+def test_a_matrix_for_github_actions(here, project, kept):
+    found = answer(change(here, project, kept, "--format", "matrix"))
+    assert set(found) == {"job"}
+
+
+def test_outputs_for_github_cannot_be_ended_by_their_values(here, project, kept, monkeypatch):
+    target = project / "output"
+    monkeypatch.setenv("GITHUB_OUTPUT", str(target))
+    (project / "message").write_text("[ci all]")
+    done = here(
+        "jobs", "for-change", "--message-file", "message", "--history", kept, "--format", "github-output",
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "")
+    lines = target.read_text().splitlines()
+    names = dict(line.split("<<") for line in lines if "<<" in line)
+    assert set(names) == {"matrix", "jobs", "any", "run_all", "selection"}
+    assert all(lines.count(delimiter) == 1 and len(delimiter) > 30 for delimiter in names.values())
+    assert len(set(names.values())) == 5
+
+
+def test_the_gate_opens_when_everything_selected_has_passed(here, project, kept):
+    (project / "selection.json").write_text(change(here, project, kept, "--json").stdout)
+    chosen = [line["job"] for line in json.loads((project / "selection.json").read_text())["jobs"]]
+    (project / "results.json").write_text(json.dumps({job: {"result": "success"} for job in chosen}))
+    assert here("jobs", "gate", "--selection", "selection.json", "--results", "results.json").returncode == 0
+    (project / "results.json").write_text(json.dumps({job: {"result": "success"} for job in chosen[1:]}))
+    done = here("jobs", "gate", "--selection", "selection.json", "--results", "results.json", "--json")
+    assert done.returncode == 12
+    assert json.loads(done.stdout)["problems"] == [f"{chosen[0]}: selected, but there is no result of it"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("backtest", "--history", "nowhere"), "there is no history at nowhere"),
+        (("backtest", "--recall", "97"), "--recall 97: a share between 0 and 1 is needed, such as 0.97"),
+        (("backtest", "--train", "1"), "--train 1: a share of at least 0 and below 1"),
+        (("for-change", "--message-file", "none"), "none cannot be read"),
+        (("gate", "--selection", "none", "--results", "none"), "none cannot be read"),
+    ],
+)
+def test_mistakes_are_one_clear_error(here, arguments, text):
+    done = here("jobs", *arguments)
+    assert done.returncode == 4
+    assert text in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_empty_history_is_one_clear_error(here, project):
+    (project / "h").mkdir()
+    done = here("jobs", "backtest", "--history", "h")
+    assert done.returncode == 4
+    assert "holds no jobs" in done.stderr
