@@ -52,6 +52,10 @@ SPREAD: Final = 0.04
 """A commit is a candidate from this share of the leading one's probability on."""
 SOUND_RUNS: Final = 25
 """Passes in a row, newest commits first, from which on nothing older can be what is broken now."""
+OUTAGE_BEFORE: Final = 0.02
+"""Share of suspects that failed in an outage only, while a newer commit broke the signal."""
+AT_ONCE_H: Final = 0.5
+"""Runs that start within half an hour see the same machines."""
 _DOCUMENTS: Final = (".md", ".rst", ".txt", ".adoc", ".png", ".svg", ".jpg", ".gif")
 _DOCUMENT_NAMES: Final = frozenset({"license", "notice", "codeowners", "authors", "citation.cff", ".mailmap"})
 _NOT_DOCUMENTS: Final = frozenset({"requirements.txt", "constraints.txt", "cmakelists.txt"})
@@ -104,6 +108,8 @@ class Case:
         events = sorted((e for e in signal.events if e.sha in place), key=lambda e: e.started_at)
         self.failures, self.passes = np.zeros(len(place)), np.zeros(len(place))
         self.runs: list[tuple[float, float]] = []
+        self.done: list[tuple[int, float, float]] = []
+        """Runs as (place, hour of the start, 1 for failed)."""
         self.pending: list[tuple[int, float]] = []
         for event in events:
             i, hour = place[event.sha], event.started_at / 3600
@@ -113,6 +119,7 @@ class Case:
             has_failed = event.status is Status.FAILURE
             (self.failures if has_failed else self.passes)[i] += 1
             self.runs.append((hour, float(has_failed)))
+            self.done.append((i, hour, float(has_failed)))
         self.now = question.now / 3600
         self.priors = suspicion.copy()
         for sha, factor in signal.priors.items():
@@ -167,7 +174,22 @@ class Case:
             priors=self.priors[start:],
             burst_factor=self.burst_factor,
         )
-        return found.after(start)
+        return self._apart_in_time(found.after(start), [*self.done, *extra])
+
+    @staticmethod
+    def _apart_in_time(found: Posterior, runs: Sequence[tuple[int, float, float]]) -> Posterior:
+        """Let an outage over the suspect, before a break by a newer commit, be an explanation too.
+
+        It is none if the suspect failed once more after an older commit had passed again.
+        """
+        place = int(found.broken[1:].argmax()) + 1 if len(found.broken) > 1 else 0
+        first = min((hour for i, hour, failed in runs if failed and i >= place), default=None)
+        if not place or first is None:
+            return found
+        again = min((hour for i, hour, failed in runs if not failed and i < place and hour > first), default=None)
+        if again is None or any(failed and i == place and hour >= again - AT_ONCE_H for i, hour, failed in runs):
+            return found
+        return found.doubted(place, OUTAGE_BEFORE)
 
     def expected(self, culprit: int) -> list[tuple[int, float, float]]:
         """The runs that are under way, as they end if this commit is the culprit."""
@@ -226,7 +248,8 @@ def _pooled(cases: Sequence[tuple[Case, Posterior]]) -> Iterator[tuple[Case, Pos
         others = np.where(broken[k] >= first, second, first)
         others[0] = 0.0
         at_once = float(burst_second if burst[k] >= burst_first else burst_first)
-        if others.max() < SPREAD and at_once < SPREAD:
+        raised = float((found.broken * others).max()) * ELSEWHERE / BREAK_HAZARD
+        if raised < SPREAD and at_once * (found.burst_now + found.none) < SPREAD:
             yield case, found
             continue
         case.priors = case.priors + ELSEWHERE * others / BREAK_HAZARD

@@ -77,6 +77,13 @@ class Posterior:
         broken, fixed = np.concatenate([nothing, self.broken]), np.concatenate([nothing, self.fixed])
         return replace(self, broken=broken, fixed=fixed)
 
+    def doubted(self, place: int, share: float) -> "Posterior":
+        """The same with a share of one commit's guilt given to an outage that is over."""
+        kept = np.ones(len(self.broken))
+        kept[place] -= share
+        over = self.burst_over + share * self.guilt(place)
+        return replace(self, broken=self.broken * kept, fixed=self.fixed * kept, burst_over=over)
+
     def guilt(self, place: int) -> float:
         """That this commit broke the signal, whether or not somebody has mended it."""
         return float(self.broken[place] + self.fixed[place])
