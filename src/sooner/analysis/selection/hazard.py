@@ -20,8 +20,8 @@ from sooner.analysis.selection.facts import NEVER, Cells, Flags, Indices, Number
 HALF_LIVES: Final = (8.0, 40.0, 500.0, 1000.0)
 """In commits: a burst, a season, a character; the last counts reds only as far as they were judged real. Between 5 and
 25, 25 and 100, 200 and 1500 commits little changes."""
-MIXTURE: Final = (0.5, 0.25, 0.15, 0.1)
-"""What each span counts for before anything is learned of a project."""
+MIXTURE: Final = (0.35, 0.2, 0.15, 0.3)
+"""What each span counts for before anything is learned of a project: half for red of late, half for the long run."""
 PRIOR_CELLS: Final = (10.0, 10.0, 10.0, 100.0)
 """Cells that the prior is worth in each span."""
 _REAL: Final = -1
@@ -248,7 +248,7 @@ def _seen(facts: Record) -> list[Indices]:
     return [jobs[begin:end] for begin, end in pairwise(bounds.tolist())]
 
 
-def mixture(likelihoods: Numbers, weights: Numbers, *, strength: float = 10.0) -> Numbers:
+def mixture(likelihoods: Numbers, weights: Numbers, *, strength: float = 3.0) -> Numbers:
     """What each span counts for, from the breakages so far; shrunk towards `MIXTURE`.
 
     Args:

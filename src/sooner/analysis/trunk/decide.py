@@ -18,6 +18,7 @@ from sooner.analysis.trunk.facts import (
     Answer,
     Commit,
     Decision,
+    Event,
     Hold,
     Policy,
     Question,
@@ -103,52 +104,61 @@ class Case:
 
     def __init__(self, question: Question, signal: Signal, window: Window) -> None:
         self.signal = signal
-        self.commits, place, suspicion = window
+        self.commits, place, _ = window
         self.limits = question.limits
-        events = sorted((e for e in signal.events if e.sha in place), key=lambda e: e.started_at)
-        self.failures, self.passes = np.zeros(len(place)), np.zeros(len(place))
+        failures, passes = [0.0] * len(place), [0.0] * len(place)
+        self._known: list[Event] = []
+        for event in signal.events:
+            i = place.get(event.sha)
+            if i is None:
+                continue
+            self._known.append(event)
+            if event.status is not Status.PENDING:
+                (failures if event.status is Status.FAILURE else passes)[i] += 1
+        self.failures, self.passes = np.array(failures), np.array(passes)
+        self.start = self._start_of_doubt(failures, passes)
+        """The first commit that may have broken what is broken now."""
+        self.is_sound = not any(failures[self.start :])
+        """Nothing failed since `SOUND_RUNS` passes in a row."""
+        self.burst_factor = 1.0
         self.runs: list[tuple[float, float]] = []
         self.done: list[tuple[int, float, float]] = []
         """Runs as (place, hour of the start, 1 for failed)."""
         self.pending: list[tuple[int, float]] = []
-        for event in events:
+        self._old_runs = 0
+        if not self.is_sound:
+            self._look_closer(question, window)
+
+    def _look_closer(self, question: Question, window: Window) -> None:
+        _, place, suspicion = window
+        self._known.sort(key=lambda event: event.started_at)
+        for event in self._known:
             i, hour = place[event.sha], event.started_at / 3600
             if event.status is Status.PENDING:
                 self.pending.append((i, hour))
                 continue
-            has_failed = event.status is Status.FAILURE
-            (self.failures if has_failed else self.passes)[i] += 1
-            self.runs.append((hour, float(has_failed)))
-            self.done.append((i, hour, float(has_failed)))
+            has_failed = float(event.status is Status.FAILURE)
+            self.runs.append((hour, has_failed))
+            self.done.append((i, hour, has_failed))
         self.now = question.now / 3600
         self.priors = suspicion.copy()
-        for sha, factor in signal.priors.items():
+        for sha, factor in self.signal.priors.items():
             if sha in place:
                 self.priors[place[sha]] *= factor
         if len(self.priors):
             self.priors[0] = max(self.priors[0], 1.0) * BEFORE_WINDOW
-        self.burst_factor = 1.0
-        self.start = self._start_of_doubt()
-        """The first commit that may have broken what is broken now."""
-        hours = [hour for hour, _ in self.runs]
-        self._old_runs = 0
         if self.start:
-            newest = {commit.sha for commit in self.commits[self.start :]}
-            first = min((e.started_at / 3600 for e in events if e.sha in newest), default=float("inf"))
-            self._old_runs = bisect_left(hours, first)
+            first = min((hour for i, hour, _ in self.done if i >= self.start), default=float("inf"))
+            self._old_runs = bisect_left([hour for hour, _ in self.runs], first)
 
-    def _start_of_doubt(self) -> int:
-        in_a_row = 0
-        for i in range(len(self.failures) - 1, -1, -1):
-            in_a_row = 0 if self.failures[i] else in_a_row + int(self.passes[i])
+    @staticmethod
+    def _start_of_doubt(failures: Sequence[float], passes: Sequence[float]) -> int:
+        in_a_row = 0.0
+        for i in range(len(failures) - 1, -1, -1):
+            in_a_row = 0.0 if failures[i] else in_a_row + passes[i]
             if in_a_row >= SOUND_RUNS:
                 return i
         return 0
-
-    @property
-    def is_sound(self) -> bool:
-        """Nothing failed since `SOUND_RUNS` passes in a row."""
-        return not self.failures[self.start :].any()
 
     @property
     def flake_prior(self) -> tuple[float, float]:

@@ -51,8 +51,8 @@ class Walk:
     """Broken from this place on, to the end."""
     fixed: Array
     """Broken from this place on, and fixed at some later one."""
-    rates: Array
-    """Mean flake rate, by explanation: sound, then each place of `broken`."""
+    flake_rate: float
+    """Expected, where nothing ever changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +136,9 @@ def walk(
     none = sound_all[:, 0, 0] + rates
     by_rate = _log_sum(stays, 1)  # rate, place
     total = _log_sum(by_rate, 0)
-    mean_if_sound = float((np.exp(none - _log_sum(none, 0)) * FLAKE_RATES).sum())
-    with np.errstate(invalid="ignore"):
-        means = (np.exp(by_rate - total) * FLAKE_RATES[:, None]).sum(axis=0)
+    mean = float((np.exp(none - _log_sum(none, 0)) * FLAKE_RATES).sum())
     fixed = _log_sum(_log_sum(passes_through, 1), 0)
-    return Walk(float(_log_sum(none, 0)), total, fixed, np.concatenate([[mean_if_sound], np.nan_to_num(means)]))
+    return Walk(float(_log_sum(none, 0)), total, fixed, mean)
 
 
 def posterior(
@@ -180,7 +178,7 @@ def posterior(
         burst_now=float(shares[2]),
         broken=broken,
         fixed=fixed,
-        flake_rate=float(by_commit.rates[0]),
+        flake_rate=by_commit.flake_rate,
     )
 
 
