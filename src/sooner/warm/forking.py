@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 _DEVICE_FILES: Final = ("/dev/nvidia", "/dev/kfd")
+_DRIVERS: Final = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 _OPENMP: Final = ("libgomp", "libiomp", "libomp")
 _OMP_PAUSE_HARD: Final = 2
 """omp_pause_hard of OpenMP 5.0, section 3.2.44: give everything back, the threads of the pool first."""
@@ -48,12 +49,17 @@ def fork_refusal() -> str:
 
 def _device_refusal() -> str:
     cuda = sys.modules.get("torch.cuda")
-    if cuda is not None and (cuda.is_initialized() or cuda._is_in_bad_fork()):  # noqa: SLF001 - there is no public one
+    if cuda is not None and (cuda.is_initialized() or (cuda._is_in_bad_fork() and _has_driver())):  # noqa: SLF001
         return "torch.cuda is initialised: a device context does not survive a fork"
     for path in _open_paths():
         if path.startswith(_DEVICE_FILES):
             return f"{path} is open: a device driver was initialised in this process"
     return ""
+
+
+def _has_driver() -> bool:
+    """Whether this machine has a GPU driver: without one an attempt to initialise CUDA has failed and left nothing."""
+    return any(map(os.path.exists, _DRIVERS))
 
 
 def _thread_refusal() -> str:

@@ -2,10 +2,10 @@
 
 Breakages come in bursts: a job that was red a few commits ago, even if somebody has mended it, or even if half of that
 was flakes, breaks again far sooner than one that has been green for months (a self-exciting process; Hawkes 1971). On
-the first 70 % of Apache Ozone's history the rate of red over the last eight commits ranks the jobs that break next
-better (AUC 0.85) than everything that is known of a job's breakages in the long run (0.75). So the hazard of a job is a
-mixture of its rates of *unexplained red* (failed, and no repeat has passed so far) over several spans, each shrunk
-towards a prior that knows only how long the job takes.
+Apache Ozone's published history, all of which was in view when this was designed, the rate of red over the last eight
+commits ranks the jobs that break next better (AUC 0.85) than everything that is known of a job's breakages in the long
+run (0.75). So the hazard of a job is a mixture of its rates of *unexplained red* (failed, and no repeat has passed so
+far) over several spans, each shrunk towards a prior that knows only how long the job takes.
 """
 
 from collections.abc import Sequence
