@@ -82,6 +82,14 @@ def sooner(trial: Trial) -> dict[str, Result]:
     }
 
 
+def sooner_history(trial: Trial) -> dict[str, Result]:
+    """Twice with a history and nothing else: the second run knows what the first one left there."""
+    plan, kept = _plan(trial), ("--history", trial.folder / "history")
+    trial.run("history first", "first", [*_sooner(plan), *kept])
+    again = trial.run("history again", "second", [*_sooner(plan), *kept])
+    return {"sooner, after a run, by the history": again}
+
+
 def sooner_known(trial: Trial) -> dict[str, Result]:
     """With the nominal durations."""
     path = trial.folder / "durations.json"
@@ -126,6 +134,7 @@ def gnu_parallel(trial: Trial) -> dict[str, Result]:
 
 CONTESTANTS: Final[Mapping[str, Callable[[Trial], dict[str, Result]]]] = {
     "sooner": sooner,
+    "sooner-history": sooner_history,
     "sooner-known": sooner_known,
     "ctest": ctest,
     "parallel": gnu_parallel,
@@ -134,6 +143,7 @@ CONTESTANTS: Final[Mapping[str, Callable[[Trial], dict[str, Result]]]] = {
 _ROWS: Final = (
     "sooner, known +-20 %",
     "sooner, after a run",
+    "sooner, after a run, by the history",
     "CTest, after a run",
     "sooner, cold",
     "CTest, cold",
