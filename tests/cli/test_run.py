@@ -434,3 +434,10 @@ def test_a_folder_that_cannot_be_written_is_no_hindrance_with_out(sooner, projec
     assert sooner("run", sooner.plan(("a", "true")), *VIRTUAL).returncode == 0
     refused = sooner("run", sooner.plan(("a", "true")), "--devices", "virtual:1")
     assert (refused.returncode, "pass --out DIR" in refused.stderr) == (4, True)
+
+
+def test_what_other_verbs_read_of_the_project_is_no_mistake_of_a_run(sooner, project):
+    tables = 'needs-rules = "own.toml"\n[tool.sooner.coverage]\nwithin = "24h"\n[tool.sooner.jobs]\npinned = ["lint"]\n'
+    (project / "pyproject.toml").write_text(f"[tool.sooner]\n{tables}")
+    done = sooner("run", sooner.plan(("a", "true")), "--devices", "virtual:1")
+    assert done.returncode == 0, done.stderr

@@ -129,3 +129,12 @@ def test_an_unknown_scenario_names_those_there_are(sooner):
 
 def test_the_group_lists_its_verbs(sooner):
     assert "verdicts" in sooner("trunk", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("group", "typed", "meant"), [("trunk", "verdict", "verdicts"), ("jobs", "for-chang", "for-change")]
+)
+def test_a_mistyped_verb_of_a_group_is_told_with_the_nearest(sooner, group, typed, meant):
+    done = sooner(group, typed)
+    assert done.returncode == 4
+    assert f"there is no verb {typed!r}: did you mean {meant!r}?" in done.stderr

@@ -71,17 +71,15 @@ def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 def epoch(option: str, text: str | None) -> float | None:
     """A time of the command line as epoch seconds; without a zone it is UTC."""
-    from datetime import UTC, datetime
-
+    from sooner.cli.spans import iso_epoch
     from sooner.model.errors import UsageError
 
     if text is None:
         return None
     try:
-        time = datetime.fromisoformat(text)
+        return iso_epoch(text)
     except ValueError:
         raise UsageError(f"{option} {text!r} is no time: write 2026-11-21 or 2026-11-21T09:30:00+01:00") from None
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 class _progress:  # noqa: N801 - read as a function

@@ -1,9 +1,10 @@
 """`sooner jobs`: correlate, select, backtest, for-change, gate."""
 
-import importlib
 from typing import Final
 
 import click
+
+from sooner.cli.groups import Verbs
 
 _VERBS: Final = {
     "correlate": "Show which jobs fail together, and which of them could stand in for which.",
@@ -14,25 +15,6 @@ _VERBS: Final = {
 }
 
 
-class _Verbs(click.Group):
-    """Imports a verb's module when the verb is used."""
-
-    def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(_VERBS)
-
-    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
-        if name not in _VERBS:
-            return None
-        module = name.replace("-", "_")
-        command = getattr(importlib.import_module(f"sooner.cli.jobs_{module}"), module)
-        return command if isinstance(command, click.Command) else None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        del ctx
-        with formatter.section("Verbs"):
-            formatter.write_dl(list(_VERBS.items()))
-
-
-@click.group(cls=_Verbs)
+@click.group(cls=Verbs, verbs=_VERBS, prefix="jobs_")
 def jobs() -> None:
     """Choose the jobs that a change must run; say what that would miss."""

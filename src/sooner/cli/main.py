@@ -1,6 +1,5 @@
 """`sooner`: the group of verbs, loaded one at a time, and what errors look like."""
 
-import importlib
 import os
 import sys
 import traceback
@@ -10,6 +9,7 @@ from typing import Final, NoReturn
 import click
 
 from sooner import __version__
+from sooner.cli.groups import Verbs
 
 _VERBS: Final = {
     "run": "Run a plan of units on all devices at once.",
@@ -39,38 +39,9 @@ _EPILOG: Final = (
 _MOST_LINES_OF_HELP: Final = 100
 
 
-class _Verbs(click.Group):
-    """Imports a verb's module when the verb is used: `sooner --help` imports none of them."""
-
-    def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(_VERBS)
-
-    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
-        if name not in _VERBS:
-            return None
-        attribute = name.replace("-", "_")
-        command = getattr(importlib.import_module(f"sooner.cli.{attribute}"), attribute)
-        return command if isinstance(command, click.Command) else None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        del ctx
-        with formatter.section("Verbs"):
-            formatter.write_dl(list(_VERBS.items()))
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _VERBS and not args[0].startswith("-"):
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], _VERBS, n=1)
-            hint = f": did you mean {near[0]!r}?" if near else f": the verbs are {', '.join(_VERBS)}"
-            ctx.fail(f"there is no verb {args[0]!r}{hint}")
-        return super().resolve_command(ctx, args)
-
-
 @click.group(
-    cls=_Verbs,
+    cls=Verbs,
+    verbs=_VERBS,
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _MOST_LINES_OF_HELP},
     no_args_is_help=False,

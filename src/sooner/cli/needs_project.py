@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from sooner.model.errors import UsageError
+from sooner.cli.settings import project_table
+from sooner.model.errors import SettingsError, UsageError
 from sooner.plan.needs import Names, Sources
 
 _INI_FILES: Final = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
@@ -124,8 +125,14 @@ def _names(options: dict[str, Any]) -> Names:
 
 
 def _own_rules(root: Path) -> tuple[Path, ...]:
-    value = _toml(root / "pyproject.toml").get("tool", {}).get("sooner", {}).get("needs-rules", [])
-    return tuple(root / each for each in ([value] if isinstance(value, str) else value))
+    path, tool = project_table(root)
+    value = tool.get("needs-rules", [])
+    listed = [value] if isinstance(value, str) else value
+    if path is None or not listed:
+        return ()
+    if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+        raise SettingsError(f"{path}: tool.sooner.needs-rules must be a path or a list of paths, not {value!r}")
+    return tuple(path.parent / each for each in listed)
 
 
 def _tests(root: Path, place: Path, names: Names) -> Iterator[str]:

@@ -20,8 +20,8 @@ from sooner.schedule.work import Policy
 
 _DEFAULTS: Final = Path(__file__).with_name("defaults.toml")
 _ENV_PREFIX: Final = "SOONER_RUN_"
-_TABLES: Final = ("run", "areas", "coverage", "jobs", "needs")
-"""Of [tool.sooner]."""
+_KEYS: Final = ("run", "areas", "coverage", "jobs", "needs-rules")
+"""Of [tool.sooner]; each verb checks what is inside of its own."""
 
 
 class RunSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,7 +73,7 @@ def area_settings(*, cwd: Path | None = None) -> dict[str, tuple[str, ...]]:
     Raises:
         SettingsError: It is no table of lists of text.
     """
-    path, tool = _tool(cwd or Path.cwd())
+    path, tool = project_table(cwd or Path.cwd())
     try:
         return msgspec.convert(tool.get("areas", {}), dict[str, tuple[str, ...]])
     except msgspec.ValidationError as error:
@@ -81,7 +81,7 @@ def area_settings(*, cwd: Path | None = None) -> dict[str, tuple[str, ...]]:
 
 
 def _pyproject_layer(cwd: Path, known: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    path, tool = _tool(cwd)
+    path, tool = project_table(cwd)
     layer = tool.get("run", {})
     for key in layer:
         if key not in known:
@@ -90,13 +90,14 @@ def _pyproject_layer(cwd: Path, known: Mapping[str, Any]) -> list[tuple[str, dic
     return [(str(path), layer)] if path else []
 
 
-def _tool(cwd: Path) -> tuple[Path | None, dict[str, Any]]:
-    """`[tool.sooner]` of the nearest pyproject.toml, and where that is."""
-    for folder in (cwd, *cwd.parents):
-        path = folder / "pyproject.toml"
-        if path.is_file():
-            break
-    else:
+def project_table(cwd: Path) -> tuple[Path | None, dict[str, Any]]:
+    """`[tool.sooner]` of the nearest pyproject.toml, and where that is; nothing where there is none.
+
+    Raises:
+        SettingsError: The file cannot be read, or holds a key that no verb knows.
+    """
+    path = next((one / "pyproject.toml" for one in (cwd, *cwd.parents) if (one / "pyproject.toml").is_file()), None)
+    if path is None:
         return None, {}
     try:
         tool = tomllib.loads(path.read_text(encoding="utf-8-sig")).get("tool", {}).get("sooner", {})
@@ -104,9 +105,9 @@ def _tool(cwd: Path) -> tuple[Path | None, dict[str, Any]]:
         raise SettingsError(f"{path} cannot be read: {error}") from error
     if not isinstance(tool, dict) or not isinstance(tool.get("run", {}), dict):
         raise SettingsError(f"{path}: tool.sooner and tool.sooner.run must be tables")
-    for table in tool:
-        if table not in _TABLES:
-            raise SettingsError(f"{path}: tool.sooner.{table} is unknown: the tables are {', '.join(_TABLES)}")
+    for key in tool:
+        if key not in _KEYS:
+            raise SettingsError(f"{path}: tool.sooner.{key} is unknown: the tables are {', '.join(_KEYS)}")
     return path, tool
 
 

@@ -1,6 +1,5 @@
 """What `sooner tts` does: reads the history, computes, prints."""
 
-import datetime as dt
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from sooner.analysis.metrics.facts import JobFact, Sample
 from sooner.analysis.metrics.load import job_facts, measure_samples
 from sooner.analysis.metrics.statistics import Estimate, percentile, rate
 from sooner.analysis.metrics.summary import By, Group, summarise
+from sooner.cli.spans import iso_epoch
 from sooner.history import DEFAULT_ROOT, History, Where
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
@@ -59,10 +59,9 @@ def _epoch(option: str, text: str) -> float | None:
     if not text:
         return None
     try:
-        day = dt.datetime.fromisoformat(text)
+        return iso_epoch(text)
     except ValueError:
         raise UsageError(f"{option} {text!r} is no date such as 2026-11-01") from None
-    return day.replace(tzinfo=day.tzinfo or dt.UTC).timestamp()
 
 
 class Answer(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from msgspec import Struct
 from sooner.analysis.sizing.ledger import MET, Entry, Required, Rule, Standing, ledger, span
 from sooner.analysis.sizing.needs import TestNeed
 from sooner.cli import sizing_files as files
+from sooner.cli.settings import project_table
 from sooner.history import DEFAULT_ROOT, History
 from sooner.model.errors import SettingsError, UsageError
 from sooner.model.outcomes import ExitCode
@@ -76,12 +77,10 @@ def _policy(path: str | None) -> tuple[str, dict[str, Any]]:
         found = files.document(Path(path)) if path.endswith(".toml") else _toml(Path(path))
         found = found.get("tool", {}).get("sooner", found) if isinstance(found.get("tool"), dict) else found
         return path, _checked(path, found.get("coverage", found))
-    for folder in (Path.cwd(), *Path.cwd().parents):
-        project = folder / "pyproject.toml"
-        if project.is_file():
-            table = _toml(project).get("tool", {}).get("sooner", {}).get("coverage", {})
-            return f"{project}: tool.sooner.coverage", _checked(str(project), table)
-    return "default", {}
+    project, tool = project_table(Path.cwd())
+    if project is None:
+        return "default", {}
+    return f"{project}: tool.sooner.coverage", _checked(str(project), tool.get("coverage", {}))
 
 
 def _toml(path: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from sooner.cli.spans import iso_epoch
 from sooner.model.errors import SoonerError, UsageError
 
 T = TypeVar("T")
@@ -228,10 +229,9 @@ def epoch(path: Path, name: str, line: int, value: Any) -> float:
         SizingFileError: It is none.
     """
     try:
-        moment = value if isinstance(value, dt.datetime) else dt.datetime.fromisoformat(str(value).strip())
+        return iso_epoch(value.isoformat() if isinstance(value, dt.datetime) else str(value).strip())
     except ValueError:
         raise SizingFileError(path, f"{name} {value!r} is no time (epoch seconds or ISO 8601)", line=line) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
 
 
 class Declared(msgspec.Struct, frozen=True, kw_only=True):

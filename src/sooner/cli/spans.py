@@ -31,7 +31,16 @@ def moment_of(text: str, option: str, *, now: float) -> float:
     if _SPAN.fullmatch(text.strip().lower()):
         return now - seconds_of(text, option)
     try:
-        moment = dt.datetime.fromisoformat(text)
+        return iso_epoch(text)
     except ValueError:
         raise UsageError(f"{option} {text!r} is neither a date such as 2026-11-01 nor a span such as 1d") from None
+
+
+def iso_epoch(text: str) -> float:
+    """Epoch seconds of ISO 8601; UTC where it names no zone.
+
+    Raises:
+        ValueError: It is none.
+    """
+    moment = dt.datetime.fromisoformat(text)
     return moment.replace(tzinfo=moment.tzinfo or dt.UTC).timestamp()

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Self
 
 import click
@@ -14,6 +13,7 @@ from sooner.analysis.trunk.decide import decide, suspicion_of
 from sooner.analysis.trunk.facts import Answer, Commit, Kind, Policy, Question
 from sooner.analysis.trunk.load import Trunk, load_trunk
 from sooner.analysis.trunk.replay import question_at
+from sooner.cli.spans import iso_epoch
 from sooner.history import History, Where
 from sooner.history.store import DEFAULT_ROOT
 from sooner.model.errors import UsageError
@@ -58,10 +58,9 @@ def _time(text: str) -> float | None:
     except ValueError:
         pass
     try:
-        at = datetime.fromisoformat(text)
+        return iso_epoch(text)
     except ValueError:
         raise UsageError(f"--as-of {text!r}: neither ISO 8601 (2026-11-01T12:00) nor epoch seconds") from None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
 def show(inquiry: Inquiry) -> int:

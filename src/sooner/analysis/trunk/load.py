@@ -74,12 +74,8 @@ def _of_tests(where: Where) -> Where:
 
 def job_signals(rows: Sequence[JobRow]) -> list[Signal]:
     """One signal a job, its shards together."""
-    groups: dict[tuple[str, str, str, int], list[JobRow]] = {}
-    for row in rows:
-        key = f"{row.workflow} / {base_name(row.job)}" if row.workflow else base_name(row.job)
-        groups.setdefault((key, row.commit, row.run, row.attempt), []).append(row)
     events: dict[str, list[Event]] = {}
-    for (key, commit, _, attempt), shards in groups.items():
+    for (key, commit, _, attempt), shards in by_attempt(rows).items():
         status = _of_shards([row.outcome for row in shards])
         starts = [row.started for row in shards if row.started is not None]
         if status is None or not commit or not starts:
@@ -89,6 +85,15 @@ def job_signals(rows: Sequence[JobRow]) -> list[Signal]:
             Event(sha=commit, status=status, started_at=min(starts), ended_at=max(ends, default=None), attempt=attempt)
         )
     return [Signal(key=key, kind=Kind.JOB, events=tuple(found)) for key, found in sorted(events.items())]
+
+
+def by_attempt(rows: Iterable[JobRow]) -> dict[tuple[str, str, str, int], list[JobRow]]:
+    """The shards of each attempt of a job, by the key of its signal, commit, run and attempt."""
+    groups: dict[tuple[str, str, str, int], list[JobRow]] = {}
+    for row in rows:
+        key = f"{row.workflow} / {base_name(row.job)}" if row.workflow else base_name(row.job)
+        groups.setdefault((key, row.commit, row.run, row.attempt), []).append(row)
+    return groups
 
 
 def _of_shards(outcomes: Sequence[HistoryOutcome]) -> Status | None:

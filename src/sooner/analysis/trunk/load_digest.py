@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sooner.analysis.trunk.digest import Landed
 from sooner.analysis.trunk.facts import Kind
 from sooner.analysis.trunk.flaky import Run, Subject
-from sooner.analysis.trunk.load import base_name
+from sooner.analysis.trunk.load import base_name, by_attempt
 from sooner.history import History, HistoryOutcome, JobRow, Where
 from sooner.history.outcomes import BROKEN
 
@@ -93,12 +93,8 @@ def _number(column: Any, i: int) -> float | None:
 
 def runs_of_jobs(rows: Collection[JobRow]) -> list[Run]:
     """Attempts of jobs, the shards of one attempt together: failed if any of them did."""
-    groups: dict[tuple[str, str, str, int], list[JobRow]] = {}
-    for row in rows:
-        if row.outcome is HistoryOutcome.PASSED or row.outcome in BROKEN:
-            name = f"{row.workflow}{_SEPARATOR}{base_name(row.job)}" if row.workflow else base_name(row.job)
-            groups.setdefault((name, row.commit, row.run, row.attempt), []).append(row)
-    return [_job_run(name, commit or f"run {run}", shards) for (name, commit, run, _), shards in groups.items()]
+    judged = by_attempt(row for row in rows if row.outcome is HistoryOutcome.PASSED or row.outcome in BROKEN)
+    return [_job_run(name, commit or f"run {run}", shards) for (name, commit, run, _), shards in judged.items()]
 
 
 def _job_run(name: str, code: str, shards: list[JobRow]) -> Run:

@@ -1,5 +1,6 @@
 """Names and attributes: where a value comes from."""
 
+from abc import abstractmethod
 from typing import Any
 
 from sooner.plan.needs.state import State
@@ -27,9 +28,9 @@ from sooner.plan.needs.values import (
 class Attributes(State):
     """The part of the machine that looks things up."""
 
+    @abstractmethod
     def load(self, path: str) -> Mod:
         """A module of the tree, executed."""
-        raise NotImplementedError
 
     def name(self, name: str, env: Env) -> Any:
         """What a name stands for: in the scopes around, then a builtin."""

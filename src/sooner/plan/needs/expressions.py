@@ -3,6 +3,7 @@
 import ast
 import operator
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -65,7 +66,7 @@ HOST_ERRORS: Final = (
 )  # fmt: skip
 
 
-class Expressions:
+class Expressions(ABC):
     """The part of the machine that evaluates expressions."""
 
     fuel: int
@@ -85,21 +86,21 @@ class Expressions:
 
     # What the other parts of the machine provide.
 
+    @abstractmethod
     def call(self, func: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None = None) -> Any:
         """The result of a call."""
-        raise NotImplementedError
 
+    @abstractmethod
     def attribute(self, value: Any, name: str) -> Any:
         """An attribute."""
-        raise NotImplementedError
 
+    @abstractmethod
     def name(self, name: str, env: Env) -> Any:
         """What a name stands for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def make_function(self, node: ast.Lambda, env: Env) -> Func:
         """A function value."""
-        raise NotImplementedError
 
     def place(self, env: Env, node: ast.AST) -> tuple[str, int]:
         """Where a node stands."""
@@ -159,13 +160,13 @@ class Expressions:
         args, kwargs = self.arguments(node, env)
         return self.call_at(func, args, kwargs, node, env)
 
+    @abstractmethod
     def zero_argument_super(self, env: Env) -> Any:
         """`super()` inside a method."""
-        raise NotImplementedError
 
+    @abstractmethod
     def call_at(self, func: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call, env: Env) -> Any:
         """A call, with its place."""
-        raise NotImplementedError
 
     def arguments(self, node: ast.Call, env: Env) -> tuple[list[Any], dict[str, Any]]:
         """Positional and keyword arguments; starred ones spread where they are known."""
@@ -420,9 +421,9 @@ class Expressions:
             raise Raised(type(error).__name__, str(error), path, line) from None
         return Soft(found) if soft and is_plain(found) else found
 
+    @abstractmethod
     def outside_item(self, value: Any, index: Any) -> Any:
         """An item of something outside the tree."""
-        raise NotImplementedError
 
     def _ev_slice(self, node: ast.Slice, env: Env) -> Any:
         parts = [None if each is None else hard(self.ev(each, env)) for each in (node.lower, node.upper, node.step)]
@@ -499,9 +500,9 @@ class Expressions:
                 return False
         return True
 
+    @abstractmethod
     def bind(self, target: ast.expr, value: Any, env: Env) -> None:
         """Assign a value to a target."""
-        raise NotImplementedError
 
     def _ev_starred(self, node: ast.Starred, env: Env) -> Any:
         return self.ev(node.value, env)

@@ -8,12 +8,15 @@ from sooner.plan.needs.values import (
     MISSING,
     PLAIN,
     UNKNOWN,
+    Args,
     Bound,
     Cls,
     Dev,
     Ext,
     Func,
+    Function,
     Inst,
+    Kwargs,
     Mod,
     Native,
     Raised,
@@ -28,9 +31,6 @@ from sooner.plan.needs.values import (
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
-Args = list[Any]
-Kwargs = dict[str, Any]
-Function = Callable[["Machine", Args, Kwargs], Any]
 _LONGEST_RANGE: Final = 4096
 
 

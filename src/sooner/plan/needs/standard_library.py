@@ -9,9 +9,12 @@ from sooner.plan.needs.expressions import HOST_ERRORS
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
+    Args,
     Bound,
     Cls,
     Func,
+    Function,
+    Kwargs,
     Native,
     Raised,
     Soft,
@@ -24,9 +27,6 @@ from sooner.plan.needs.values import (
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
-Args = list[Any]
-Kwargs = dict[str, Any]
-Function = Callable[["Machine", Args, Kwargs], Any]
 _MOST_COMBINATIONS: Final = 4096
 
 

@@ -5,6 +5,7 @@ that a need is asked for is one that has everything but devices. The trace keeps
 """
 
 import ast
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -68,29 +69,29 @@ class Statements(Expressions):
 
     # What the other parts of the machine provide.
 
+    @abstractmethod
     def define_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: Env) -> None:
         """A `def`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def define_class(self, node: ast.ClassDef, env: Env) -> None:
         """A `class`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def import_module(self, node: ast.Import, env: Env) -> None:
         """An `import`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def import_names(self, node: ast.ImportFrom, env: Env) -> None:
         """A `from ... import`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def set_outside(self, target: Any, name: str, value: Any) -> None:
         """An attribute or item of something outside the tree is set."""
-        raise NotImplementedError
 
+    @abstractmethod
     def entered(self, value: Any, env: Env, node: ast.AST) -> tuple[Any, Callable[[Raised | None], bool]]:
         """What `with value as x` gives, and what ends it (True: the exception is swallowed)."""
-        raise NotImplementedError
 
     # One method a kind of statement.
 
@@ -311,9 +312,9 @@ class Statements(Expressions):
     def _do_continue(self, _node: ast.Continue, _env: Env) -> None:
         raise Loop("continue")
 
+    @abstractmethod
     def is_ignored(self, path: str, line: int) -> bool:
         """Whether what stops a test at a place is not believed."""
-        raise NotImplementedError
 
     def _do_raise(self, node: ast.Raise, env: Env) -> None:
         path, line = self.place(env, node)

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
+    Args,
     Bound,
     Cls,
     Ext,
     Func,
+    Function,
     Inst,
+    Kwargs,
     Mark,
     Native,
     Param,
@@ -25,9 +28,6 @@ from sooner.plan.needs.values import (
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
-Args = list[Any]
-Kwargs = dict[str, Any]
-Function = Callable[["Machine", Args, Kwargs], Any]
 _SWALLOWING: Final = (
     "raises",
     "assertRaises",

@@ -6,7 +6,15 @@ otherwise (an environment variable) is `Soft`; what lives outside the tree is `E
 
 import ast
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+Args = list[Any]
+Kwargs = dict[str, Any]
+Function = Callable[["Machine", Args, Kwargs], Any]
+"""What a `Native` calls."""
 
 
 class Unknown:

@@ -1,0 +1,51 @@
+"""Groups of verbs whose modules are imported when a verb is used: help and mistakes cost no import."""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+
+class Verbs(click.Group):
+    """A group of verbs, each in a module of its own.
+
+    Args:
+        verbs: What each verb does, in the order of the help.
+        prefix: Verb `for-change` is the command `for_change` of the module `sooner.cli.<prefix>for_change`.
+    """
+
+    def __init__(self, *args: Any, verbs: Mapping[str, str], prefix: str = "", **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._verbs = verbs
+        self._prefix = prefix
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """The verbs."""
+        return list(self._verbs)
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        """The command of a verb."""
+        if name not in self._verbs:
+            return None
+        attribute = name.replace("-", "_")
+        command = getattr(importlib.import_module(f"sooner.cli.{self._prefix}{attribute}"), attribute)
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of verbs in the help, without importing them."""
+        del ctx
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(self._verbs.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that was meant; a mistyped one is told with the nearest."""
+        if args and args[0] not in self._verbs and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], self._verbs, n=1)
+            hint = f": did you mean {near[0]!r}?" if near else f": the verbs are {', '.join(self._verbs)}"
+            ctx.fail(f"there is no verb {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
