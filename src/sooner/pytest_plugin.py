@@ -43,6 +43,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="warm: tests share guarded processes (auto); fork: a process each; fresh: a new interpreter each",
     )
     group.addoption(
+        "--isolation-budget",
+        metavar="SHARE",
+        type=float,
+        default=0.0,
+        help="with --isolation=auto: what a process of its own may cost a test, of its duration (0.05; default: 0)",
+    )
+    group.addoption(
         "--reuse",
         choices=("off", "on", "verify"),
         default="on",
@@ -69,6 +76,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("SOONER_RUN_QUARANTINE", "none"),
         help="tests that it names run as always, are reported as expected failures, and fail no run; or none",
     )
+    parser.addini("sooner_needs_rules", "rule tables of `sooner needs`, looked at first", type="paths", default=[])
     group.addoption("--bisect-pollution", metavar="TEST", help="see `sooner bisect-pollution`")
     group.addoption(
         "--unit",

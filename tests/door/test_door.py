@@ -243,3 +243,28 @@ def test_b(): print("kept too", file=STDERR); assert 0
     suite.write(test_kept=text)
     assert suite.cases("--gpus=virtual:2") == suite.cases()
     assert "kept" in str(suite.cases("--gpus=virtual:2", "--isolation=fresh"))
+
+
+def test_a_module_that_stands_in_for_torch_is_left_alone(suite):
+    suite.write(torch="cuda = None\n", test_fake="import torch\ndef test_a(): pass\ndef test_b(): pass\n")
+    done = suite.pytest("--gpus=virtual:2", "--isolation=warm")
+    assert "2 passed" in done.stdout, done.stdout
+
+
+def test_nothing_is_said_after_the_summary_also_where_the_history_is_written(suite):
+    suite.write(test_a="import duckdb\ndef test_a(): duckdb.sql('select 1').fetchall()\n")
+    done = suite.pytest("--gpus=virtual:2", "--history=kept")
+    assert "1 passed" in done.stdout.splitlines()[-1]
+    assert done.stderr == ""
+    assert list((suite.folder / "kept").rglob("*.parquet"))
+
+
+def test_a_plugin_that_raises_between_tests_is_an_internal_error_with_its_traceback(suite):
+    suite.write(
+        conftest="def pytest_runtest_protocol(item, nextitem):\n    raise RuntimeError('of the plugin')\n",
+        test_a="def test_a(): pass\n",
+    )
+    done = suite.pytest("--gpus=virtual:2")
+    assert done.returncode == 3
+    assert "INTERNALERROR" in done.stdout
+    assert "RuntimeError: of the plugin" in done.stdout

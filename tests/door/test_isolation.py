@@ -22,8 +22,8 @@ def test_what_a_test_changes_is_put_back_before_the_next(suite):
     assert entries["test_environment"]["restored"] == ["environment"]
     assert entries["test_directory"]["restored"] == ["current directory"]
     assert entries["test_clean"] == {
-        "nodeid": "test_leaks.py::test_clean", "worker": 1, "level": "warm", "outcome": "passed", "restored": [],
-        "discard": "", "pollution": False, "depends": False,
+        "nodeid": "test_leaks.py::test_clean", "worker": 1, "level": "warm", "devices": 1, "outcome": "passed",
+        "restored": [], "discard": "", "pollution": False, "depends": False,
     }  # fmt: skip
 
 
@@ -239,7 +239,7 @@ def test_the_first_failure_stops_a_run_with_x_at_once(suite):
 def test_a_test_that_skips_for_lack_of_devices_is_tried_with_all_of_them(suite):
     text = """
 import os, pytest
-WIDTH = len(os.environ["CUDA_VISIBLE_DEVICES"].split(","))
+WIDTH = len(os.popen("echo $CUDA_VISIBLE_DEVICES").read().split(","))  # no source says what this gives
 @pytest.mark.skipif(WIDTH < 2, reason="needs two GPUs")
 def test_two(): assert WIDTH == 4
 @pytest.mark.skipif(WIDTH < 16, reason="needs sixteen GPUs")

@@ -11,28 +11,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from sooner.cli.settings import project_table
+from sooner.door.needs_tree import python_files
 from sooner.model.errors import SettingsError, UsageError
-from sooner.plan.needs import Names, Sources
+from sooner.plan.needs import Names
 
 _INI_FILES: Final = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
-_LEFT_OUT: Final = frozenset(
-    (
-        ".git",
-        ".hg",
-        ".venv",
-        "venv",
-        "node_modules",
-        "__pycache__",
-        ".tox",
-        ".nox",
-        "build",
-        "dist",
-        ".eggs",
-        "third_party",
-    )
-)
-_MOST_FILES: Final = 60_000
-_MOST_BYTES: Final = 4_000_000
 
 
 class Project(Struct, frozen=True, kw_only=True):
@@ -139,7 +122,7 @@ def _tests(root: Path, place: Path, names: Names) -> Iterator[str]:
     if place.is_file():
         yield _relative(root, place)
         return
-    for path in _python_files(place):
+    for path in python_files(place):
         relative = _relative(root, path)
         if any(fnmatch(path.name, pattern) or fnmatch(relative, pattern) for pattern in names.files):
             yield relative
@@ -147,31 +130,3 @@ def _tests(root: Path, place: Path, names: Names) -> Iterator[str]:
 
 def _relative(root: Path, path: Path) -> str:
     return str(PurePosixPath(os.path.relpath(path, root)))
-
-
-def _python_files(folder: Path) -> Iterator[Path]:
-    for where, folders, files in os.walk(folder):
-        folders[:] = sorted(each for each in folders if each not in _LEFT_OUT and not each.endswith(".egg-info"))
-        for name in sorted(files):
-            if name.endswith(".py"):
-                yield Path(where) / name
-
-
-def sources_of(root: Path) -> Sources:
-    """All Python files below a root, as sources."""
-    listed: list[str] = []
-    for path in _python_files(root):
-        listed.append(_relative(root, path))
-        if len(listed) >= _MOST_FILES:
-            break
-
-    def read(path: str) -> str | None:
-        place = root / path
-        try:
-            return (
-                place.read_text(encoding="utf-8-sig", errors="replace") if place.stat().st_size < _MOST_BYTES else None
-            )
-        except OSError:
-            return None
-
-    return Sources(listed, read)

@@ -43,7 +43,7 @@ class Bisector:
             raise pytest.UsageError(f"{victim} was not collected: name its file after `--`")
         before = [numbers[nodeid] for nodeid in self._sequence[:-1] if nodeid in numbers]
         devices = session_devices(self._config.option.gpus)
-        width = width_of(session.items[numbers[victim]])
+        width = width_of(session.items[numbers[victim]], 1)
         with contextlib.closing(lease_all(devices, holder=f"bisect-{os.getpid()}")):
             probes = _Probes(Workshop(session, devices, list(numbers)), tuple(range(width)), session)
             with contextlib.closing(probes):
@@ -91,7 +91,7 @@ class _Probes:
         unit = DoorUnit(
             key=UnitKey("probe"), items=items, devices=len(self._devices), level=Level.WARM, keeps_fixtures=True
         )
-        hand = self._workshop.make(self._devices, Level.WARM, str(self._session.items[victim].path))
+        hand = self._workshop.make(self._devices, Level.WARM, str(self._session.items[victim].path), guarded=True)
         hand.ask(unit, items, waits="")
         hand.say("stop")
         last: Ran | None = None

@@ -29,6 +29,8 @@ class Hand:
         self.serial = serial
         self._ends_by_itself = level is not Level.WARM
         self.unit: DoorUnit | None = None
+        self.is_by_evidence = False
+        """Whether evidence or budget gave its test a process of its own."""
         self.left: list[int] = []
         """Items of its unit that have not reported."""
         self.ran: list[int] = []
@@ -42,7 +44,7 @@ class Hand:
 
     def ask(self, unit: DoorUnit, items: Sequence[int], *, waits: str) -> None:
         """Have it run items of a unit."""
-        self.unit, self.left = unit, list(items)
+        self.unit, self.left, self.is_by_evidence = unit, list(items), unit.is_by_evidence
         self.restored_in_unit = False
         errand = Errand(
             items=tuple(items), keeps_fixtures=unit.keeps_fixtures, waits=waits, is_last=self._ends_by_itself
@@ -122,22 +124,23 @@ class Workshop:
         if width > 1 and not self.refusal:
             self._origin(width)
 
-    def make(self, positions: tuple[int, ...], level: Level, path: str) -> Hand:
+    def make(self, positions: tuple[int, ...], level: Level, path: str, *, guarded: bool) -> Hand:
         """A worker on these devices.
 
         Args:
             positions: Its devices.
             level: How much its process shares with other tests.
             path: The file of the test, which is all that a fresh process collects.
+            guarded: Whether its tests are cleaned up after.
         """
         self._count += 1
         environment = visible_env([self._devices[i] for i in positions])
         if level is Level.FRESH or self.refusal:
             remote = self._remote(environment, files=[path] if level is Level.FRESH else [], forks=False)
             self._single[self._count] = remote
-            process = remote.start(environment, guarded=level is Level.WARM)
+            process = remote.start(environment, guarded=guarded)
         else:
-            process = self._origin(len(positions)).start(environment, guarded=level is Level.WARM)
+            process = self._origin(len(positions)).start(environment, guarded=guarded)
         return Hand(process, positions, level, self._count)
 
     def make_ready(self, width: int) -> None:

@@ -8,6 +8,8 @@ from typing import IO
 import pytest
 from msgspec import Struct
 
+from sooner.door.widths import Widths
+
 
 class Entry(Struct, frozen=True, kw_only=True):
     """One test."""
@@ -16,6 +18,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     worker: int
     level: str
     """`warm`, `fork` or `fresh`: where it was judged at last."""
+    devices: int
+    """How many it was given."""
     outcome: str
     restored: tuple[str, ...] = ()
     discard: str = ""
@@ -38,6 +42,7 @@ class Journal:
         self._restored: Counter[str] = Counter()
         self._discards: Counter[str] = Counter()
         self.workers = 0
+        self.widths: Widths | None = None
         self.judged_again = 0
         self.pollution: list[str] = []
         self.depends: list[str] = []
@@ -75,6 +80,10 @@ class Journal:
             self._show_statistics(terminal)
 
     def _show_statistics(self, terminal: pytest.TerminalReporter) -> None:
+        if self.widths is not None and self.widths.wide:
+            terminal.line(f"needs: {self.widths.wide} tests without a mark were given more than one device")
+        if self.widths is not None and self.widths.missing:
+            terminal.line(f"needs of {self.widths.missing} files were not asked for in time: the next run goes on")
         levels = ", ".join(f"{count} {level}" for level, count in self._levels.most_common())
         terminal.line(f"tests: {levels or 'none'}; workers: {self.workers}; judged again: {self.judged_again}")
         for title, counts in (("restored", self._restored), ("workers discarded", self._discards)):

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from sooner.door.durations import Durations
+from sooner.door.evidence import Ledger
 from sooner.door.hands import Hand, Judge, Workshop
 from sooner.door.journal import Entry, Journal
 from sooner.door.quarantine import Quarantined
@@ -17,6 +18,7 @@ from sooner.door.record import Record
 from sooner.door.reporting import Reporter, how_it_ended, message_of, outcome_of, seconds_of
 from sooner.door.units import DoorUnit, Level, units_of, works_of_units
 from sooner.door.wider import Wider
+from sooner.door.widths import Widths
 from sooner.door.worker import Ran
 from sooner.model.devices import Device, DeviceKind
 from sooner.model.outcomes import Outcome
@@ -64,16 +66,24 @@ class Loop:
         self._reporter = Reporter(session, quarantined)
         self._hang_s: float = option.hang_timeout
         self._verifies = option.reuse == "verify"
+        self._workshop = Workshop(session, devices, [item.nodeid for item in session.items])
+        self._seconds = durations.of_items(session.items)
+        is_open = option.isolation == "auto" and option.reuse == "on" and not self._workshop.refusal
+        self._ledger = Ledger(session.config, is_open=is_open)
+        expected_s = sum(self._seconds.values())
+        self._widths = Widths(session.config, session.items, devices=len(devices), expected_s=expected_s)
+        journal.widths = self._widths
         units = units_of(
             session.items,
             how=option.unit,
             isolation=option.isolation,
             reuse=option.reuse != "off",
             devices=len(devices),
+            is_alone=None if self._ledger.says_nothing else self._is_alone,
+            needs=self._widths.of,
         )
         self._devices = devices
         self._schedule(units)
-        self._workshop = Workshop(session, devices, [item.nodeid for item in session.items])
         self._hands: dict[tuple[tuple[int, ...], Level], Hand] = {}
         self._holds_memory = any(device.kind not in _WITHOUT_MEMORY for device in devices)
         self._judges: list[Hand] = []
@@ -87,7 +97,7 @@ class Loop:
             units = self._units.values()
             for width in sorted({unit.devices for unit in units}):
                 self._workshop.prepare(width)
-            if sum(unit.level is Level.FORK for unit in units) >= _MANY_FORKS:
+            if sum(unit.level is Level.FORK and not unit.is_by_evidence for unit in units) >= _MANY_FORKS:
                 pages.collapse()
             self._run_all()
             if self._wider.has_some:
@@ -98,13 +108,17 @@ class Loop:
         finally:
             self._journal.workers = self._workshop.count
             self._end_all()
+            self._ledger.save()
 
     def _schedule(self, units: Sequence[DoorUnit]) -> None:
         self._units = {unit.key: unit for unit in units}
-        works = works_of_units(units, self._durations.of_items(self._session.items))
+        works = works_of_units(units, self._seconds)
         orders = self._durations.are_known and not _orders_by_itself(self._session.config.option)
         order = ranks(works, self._devices) if orders else None
         self._scheduler = Scheduler(works, self._devices, ranks=order, host_slots=1)
+
+    def _is_alone(self, number: int) -> bool:
+        return self._ledger.is_alone(self._session.items[number], self._seconds.get(number))
 
     def _run_all(self) -> None:
         self._carry_out(self._scheduler.handle(Begin(time.time())))
@@ -148,14 +162,15 @@ class Loop:
 
     def _begin(self, unit: DoorUnit, devices: tuple[int, ...], items: Sequence[int]) -> None:
         """Make a worker for a unit and give it these items."""
-        hand = self._hands[devices, unit.level] = self._workshop.make(devices, unit.level, self._path(items[0]))
+        path, guarded = self._path(items[0]), unit.level is Level.WARM or unit.is_by_evidence
+        hand = self._hands[devices, unit.level] = self._workshop.make(devices, unit.level, path, guarded=guarded)
         self._ask(hand, unit, items)
         if unit.level is Level.FORK:
             self._workshop.make_ready(len(devices))
 
     def _ask(self, hand: Hand, unit: DoorUnit, items: Sequence[int]) -> None:
-        waits = "" if unit.level is not Level.WARM else "always" if self._verifies else "failures"
-        hand.ask(unit, items, waits=waits)
+        waits = "failures" if unit.level is Level.WARM else "any failure" if unit.is_by_evidence else ""
+        hand.ask(unit, items, waits="always" if waits and self._verifies else waits)
 
     def _path(self, number: int) -> str:
         return str(self._session.items[number].path)
@@ -214,6 +229,14 @@ class Loop:
             hand.judged = ran
             self._judge(hand, ran.item, replays=False)
             return
+        if ran.has_failed and hand.is_by_evidence:
+            hand.judged = ran
+            if self._may_need_others(ran.item):
+                self._judge(hand, ran.item, replays=True)
+            else:
+                self._resume(hand, ran)
+                self._conclude(hand, ran, ran)
+            return
         if self._wider.holds_back(ran, len(hand.devices)):
             self._workshop.prepare(len(self._devices))
         else:
@@ -234,13 +257,21 @@ class Loop:
         item = self._session.items[ran.item]
         message = message_of(said.messages)  # before pytest makes reports of them, in place
         self._reporter.item(ran.item, said.messages)
-        self._remember(item, hand, outcome_of(said.messages), seconds_of(said.messages), message)
+        seconds = seconds_of(said.messages)
+        outcome = outcome_of(said.messages)
+        is_hole = outcome == "skipped" and self._widths.wants_more(ran.item)
+        self._remember(item, hand, "skipped_no_devices" if is_hole else outcome, seconds, message)
+        if hand.is_by_evidence and not depends:
+            self._ledger.saw_alone(item, left=ran.discard, seconds=seconds, expected=self._seconds.get(ran.item))
+        elif ran.discard or pollution or depends:
+            self._ledger.saw_shared(item, discard=ran.discard, pollution=pollution, order=depends)
         self._journal.add(
             Entry(
                 nodeid=item.nodeid,
                 worker=hand.serial,
                 level=level or hand.level,
-                outcome=outcome_of(said.messages),
+                devices=len(hand.devices),
+                outcome=outcome,
                 restored=ran.restored,
                 discard=ran.discard,
                 pollution=pollution,
@@ -266,6 +297,8 @@ class Loop:
         """What ends plain pytest in a test ends this one."""
         if kind == "KeyboardInterrupt":
             raise KeyboardInterrupt
+        if kind == "Exception":
+            raise RuntimeError(f"in a worker, outside its tests:\n{text}")
         pytest.exit(text, returncode=code)
 
     def _done(self, hand: Hand, *, doubt: str) -> None:
@@ -286,8 +319,9 @@ class Loop:
         """Have a test judged by itself, or after the tests of its unit, on the same devices."""
         unit = hand.unit
         assert unit is not None  # noqa: S101 - it has just run one of its items
-        items = (*(i for i in unit.items if i in hand.ran and i < number), number) if replays else (number,)
-        judge = self._workshop.make(hand.devices, Level.FORK, self._path(number))
+        before = self._earlier(number) if hand.is_by_evidence else [i for i in unit.items if i in hand.ran]
+        items = (*(i for i in before if i < number), number) if replays else (number,)
+        judge = self._workshop.make(hand.devices, Level.FORK, self._path(number), guarded=False)
         judge.judge = Judge(hand, number, replays=replays)
         judge.ask(unit, items, waits="")
         self._judges.append(judge)
@@ -312,9 +346,23 @@ class Loop:
         else:
             self._conclude(hand, first, second, level=Level.FORK, pollution=True)
             self._durations.add_pollution([self._session.items[i].nodeid for i in hand.ran])
+        self._resume(hand, first)
+
+    def _resume(self, hand: Hand, ran: Ran) -> None:
+        """Let a worker go on that waits for a verdict."""
         hand.judged = None
-        hand.restored_in_unit = hand.restored_in_unit or bool(first.restored)
+        hand.restored_in_unit = hand.restored_in_unit or bool(ran.restored)
         hand.say("on")
+
+    def _may_need_others(self, number: int) -> bool:
+        return self._ledger.may_need_others(self._session.items[number]) and bool(self._earlier(number))
+
+    def _earlier(self, number: int) -> list[int]:
+        """The items before this one in its file."""
+        items, path, first = self._session.items, self._path(number), number
+        while first > 0 and str(items[first - 1].path) == path:
+            first -= 1
+        return list(range(first, number))
 
     # Workers that end
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from sooner.model.errors import SoonerError
+from sooner.warm.forking import fork_refusal
 
 _DEFAULT: Final = ".sooner/history"
 
@@ -60,9 +61,23 @@ class Record:
             )
 
     def write(self) -> None:
-        """Write all rows; a history that cannot be written costs the session a line."""
+        """Write all rows, in a process of its own where that is possible: this one is then spared DuckDB."""
         if not self._rows:
             return
+        if fork_refusal():
+            self._write()
+            return
+        sys.stdout.flush()
+        if (pid := os.fork()) == 0:
+            try:
+                self._write()
+                sys.stderr.flush()
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
+
+    def _write(self) -> None:
+        """Write all rows; a history that cannot be written costs the session a line."""
         from sooner.history import HistoryOutcome, TestRow
         from sooner.history.store import History
         from sooner.history.surroundings import surroundings

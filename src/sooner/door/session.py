@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import gc
 import os
+import sys
 from typing import Final
 
 import pytest
@@ -42,7 +43,7 @@ class Door:
         """What was collected stays to the end: no collection of garbage need look at it again, nor the exit free it."""
         gc.set_threshold(*self._thresholds)
         gc.freeze()
-        atexit.register(gc.freeze)
+        atexit.register(_freeze_or_thaw)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -80,6 +81,15 @@ class Door:
 def _refuse_rivals(config: pytest.Config) -> None:
     if getattr(config.option, "numprocesses", None) or getattr(config.option, "tx", None):
         raise pytest.UsageError("--gpus schedules by itself: leave -n (pytest-xdist) out")
+
+
+def _freeze_or_thaw() -> None:
+    """At the exit: leave what is there to the system. Modules made with nanobind would call that leaked."""
+    modules = [one for one in sys.modules.values() if str(getattr(one, "__file__", "")).endswith(".so")]
+    if any(type(value).__module__ == "nanobind" for one in modules for value in list(vars(one).values())):
+        gc.unfreeze()
+    else:
+        gc.freeze()
 
 
 def _make_temporary_folder(session: pytest.Session) -> None:

@@ -1,6 +1,6 @@
 """Items become units of scheduling: as small as their fixtures allow, as large as overhead asks for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from itertools import groupby
 from typing import Final
@@ -39,9 +39,20 @@ class DoorUnit(Struct, frozen=True, kw_only=True):
     level: Level
     keeps_fixtures: bool
     """Whether the items share fixtures wider than a function."""
+    is_by_evidence: bool = False
+    """A process of its own that nobody asked for: budget or evidence did."""
 
 
-def units_of(items: Sequence[pytest.Item], *, how: str, isolation: str, reuse: bool, devices: int) -> list[DoorUnit]:
+def units_of(
+    items: Sequence[pytest.Item],
+    *,
+    how: str,
+    isolation: str,
+    reuse: bool,
+    devices: int,
+    is_alone: Callable[[int], bool] | None = None,
+    needs: Callable[[int], int] = lambda _: 1,
+) -> list[DoorUnit]:
     """Cut the items into units that keep the order of collection.
 
     Args:
@@ -51,6 +62,9 @@ def units_of(items: Sequence[pytest.Item], *, how: str, isolation: str, reuse: b
         isolation: `--isolation`.
         reuse: Whether a process may run several tests at all.
         devices: How many devices there are.
+        is_alone: Says of an item by position, in a file without wider fixtures and without a mark, whether evidence
+            speaks for a process of its own; None where there is none.
+        needs: Devices of an item without a mark, by position.
 
     Raises:
         pytest.UsageError: A mark that says nothing that can be understood.
@@ -59,11 +73,20 @@ def units_of(items: Sequence[pytest.Item], *, how: str, isolation: str, reuse: b
     scopes = _scopes(items)
     units: list[DoorUnit] = []
 
-    def kinship(i: int) -> tuple[int, int, Level]:
-        """What neighbouring items must have in common to be one unit."""
-        return _bond(items[i], how, scopes), width_of(items[i]), _level(items[i], isolation, reuse=reuse)
+    def goes_alone(i: int) -> bool:
+        """Whether evidence gives an item a process of its own."""
+        if is_alone is None or isolation != "auto" or how not in ("auto", "test"):
+            return False
+        is_asked = items[i].get_closest_marker("isolation") is not None
+        return not is_asked and scopes[id(_file(items[i]))] == "function" and is_alone(i)
 
-    for (bond, width, level), group in groupby(range(len(items)), kinship):
+    def kinship(i: int) -> tuple[int, int, Level, bool]:
+        """What neighbouring items must have in common to be one unit."""
+        alone = goes_alone(i)
+        level = Level.FORK if alone else _level(items[i], isolation, reuse=reuse)
+        return _bond(items[i], how, scopes), width_of(items[i], needs(i)), level, alone
+
+    for (bond, width, level, is_by_evidence), group in groupby(range(len(items)), kinship):
         positions = list(group)
         alone = how == "test" or (level is not Level.WARM and how == "auto")
         size = 1 if alone else longest if bond == _FREE else len(positions)
@@ -75,6 +98,7 @@ def units_of(items: Sequence[pytest.Item], *, how: str, isolation: str, reuse: b
                     devices=width,
                     level=level,
                     keeps_fixtures=scopes[id(_file(items[positions[start]]))] != "function",
+                    is_by_evidence=is_by_evidence,
                 )
             )
     return units
@@ -122,15 +146,15 @@ def _scopes(items: Sequence[pytest.Item]) -> dict[int, str]:
     return scopes
 
 
-def width_of(item: pytest.Item) -> int:
-    """How many devices a test needs at the same time.
+def width_of(item: pytest.Item, unmarked: int) -> int:
+    """How many devices a test needs at the same time; `unmarked` if its marks do not say.
 
     Raises:
         pytest.UsageError: Its mark does not say a number.
     """
     mark = item.get_closest_marker("gpus")
     if mark is None:
-        return 1
+        return unmarked
     number = mark.args[0] if mark.args else mark.kwargs.get("n")
     if not isinstance(number, int) or number < 0:
         raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.gpus(n) takes a number of devices, not {number!r}")

@@ -13,6 +13,7 @@ import socket
 import sys
 import tempfile
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn
@@ -45,7 +46,7 @@ class Errand(Struct, frozen=True, kw_only=True):
     keeps_fixtures: bool
     """Items share fixtures wider than a function: a doubtful process is left only after the last of them."""
     waits: str
-    """Wait for a word after `failures` in a process that ran tests before, `always`, or never (empty)."""
+    """Wait for a word after `failures` in a process that ran tests before, `any failure`, `always`; empty: never."""
     is_last: bool
     """The process ends after it, without being told."""
 
@@ -163,6 +164,8 @@ class Worker:
             code = 0
         except (KeyboardInterrupt, pytest.exit.Exception) as error:
             self._say("raised", (type(error).__name__, str(error), getattr(error, "returncode", None)))
+        except Exception:  # noqa: BLE001 - a plugin's or our own: plain pytest would end with INTERNALERROR
+            self._say("raised", ("Exception", traceback.format_exc(), None))
         finally:
             coverage_data.save()
             sys.stdout.flush()
@@ -212,7 +215,9 @@ class Worker:
             doubt = doubt or cleaned.discard
             if doubt and not errand.keeps_fixtures:
                 break
-            waits = errand.waits == "always" or (errand.waits == "failures" and has_failed and self._count > 1)
+            waits = errand.waits == "always" or (
+                has_failed and (errand.waits == "any failure" or (errand.waits == "failures" and self._count > 1))
+            )
             if waits:
                 self._flush()
             if waits and self._receiver.wait() != ("on", None):

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sooner.warm.guards import Cleaned, GuardSet, Value, standard_guards, standard_witnesses
 from sooner.warm.torch_guards import torch_guards
+from sooner.warm.torch_loaded import loaded_torch
 from sooner.warm.torch_witnesses import torch_witnesses
 
 _OWN: Final = ("process groups", "collective works")
@@ -93,6 +94,6 @@ def compile_in_process() -> None:
 
 def share_cores(threads: int) -> None:
     """Give this rank its share of the cores, unless the user did (torchrun gives one thread)."""
-    torch: Any = sys.modules.get("torch")
+    torch = loaded_torch()
     if torch is not None and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(threads)

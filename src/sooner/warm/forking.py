@@ -19,6 +19,8 @@ import warnings
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
+from sooner.warm.torch_loaded import loaded_torch
+
 _DEVICE_FILES: Final = ("/dev/nvidia", "/dev/kfd")
 _DRIVERS: Final = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 _OPENMP: Final = ("libgomp", "libiomp", "libomp")
@@ -48,7 +50,7 @@ def fork_refusal() -> str:
 
 
 def _device_refusal() -> str:
-    cuda = sys.modules.get("torch.cuda")
+    cuda = sys.modules.get("torch.cuda") if loaded_torch() is not None else None
     if cuda is not None and (cuda.is_initialized() or (cuda._is_in_bad_fork() and _has_driver())):  # noqa: SLF001
         return "torch.cuda is initialised: a device context does not survive a fork"
     for path in _open_paths():

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from sooner.warm import holdings
+from sooner.warm.torch_loaded import loaded_torch
 
 _LOCALES: Final = tuple(getattr(locale, name) for name in dir(locale) if name.startswith("LC_") and name != "LC_ALL")
 _SIGNALS: Final = tuple(sorted(map(int, signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})))
@@ -500,7 +501,7 @@ def seed_from(test_id: str) -> None:
     number = random.getrandbits(32)
     if numpy_random := sys.modules.get("numpy.random"):  # which numpy imports only when it is asked for
         numpy_random.seed(number)
-    if torch := sys.modules.get("torch"):
+    if torch := loaded_torch():
         # torch.manual_seed would format the whole stack for a CUDA that may never be initialised: 2 ms a test.
         torch.default_generator.manual_seed(number)
         if torch.cuda.is_initialized():

@@ -22,6 +22,7 @@ from sooner.warm.channel import Channel
 from sooner.warm.groups import GroupConfig, Registry, abort_group, close_group, connect_store, open_group, registry
 from sooner.warm.guards import Cleaned, seed_from
 from sooner.warm.task import Facts, Report, Task, Tidy, Vote, call_of
+from sooner.warm.torch_loaded import loaded_torch
 
 STACK_SIGNAL: Final = signal.SIGRTMAX - 7 if hasattr(signal, "SIGRTMAX") else signal.SIGUSR2
 """Has a rank write the stacks of all its threads: a real-time signal, which tests are not likely to use."""
@@ -206,7 +207,7 @@ def _change_environment(changes: Mapping[bytes, bytes | None]) -> None:
 
 def _seed(test_id: str) -> None:
     """As `seed_from`, in a twentieth of the time where torch knows no devices: its manual_seed looks for each kind."""
-    torch = sys.modules.get("torch")
+    torch = loaded_torch()
     version = getattr(torch, "version", None)
     if torch is None or version is None or version.cuda or version.hip or getattr(version, "xpu", None):
         seed_from(test_id)

@@ -13,7 +13,7 @@ def loaded_torch() -> Any:
 
 def initialised_cuda() -> Any:
     """torch.cuda, where the device was initialised."""
-    cuda = sys.modules.get("torch.cuda")
+    cuda = sys.modules.get("torch.cuda") if loaded_torch() is not None else None
     return cuda if cuda is not None and cuda.is_initialized() else None
 
 

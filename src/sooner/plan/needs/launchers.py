@@ -92,10 +92,8 @@ def _uses_devices(machine: "Machine", words: list[Any]) -> bool:
     name = script.rpartition("/")[2]
     if not name:
         return True
-    folder = machine.current[0].rpartition("/")[0]
-    found = [path for path in machine.sources.files if path == name or path.endswith(f"/{name}")]
-    found.sort(key=lambda path: (not path.startswith(folder), len(path)))
-    text = machine.sources.read(found[0]) if found else None
+    found = machine.sources.script(name, machine.current[0])
+    text = machine.sources.read(found) if found else None
     return text is None or bool(_ON_DEVICES.search(text))
 
 

@@ -25,9 +25,10 @@ class Sources:
         self._trees: dict[str, ast.Module | None] = {}
         self._by_tail: dict[str, list[str]] = {}
         for path in sorted(self.files, key=lambda each: (each.count("/"), each)):
-            self._by_tail.setdefault(_dotted(path).rpartition(".")[2], []).append(path)
-        self._packages = {str(PurePosixPath(path).parent) for path in self.files if path.endswith("__init__.py")}
+            self._by_tail.setdefault(tail_of(path), []).append(path)
         self._found: dict[tuple[str, str], str | None] = {}
+        self._uses: dict[str, set[str]] = {}
+        self._sought: dict[str, set[str]] = {}
 
     def read(self, path: str) -> str | None:
         """A file's text, or None."""
@@ -56,14 +57,45 @@ class Sources:
         """The conftest.py files that count for a test file, the outermost first."""
         folders = [str(each) for each in PurePosixPath(path).parents][::-1]
         names = [f"{folder}/conftest.py" if folder != "." else "conftest.py" for folder in folders]
-        return [name for name in names if name in self.files]
+        found = [name for name in names if name in self.files]
+        self._sought.setdefault(path, set()).add("conftest")
+        self._uses.setdefault(path, set()).update(found)
+        return found
 
     def module(self, name: str, importer: str) -> str | None:
         """The file of an absolute module name, as seen from a file; None where it is not in the tree."""
         key = (name, str(PurePosixPath(importer).parent))
         if key not in self._found:
             self._found[key] = self._search(name, importer)
-        return self._found[key]
+        return self._used(importer, name, self._found[key])
+
+    def script(self, name: str, importer: str) -> str | None:
+        """The file that a command line names, by the end of its path; the nearest one if there are several."""
+        folder = importer.rpartition("/")[0]
+        named = [path for path in self.files if path == name or path.endswith(f"/{name}")]
+        named.sort(key=lambda path: (not path.startswith(folder), len(path), path))
+        return self._used(importer, _dotted(name), named[0] if named else None)
+
+    def _used(self, importer: str, name: str, found: str | None) -> str | None:
+        """Remember that a file's answers follow from another one, or from there being none of that name."""
+        self._sought.setdefault(importer, set()).add(name.rpartition(".")[2])
+        if found is not None:
+            self._uses.setdefault(importer, set()).add(found)
+        return found
+
+    def behind(self, path: str) -> tuple[set[str], set[str]]:
+        """What the answers about a file follow from: the files, and the last parts of the names that were looked for.
+
+        Both are as far as the file was evaluated until now; further evaluation only adds to them.
+        """
+        files, names, waiting = {path}, set[str](), [path]
+        while waiting:
+            each = waiting.pop()
+            names |= self._sought.get(each, set())
+            new = self._uses.get(each, set()) - files
+            files |= new
+            waiting += new
+        return files, names
 
     def _search(self, name: str, importer: str) -> str | None:
         base = name.replace(".", "/")
@@ -89,12 +121,8 @@ class Sources:
         prefix = "" if str(folder) == "." else f"{folder}"
         if not name:
             path = f"{prefix}/__init__.py" if prefix else "__init__.py"
-            return path if path in self.files else None
-        return self._at(prefix, name.replace(".", "/"))
-
-    def is_package(self, folder: str) -> bool:
-        """Whether a folder has an `__init__.py`."""
-        return folder in self._packages
+            return self._used(importer, prefix.replace("/", "."), path if path in self.files else None)
+        return self._used(importer, name, self._at(prefix, name.replace(".", "/")))
 
 
 def parsed(text: str) -> ast.Module | None:
@@ -105,6 +133,11 @@ def parsed(text: str) -> ast.Module | None:
             return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def tail_of(path: str) -> str:
+    """The last part of a file's module name."""
+    return _dotted(path).rpartition(".")[2]
 
 
 def _dotted(path: str) -> str:

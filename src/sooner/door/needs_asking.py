@@ -1,0 +1,114 @@
+"""Evaluates the needs of test files on disk, in several processes where there are many files."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from sooner.door.needs_kept import Answer, Row
+from sooner.door.needs_tree import sources_of
+from sooner.model.errors import SettingsError
+from sooner.plan.needs import Inference, Names, TestNeeds, load_rules
+
+T = TypeVar("T")
+_FEW_BYTES: Final = 60_000
+"""Below so many bytes of tests (about a second of work) one process is quicker than starting others."""
+
+
+def shipped_rules() -> str:
+    """The text of the rule table that comes with sooner."""
+    return (resources.files("sooner.plan.needs") / "rules.toml").read_text(encoding="utf-8")
+
+
+def rule_tables(paths: Sequence[Path]) -> list[tuple[str, str]]:
+    """The users' tables, then the shipped one.
+
+    Raises:
+        SettingsError: A file that cannot be read.
+    """
+    tables: list[tuple[str, str]] = []
+    for path in paths:
+        try:
+            tables.append((str(path), path.read_text(encoding="utf-8")))
+        except OSError as error:
+            raise SettingsError(f"the rules {path} cannot be read: {error.strerror}") from None
+    return [*tables, ("rules.toml", shipped_rules())]
+
+
+def evaluated(
+    root: Path,
+    paths: Sequence[str],
+    *,
+    classes: Sequence[str],
+    functions: Sequence[str],
+    rules: Sequence[Path],
+    seconds: float,
+) -> dict[str, Answer]:
+    """What is found for each file that there was time for.
+
+    Raises:
+        SettingsError: A rule table that is not understood.
+    """
+    names = Names(classes=tuple(classes), functions=tuple(functions))
+    inference = Inference(sources_of(root), load_rules(rule_tables(rules)), names)
+    end = time.monotonic() + seconds
+
+    def answer(path: str) -> Answer | None:
+        if time.monotonic() > end:
+            return None
+        rows = [_row(each) for each in inference.of_file(path)]
+        files, sought = inference.sources.behind(path)
+        return Answer(rows, sorted(files), sorted(sought))
+
+    found = of_each(answer, root, paths)
+    return {path: each for path, each in zip(paths, found, strict=True) if each is not None}
+
+
+def _row(needs: TestNeeds) -> Row:
+    letters = "".join(each.value[0] for each in needs.profile.values())
+    numbers = (needs.min, needs.gpu_min, needs.full, needs.max)
+    return (needs.nodeid, *numbers, needs.adaptive, needs.confidence.value, letters)
+
+
+_shared: dict[str, Callable[[str], Any]] = {}
+
+
+def of_each(function: Callable[[str], T], root: Path, paths: Sequence[str], jobs: int = 0) -> list[T]:
+    """A function of each test file, in the order of the files, in processes where that is quicker.
+
+    Files are dealt out one by one, the largest first; every process keeps the modules that it evaluated.
+
+    Args:
+        function: Gets a path relative to the root.
+        root: The project.
+        paths: The files.
+        jobs: Processes; 0 for one a CPU.
+    """
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    sizes = [_size(root / path) for path in paths]
+    count = min(jobs or len(os.sched_getaffinity(0)), len(paths))
+    if count <= 1 or (sum(sizes) < _FEW_BYTES and not jobs):
+        return [function(path) for path in paths]
+    order = sorted(range(len(paths)), key=lambda i: -sizes[i])
+    _shared["now"] = function
+    try:
+        with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("fork")) as pool:
+            found = dict(zip(order, pool.map(_of_one, [paths[i] for i in order]), strict=True))
+    finally:
+        _shared.clear()
+    return [found[i] for i in range(len(paths))]
+
+
+def _of_one(path: str) -> Any:
+    return _shared["now"](path)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

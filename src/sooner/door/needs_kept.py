@@ -1,0 +1,186 @@
+"""The file that needs are kept in from one start to the next, and when what is kept still holds."""
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from sooner.door.needs_tree import folders
+
+Row = tuple[str, int | str | None, int | str | None, int | str | None, int | str | None, bool, str, str]
+"""A node id and the fields of `Need`."""
+_EVALUATOR: Final = Path(__file__).parents[1] / "plan" / "needs"
+_SETTLED_S: Final = 2
+"""A folder that was changed less than so long before it was read may change again within the clock's resolution."""
+
+
+class Answer(Struct, frozen=True):
+    """What was found for a test file, and what it follows from."""
+
+    rows: list[Row]
+    files: list[str]
+    """Files whose content counts."""
+    names: list[str]
+    """Last parts of module names that were looked for: files of such a name must not appear or go."""
+
+
+class _Entry(Struct, array_like=True):
+    rows: list[Row]
+    files: list[int]
+    """Positions in the document's `files`."""
+    names: list[int]
+    sums: str
+    """Digest of the files' contents."""
+    found: str
+    """Digest of the paths of all files of those names."""
+
+
+class _Document(Struct):
+    key: str = ""
+    folders: dict[str, int] = {}
+    """Time of change of every folder of the project, ns; 0 for one that is not to be trusted."""
+    tree: str = ""
+    """Digest of the paths of all Python files."""
+    files: list[str] = []
+    names: list[str] = []
+    entries: dict[str, _Entry] = {}
+
+
+class Kept:
+    """Answers from the last start.
+
+    Args:
+        root: The project.
+        place: The file; None keeps nothing.
+        key: What else the answers follow from.
+        rules: The users' rule tables.
+    """
+
+    def __init__(self, root: Path, place: Path | None, *, key: str, rules: Sequence[Path]) -> None:
+        self._root = root
+        self._place = place
+        self._sums: dict[str, bytes] = {}
+        self._by_name: dict[str, list[str]] | None = None
+        self._walked: dict[str, int] = {}
+        key = digest(key.encode(), *(_content(each) for each in (*sorted(_EVALUATOR.glob("*.[pt][yo]*")), *rules)))
+        read = _read(place)
+        self._document = read if read.key == key else _Document(key=key)
+        self._same_tree = bool(self._document.entries) and self._is_same_tree()
+
+    def rows(self, path: str) -> list[Row] | None:
+        """What is kept of a file; None where nothing is, or it no longer holds."""
+        entry = self._document.entries.get(path)
+        if entry is None:
+            return None
+        files, names = self._document.files, self._document.names
+        if self._sum(files[i] for i in entry.files) != entry.sums:
+            return None
+        if not self._same_tree and self._found(names[i] for i in entry.names) != entry.found:
+            return None
+        return entry.rows
+
+    def add(self, answers: Mapping[str, Answer]) -> None:
+        """Take in new answers."""
+        old = self._document
+        files = {path: i for i, path in enumerate(old.files)}
+        names = {name: i for i, name in enumerate(old.names)}
+        for path, answer in answers.items():
+            old.entries[path] = _Entry(
+                rows=answer.rows,
+                files=[files.setdefault(each, len(files)) for each in answer.files],
+                names=[names.setdefault(each, len(names)) for each in answer.names],
+                sums=self._sum(answer.files),
+                found=self._found(answer.names),
+            )
+        old.files, old.names = list(files), list(names)
+
+    def save(self) -> None:
+        """Write everything; a place that cannot be written is left alone."""
+        if self._place is None:
+            return
+        self._index()
+        document = self._document
+        document.folders, document.tree = self._walked, self._tree()
+        temporary = self._place.with_name(f"{self._place.name}.{os.getpid()}.tmp")
+        try:
+            self._place.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_bytes(msgspec.msgpack.encode(document))
+            temporary.replace(self._place)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+
+    def _is_same_tree(self) -> bool:
+        """Whether the project has the same Python files as when the answers were written: folders tell most cheaply."""
+        known = self._document.folders
+        if known and all(changed and _changed(self._root, folder) == changed for folder, changed in known.items()):
+            return True
+        self._index()
+        return self._tree() == self._document.tree
+
+    def _index(self) -> dict[str, list[str]]:
+        if self._by_name is None:
+            self._by_name = {}
+            now = time.time_ns()
+            for where, names in folders(self._root):
+                folder = os.path.relpath(where, self._root).replace(os.sep, "/")
+                changed = _changed(self._root, folder)
+                self._walked[folder] = changed if changed < now - _SETTLED_S * 10**9 else 0
+                for name in names:
+                    path = name if folder == "." else f"{folder}/{name}"
+                    self._by_name.setdefault(_tail(path), []).append(path)
+        return self._by_name
+
+    def _tree(self) -> str:
+        return digest(*(path.encode() for _, paths in sorted(self._index().items()) for path in paths))
+
+    def _found(self, names: Iterable[str]) -> str:
+        index = self._index()
+        return digest(*(path.encode() for name in sorted(names) for path in sorted(index.get(name, ()))))
+
+    def _sum(self, paths: Iterable[str]) -> str:
+        return digest(*(self._sum_of(path) for path in sorted(paths)))
+
+    def _sum_of(self, path: str) -> bytes:
+        if path not in self._sums:
+            self._sums[path] = path.encode() + blake2b(_content(self._root / path), digest_size=16).digest()
+        return self._sums[path]
+
+
+def digest(*parts: bytes) -> str:
+    """A digest of several texts; where one ends and the next begins counts."""
+    made = blake2b(digest_size=16)
+    for part in parts:
+        made.update(len(part).to_bytes(8, "big") + part)
+    return made.hexdigest()
+
+
+def _read(place: Path | None) -> _Document:
+    try:
+        return _Document() if place is None else msgspec.msgpack.decode(place.read_bytes(), type=_Document)
+    except (OSError, msgspec.MsgspecError, IndexError):
+        return _Document()
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b"?"
+
+
+def _changed(root: Path, folder: str) -> int:
+    try:
+        return (root / folder).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _tail(path: str) -> str:
+    """As `sooner.plan.needs.sources.tail_of`, which is not imported for this."""
+    stem = path.removesuffix(".py").removesuffix("/__init__")
+    return stem.rpartition("/")[2].rpartition(".")[2]

@@ -1,0 +1,58 @@
+"""The Python files of a project on disk, as `sooner.plan.needs` wants them."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from sooner.plan.needs import Sources
+
+_LEFT_OUT: Final = frozenset(
+    (
+        ".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".nox", "build", "dist", ".eggs",
+        "third_party", ".pytest_cache", ".mypy_cache", ".ruff_cache",
+    )
+)  # fmt: skip
+_MOST_FILES: Final = 60_000
+_MOST_BYTES: Final = 4_000_000
+
+
+def folders(root: Path) -> Iterator[tuple[str, list[str]]]:
+    """Every folder of a project, with the names of its Python files; environments and build outputs are left out."""
+    for where, below, files in os.walk(root):
+        below[:] = sorted(each for each in below if each not in _LEFT_OUT and not each.endswith(".egg-info"))
+        yield where, sorted(each for each in files if each.endswith(".py"))
+
+
+def python_files(root: Path) -> Iterator[Path]:
+    """All Python files below a folder."""
+    for where, files in folders(root):
+        yield from (Path(where) / each for each in files)
+
+
+def read_source(root: Path, path: str) -> str | None:
+    """A file's text; None where it cannot be read or is too large to be a test."""
+    place = root / path
+    try:
+        return place.read_text(encoding="utf-8-sig", errors="replace") if place.stat().st_size < _MOST_BYTES else None
+    except OSError:
+        return None
+
+
+def listed(root: Path) -> list[str]:
+    """All Python files below a root, relative to it, with `/`."""
+    found: list[str] = []
+    for where, files in folders(root):
+        folder = os.path.relpath(where, root).replace(os.sep, "/")
+        found += files if folder == "." else [f"{folder}/{each}" for each in files]
+        if len(found) >= _MOST_FILES:
+            return found[:_MOST_FILES]
+    return found
+
+
+def sources_of(root: Path) -> "Sources":
+    """All Python files below a root, as sources."""
+    from sooner.plan.needs import Sources
+
+    return Sources(listed(root), lambda path: read_source(root, path))

@@ -1,0 +1,102 @@
+"""How many devices a test without a mark is given: what `sooner needs` says of its source, so far as it is sure.
+
+The run gives a test as many devices as lose no coverage (`full`), but no more than it has. What is not sure, and what
+this run has too few devices for, gets one device and speaks for itself: a skip is then tried again (`wider`).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from sooner.door.needs import Need, of_tests
+from sooner.model.errors import SettingsError
+
+_WORDS: Final = re.compile(
+    r"gpu|cuda|\bhip\b|rocm|nccl|rccl|device_?count|num_devices|n_devices|world_?size|multi_?(device|proc)|nproc"
+    r"|torchrun|distributed|\bdist\b|mesh|\branks?\b",
+    re.IGNORECASE,
+)
+"""A test file without any of these needs at most one device: its needs are not asked for."""
+_LEAST_S: Final = 2.0
+_SHARE: Final = 0.02
+"""So long may needs be evaluated before the first test starts; the rest of the suite's files wait for the next run."""
+
+
+class Widths:
+    """Needs of the tests of one session.
+
+    Args:
+        config: Where the root folder, the cache and the rule tables are.
+        items: What was collected.
+        devices: How many devices the run has.
+        expected_s: How long all tests take one after the other, where known.
+
+    Raises:
+        pytest.UsageError: A rule table that is not understood.
+    """
+
+    def __init__(self, config: pytest.Config, items: Sequence[pytest.Item], *, devices: int, expected_s: float) -> None:
+        self._devices = devices
+        self._needs: Mapping[int, Need] = {}
+        self.missing = 0
+        """Files for which there was no time."""
+        if devices <= 1:
+            return
+        asked = {i: item for i, item in enumerate(items) if speaks_of_devices(str(item.path)) and not is_marked(item)}
+        if not asked:
+            return
+        folder = config.cache.mkdir("sooner") if getattr(config, "cache", None) is not None else None
+        try:
+            answers = of_tests(
+                config.rootpath,
+                (item.nodeid.partition("::")[0] for item in asked.values()),
+                cache=folder / "needs.msgpack" if folder is not None else None,
+                classes=config.getini("python_classes"),
+                functions=config.getini("python_functions"),
+                rules=config.getini("sooner_needs_rules"),
+                seconds=max(_LEAST_S, _SHARE * expected_s / devices),
+            )
+        except SettingsError as error:
+            raise pytest.UsageError(str(error)) from None
+        self.missing = len(answers.missing)
+        found = ((i, answers.of(item.nodeid)) for i, item in asked.items())
+        self._needs = {i: need for i, need in found if need is not None and need.confidence != "low"}
+
+    @property
+    def wide(self) -> int:
+        """Tests that are given more than one device."""
+        return sum(self.of(number) > 1 for number in self._needs)
+
+    def of(self, number: int) -> int:
+        """Devices for a test without a mark, by its position."""
+        need = self._needs.get(number)
+        if need is None:
+            return 1
+        wished = [size for size in (need.full, need.gpu_min, need.min) if isinstance(size, int)]
+        width = min(wished[0], self._devices) if wished else 1
+        while width > 1 and need.at(width) != "r":
+            width -= 1
+        return max(1, width)
+
+    def wants_more(self, number: int) -> bool:
+        """Whether a test runs on devices, but on more than this run has: its skip is no coverage."""
+        need = self._needs.get(number)
+        return need is not None and need.min != 0 and isinstance(need.gpu_min, int) and need.gpu_min > self._devices
+
+
+def is_marked(item: pytest.Item) -> bool:
+    """Whether a test says itself how many devices it needs."""
+    return item.get_closest_marker("gpus") is not None
+
+
+@cache
+def speaks_of_devices(path: str) -> bool:
+    """Whether a test file has a word that makes more than one device thinkable."""
+    try:
+        return bool(_WORDS.search(Path(path).read_text(encoding="utf-8", errors="replace")))
+    except OSError:
+        return False
