@@ -258,3 +258,17 @@ def test_a_skip_with_all_devices_visible_is_not_tried_again(suite):
     suite.write(test_cuda="import pytest\ndef test_a(): pytest.skip('no cuda')\n")
     done = suite.pytest("--gpus=virtual:1", "--reuse-stats")
     assert "workers: 1;" in done.stdout
+
+
+def test_tests_go_on_when_the_process_that_forks_them_is_killed(suite):
+    text = """
+import os, signal, time
+def test_kills(): os.kill(os.getppid(), signal.SIGKILL); time.sleep(20)
+def test_next(): pass
+def test_last(): pass
+"""
+    suite.write(test_k=text)
+    done, entries = suite.journal("--isolation=fork")
+    assert "1 failed, 2 passed" in done.stdout, done.stdout
+    assert "FAILED test_k.py::test_kills" in done.stdout
+    assert set(entries) == {"test_next", "test_last"}

@@ -11,11 +11,11 @@ import pytest
 from sooner.devices.masks import visible_env
 from sooner.door.channel import Receiver, send
 from sooner.door.guards import guards_of_project
-from sooner.door.origins import Here, Origin, Process, Remote, remote_spec
+from sooner.door.origins import Origin, Process, Remote, Zygote, remote_spec
 from sooner.door.units import DoorUnit, Level
 from sooner.door.worker import Errand, Ran
 from sooner.model.devices import Device
-from sooner.warm.forking import fork_refusal, quiet_threads
+from sooner.warm.forking import fork_refusal
 
 
 class Hand:
@@ -152,7 +152,7 @@ class Workshop:
         if width not in self._origins:
             if width <= 1:
                 make: Callable[[], Any] = lambda: guards_of_project(self._session.config)  # noqa: E731
-                self._origins[width] = Here(self._session, make, quiet_threads)
+                self._origins[width] = Zygote(self._session, make)
             else:
                 mask = visible_env(self._devices[:width])
                 self._origins[width] = self._remote(mask, files=[], forks=True)

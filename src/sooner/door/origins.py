@@ -1,4 +1,4 @@
-"""Where workers come from: forks of the controlling pytest, or of one that collects again under another mask.
+"""Where workers come from: a fork of the controlling pytest that is forked again, or one that collects anew.
 
 Skip conditions are evaluated when a module is imported, so a test that needs four devices must be collected while four
 are visible: for each width beyond the first a *remote*, a process that runs the same pytest on the same arguments,
@@ -22,8 +22,9 @@ import pytest
 
 from sooner.door import coverage_data
 from sooner.door.channel import Position, send
-from sooner.door.worker import Worker
+from sooner.door.serving import Server
 from sooner.run.supervision import kernel
+from sooner.warm.forking import quiet_threads
 from sooner.warm.guards import GuardSet
 
 _SOURCE_ROOT: Final = str(Path(__file__).resolve().parents[2])
@@ -80,32 +81,33 @@ class Origin(ABC):
         """End what the origin itself keeps running."""
 
 
-class Here(Origin):
-    """Forks the controlling pytest.
+class Served(Origin):
+    """Asks a process that forks on request (`serving.Server`).
 
     Args:
-        session: The session that has collected.
-        guards: Makes the guards of a worker.
-        quiet: Makes this process safe to fork.
+        channel: To that process.
     """
 
-    def __init__(self, session: pytest.Session, guards: Callable[[], GuardSet], quiet: Callable[[], object]) -> None:
-        self._session = session
-        self._guards = guards
-        self._quiet = quiet
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._ended: dict[int, int] = {}
+        self._serial = 0
+        self._gone = 0
+        """Workers up to this serial ended with a server that was killed: nobody knows how."""
         self._spare: Process | None = None
 
     def start(self, environment: Mapping[str, str], *, guarded: bool) -> Process:
-        """Let the spare begin, or fork."""
-        process, self._spare = self._spare or self._fork(), None
+        """Let the spare begin, or ask for a worker."""
+        self._mend()
+        process, self._spare = self._spare or self._ask("fork"), None
         with contextlib.suppress(OSError):  # a spare that was killed is noticed when its channel is read
             send(process.channel, ("begin", (dict(environment), guarded)))
         return process
 
     def make_ready(self) -> None:
-        """Fork a spare."""
+        """Ask for a spare."""
         if self._spare is None:
-            self._spare = self._fork()
+            self._spare = self._ask("fork")
 
     def close(self) -> None:
         """End the spare."""
@@ -114,24 +116,88 @@ class Here(Origin):
             self._spare.end()
             self._spare = None
 
-    def _fork(self) -> Process:
-        """Fork; the child never returns from here."""
+    def _ask(self, kind: str) -> Process:
         ours, theirs = socket.socketpair()
         position = Position()
-        self._session.config.get_terminal_writer().flush()
-        self._quiet()
-        parent = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            ours.close()
-            Worker(self._session, self._session.items, theirs, position, guards=self._guards).run(parent=parent)
-        theirs.close()
+        serial = self._serial = self._serial + 1
+        with theirs:
+            self._request(pickle.dumps((kind, serial, 0)), [theirs.fileno(), position.fd])
         return Process(
-            ours, position, wait=lambda: os.waitpid(pid, 0)[1], signal=lambda signum: kernel.send([pid], signum)
+            ours,
+            position,
+            wait=lambda: self._status(serial),
+            signal=lambda signum: self._ask_to_signal(serial, signum),
         )
 
+    def _mend(self) -> None:
+        """Replace a server that somebody killed, where that is possible."""
 
-class Remote(Origin):
+    def _request(self, request: bytes, fds: Sequence[int]) -> None:
+        with contextlib.suppress(OSError):  # a server that is gone is noticed when the worker's channel is read
+            socket.send_fds(self._channel, [request], list(fds))
+
+    def _status(self, serial: int) -> int | None:
+        """The wait status of a worker that has ended; None where the server ended with it."""
+        while serial not in self._ended and serial > self._gone:
+            try:
+                data = self._channel.recv(4096)
+            except OSError:
+                data = b""
+            if not data:
+                return None
+            number, status = pickle.loads(data)  # noqa: S301 - our own program's
+            self._ended[number] = status
+        return self._ended.pop(serial, None)
+
+    def _ask_to_signal(self, serial: int, signum: int) -> None:
+        self._request(pickle.dumps(("signal", serial, signum)), [])
+
+
+class Zygote(Served):
+    """A fork of the controlling pytest.
+
+    Args:
+        session: The session that has collected.
+        guards: Makes the guards of a worker.
+    """
+
+    def __init__(self, session: pytest.Session, guards: Callable[[], GuardSet]) -> None:
+        self._session = session
+        self._guards = guards
+        self._pid = 0
+        super().__init__(self._fork())
+
+    def _fork(self) -> socket.socket:
+        """Fork; the child never returns from here."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._session.config.get_terminal_writer().flush()
+        quiet_threads()
+        parent = os.getpid()
+        self._pid = os.fork()
+        if self._pid == 0:
+            ours.close()
+            kernel.die_with_parent(signal.SIGTERM, parent)
+            Server(self._session, self._session.items, theirs, guards=self._guards).run()
+        theirs.close()
+        return ours
+
+    def _mend(self) -> None:
+        if os.waitpid(self._pid, os.WNOHANG)[0]:
+            self._gone = self._serial
+            if self._spare is not None:
+                self._spare.end()
+            self._channel.close()
+            self._spare, self._channel = None, self._fork()
+
+    def close(self) -> None:
+        """End the spare and the server."""
+        super().close()
+        self._channel.close()
+        kernel.send([self._pid], signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+
+
+class Remote(Served):
     """A process that collects under a mask of its own, then is forked (or becomes a worker, once).
 
     Args:
@@ -143,9 +209,8 @@ class Remote(Origin):
     def __init__(self, spec: Mapping[str, Any], environment: Mapping[str, str], *, forks: bool) -> None:
         self._forks = forks
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
-        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._ended: dict[int, int] = {}
-        self._serial = 0
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        super().__init__(ours)
         with tempfile.TemporaryFile() as file:
             pickle.dump({**spec, "parent": os.getpid()}, file)
             file.seek(0)
@@ -162,47 +227,20 @@ class Remote(Origin):
             os.close(shown)
         theirs.close()
 
-    def start(self, environment: Mapping[str, str], *, guarded: bool) -> Process:
-        """Ask for a worker; it begins once everything is collected."""
-        ours, theirs = socket.socketpair()
-        position = Position()
-        serial = self._serial = self._serial + 1
-        request = pickle.dumps(("fork" if self._forks else "become", serial, 0))
-        send(ours, ("begin", (dict(environment), guarded)))
-        with contextlib.suppress(OSError), theirs:  # a remote that is gone is noticed when the worker's channel is read
-            socket.send_fds(self._channel, [request], [theirs.fileno(), position.fd])
-        return Process(
-            ours,
-            position,
-            wait=lambda: self._status(serial),
-            signal=lambda signum: self._ask_to_signal(serial, signum),
-        )
+    def _ask(self, kind: str) -> Process:
+        return super()._ask(kind if self._forks else "become")
 
     def _status(self, serial: int) -> int | None:
-        """The wait status of a worker that has ended; None where the remote ended with it."""
-        if not self._forks:
-            return self._own_status()
-        while serial not in self._ended:
-            try:
-                data = self._channel.recv(4096)
-            except OSError:
-                data = b""
-            if not data:
-                return None
-            number, status = pickle.loads(data)  # noqa: S301 - our own program's
-            self._ended[number] = status
-        return self._ended.pop(serial)
-
-    def _own_status(self) -> int:
+        if self._forks:
+            return super()._status(serial)
         code = self._process.wait()
         return -code if code < 0 else code << 8
 
     def _ask_to_signal(self, serial: int, signum: int) -> None:
-        if not self._forks:
+        if self._forks:
+            super()._ask_to_signal(serial, signum)
+        else:
             self._process.send_signal(signum)
-            return
-        with contextlib.suppress(OSError):
-            self._channel.send(pickle.dumps(("signal", serial, signum)))
 
     @property
     def last_words(self) -> str:
@@ -213,6 +251,7 @@ class Remote(Origin):
 
     def close(self) -> None:
         """End the process."""
+        super().close()
         self._channel.close()
         self._process.kill()
         self._process.wait()

@@ -1,11 +1,9 @@
 """A pytest in a process of its own, that collects under another mask and makes workers; see `origins.Remote`."""
 
-import contextlib
 import functools
 import gc
 import os
 import pickle
-import select
 import signal
 import socket
 import sys
@@ -16,9 +14,8 @@ from typing import Any
 import pytest
 
 from sooner.door import coverage_data
-from sooner.door.channel import Position
 from sooner.door.guards import guards_of_project
-from sooner.door.worker import Worker
+from sooner.door.serving import Server
 from sooner.run.supervision import kernel
 from sooner.warm.forking import fork_refusal, quiet_threads
 
@@ -50,7 +47,6 @@ class Collected:
         self._channel = channel
         self._spec = spec
         self._shown = shown
-        self._children: dict[int, int] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -67,53 +63,14 @@ class Collected:
         if not fork_refusal():
             quiet_threads()
         gc.freeze()
-        wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-        while True:
-            ready, _, _ = select.select([self._channel.fileno(), wake_read], [], [])
-            if wake_read in ready:
-                os.read(wake_read, 4096)
-                self._reap()
-            if self._channel.fileno() in ready:
-                data, fds, _, _ = socket.recv_fds(self._channel, 1 << 16, 2)
-                if not data:
-                    os._exit(0)
-                self._serve(session, items, pickle.loads(data), fds)  # noqa: S301 - as above
-
-    def _reap(self) -> None:
-        for pid, status, _ in kernel.reap():
-            if pid in self._children:
-                with contextlib.suppress(OSError):
-                    self._channel.send(pickle.dumps((self._children.pop(pid), status)))
-
-    def _serve(self, session: pytest.Session, items: list[pytest.Item | None], request: Any, fds: list[int]) -> None:
-        kind, serial, signum = request
-        if kind == "signal":
-            kernel.send([pid for pid, number in self._children.items() if number == serial], signum)
-            return
-        parent = os.getpid()
-        pid = 0 if kind == "become" else os.fork()
-        if pid == 0:
-            guards = functools.partial(guards_of_project, session.config)
-            self._prepare()
-            coverage_data.begin(self._spec["coverage"])
-            worker = Worker(
-                session, items, socket.socket(fileno=fds[0]), Position(fds[1]), guards=guards, show=self._show
-            )
-            worker.run(parent=parent if kind == "fork" else os.getppid())
-        self._children[pid] = serial
-        for fd in fds:
-            os.close(fd)
-
-    def _prepare(self) -> None:
-        """Let go of what belongs to the origin, in a process that becomes a worker."""
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        self._channel.close()
-
-    def _show(self, target: int) -> int:
-        return self._shown[target - 1]
+        Server(
+            session,
+            items,
+            self._channel,
+            guards=functools.partial(guards_of_project, session.config),
+            begin=functools.partial(coverage_data.begin, self._spec["coverage"]),
+            show=lambda target: self._shown[target - 1],
+        ).run()
 
 
 def _in_order(items: list[pytest.Item], nodeids: list[str]) -> list[pytest.Item | None]:
