@@ -2,10 +2,12 @@
 
 import importlib.util
 import os
+import pickle
+import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final, NoReturn
 
 import pytest
 
@@ -32,6 +34,8 @@ class Record:
             self._root = str(root / _DEFAULT)
         self._rows: list[dict[str, Any]] = []
         self._began_at = time.time()
+        self._writer = 0
+        self._pipe: IO[bytes] | None = None
 
     def add(
         self, nodeid: str, *, outcome: str, seconds: float, devices: tuple[str, ...], worker: int, message: str
@@ -60,24 +64,53 @@ class Record:
                 }
             )
 
-    def write(self) -> None:
-        """Write all rows, in a process of its own where that is possible: this one is then spared DuckDB."""
-        if not self._rows:
+    def prepare(self) -> None:
+        """Begin what takes longest, the import of DuckDB, in a process that waits for the rows while tests run."""
+        if not self._root or fork_refusal():
             return
-        if fork_refusal():
+        read, write = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._writer = os.fork()
+        if self._writer == 0:
+            os.close(write)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            self._serve(read)
+        os.close(read)
+        self._pipe = os.fdopen(write, "wb")
+
+    def _serve(self, read: int) -> NoReturn:
+        """Write what comes, unless nothing does: the session was killed."""
+        try:
+            from sooner.history.store import History  # noqa: F401 - so that it is there when rows come
+
+            with os.fdopen(read, "rb") as file:
+                data = file.read()
+            if data:
+                self._rows = pickle.loads(data)  # noqa: S301 - the parent's
+                self._write()
+            sys.stderr.flush()
+        finally:
+            os._exit(0)
+
+    def write(self) -> None:
+        """Write all rows, and wait until they are written."""
+        pipe, self._pipe = self._pipe, None
+        if pipe is None:
             self._write()
             return
-        sys.stdout.flush()
-        if (pid := os.fork()) == 0:
-            try:
-                self._write()
-                sys.stderr.flush()
-            finally:
-                os._exit(0)
-        os.waitpid(pid, 0)
+        try:
+            with pipe:
+                if self._rows:
+                    pickle.dump(self._rows, pipe)
+        except BrokenPipeError:  # somebody killed it
+            self._write()
+        os.waitpid(self._writer, 0)
 
     def _write(self) -> None:
         """Write all rows; a history that cannot be written costs the session a line."""
+        if not self._rows:
+            return
         from sooner.history import HistoryOutcome, TestRow
         from sooner.history.store import History
         from sooner.history.surroundings import surroundings

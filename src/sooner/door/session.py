@@ -54,6 +54,7 @@ class Door:
             return True
         if session.config.option.usepdb:
             return None  # a debugger needs the terminal: one process, one device
+        self._record.prepare()
         _make_temporary_folder(session)
         durations = Durations(session.config)
         with contextlib.closing(lease_all(self._devices, holder=f"pytest-{os.getpid()}")):
