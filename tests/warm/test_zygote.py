@@ -9,7 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sooner.warm.forking import anonymous_file, collapse_memory, fork, tail_of  # noqa: E402 - without torch: skipped
+from sooner.warm.forking import anonymous_file, fork, tail_of  # noqa: E402 - without torch: skipped
+from sooner.warm.pages import collapse  # noqa: E402
 from sooner.warm.zygote import ForkRefused, Zygote, ZygoteLost, fork_refusal, quiet_threads  # noqa: E402
 
 _PATIENCE_MS = 60_000
@@ -149,8 +150,7 @@ def test_children_of_one_that_computed_compute(zygote):
 
 
 def test_children_of_one_with_huge_pages_compute():
-    for _ in collapse_memory():
-        pass
+    collapse()
     pid = fork()
     if pid == 0:
         train_step()

@@ -17,7 +17,6 @@ from typing import Any, Final, NoReturn
 
 from sooner.warm.forking import (
     ForkRefused,
-    collapse_memory,
     die_with_parent,
     forget_habits,
     fork,
@@ -25,6 +24,7 @@ from sooner.warm.forking import (
     leave_parent,
     take_streams,
 )
+from sooner.warm.pages import collapse_piecewise
 
 LARGEST_MESSAGE: Final = 1 << 17
 _MOST_DESCRIPTORS: Final = 16
@@ -64,7 +64,7 @@ def main(descriptor: int, parent: int) -> NoReturn:
 
 def _serve(channel: socket.socket) -> None:
     births = 0
-    tidying: Iterator[None] = iter(())
+    tidying: Iterator[int] = iter(())
     forgotten: set[int] = set()
     while True:
         _use_idle_time(channel, tidying, forgotten)
@@ -77,10 +77,10 @@ def _serve(channel: socket.socket) -> None:
         channel.send(pickle.dumps(_answer(channel, request, descriptors)))
         births += request[0] == "spawn"
         if births == _MANY_BIRTHS or (births > _MANY_BIRTHS and request[0] == "preload"):
-            tidying = collapse_memory()
+            tidying = collapse_piecewise()
 
 
-def _use_idle_time(channel: socket.socket, work: Iterator[None], forgotten: set[int]) -> None:
+def _use_idle_time(channel: socket.socket, work: Iterator[int], forgotten: set[int]) -> None:
     """Reap the forgotten and do work until somebody asks for something."""
     poll = select.poll()
     poll.register(channel, select.POLLIN)

@@ -27,8 +27,6 @@ _OPENMP: Final = ("libgomp", "libiomp", "libomp")
 _OMP_PAUSE_HARD: Final = 2
 """omp_pause_hard of OpenMP 5.0, section 3.2.44: give everything back, the threads of the pool first."""
 _PR_SET_PDEATHSIG: Final = 1
-_MADV_COLLAPSE: Final = 25
-_HUGE: Final = 1 << 21
 _STANDARD: Final = (0, 1, 2)
 _libc: Final = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 _pausers: tuple[int, tuple[Any, ...]] = (0, ())
@@ -206,31 +204,3 @@ def forget_habits() -> None:
     ours = [handler for handler in logging.root.handlers if type(handler).__module__.startswith("_pytest.")]
     for handler in ours:
         logging.root.removeHandler(handler)
-
-
-def collapse_memory() -> Iterator[None]:
-    """Move this process's heap to huge pages, a piece at each step (6 ms): forks of it are several times faster then.
-
-    A fork copies one entry a page, and a page of 2 MiB has one where 512 small ones have 512. Children that write still
-    get copies of 4 KiB. Measured with torch, inductor and DTensor imported: fork 8 -> 2 ms, a child's end 10 -> 4 ms,
-    for 0.7 s once. Linux 6.1 and later (madvise(2), MADV_COLLAPSE); elsewhere it does nothing.
-    """
-    if _libc is None:
-        return
-    _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    for first, end in _heap():
-        for start in range(-(-first // _HUGE) * _HUGE, end - _HUGE + 1, _HUGE):
-            _libc.madvise(start, _HUGE, _MADV_COLLAPSE)  # a piece that cannot be moved stays as it is
-            yield
-
-
-def _heap() -> list[tuple[int, int]]:
-    """Writable private memory that belongs to no file."""
-    found = []
-    with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
-        for line in file:
-            place, rights, _, _, _, *name = line.split(maxsplit=5)
-            if rights == "rw-p" and (not name or name[0].startswith("[heap]")):
-                first, _, end = place.partition("-")
-                found.append((int(first, 16), int(end, 16)))
-    return found
