@@ -2,18 +2,24 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
 from msgspec import Struct, structs
 
 from sooner.cli import sizing_files as files
+from sooner.cli.processes import in_processes
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 
 if TYPE_CHECKING:
     from sooner.analysis.sizing.facts import PoolSpec, Queue
+    from sooner.analysis.sizing.judge import Judged
+
+
+_MANY_JOBS: Final = 100_000
+"""From so many jobs on, processes save more time than they cost."""
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -67,15 +73,15 @@ def _show(question: Question) -> int:
     for note in notes:
         click.echo(f"note: {note}", err=True)
     share = max(400_000, 4_000_000 // max(1, len(wanted)))
-    judged = []
-    for label in wanted:
-        spec = specs.get(label) or spec_of(label)
-        judged.append(
-            judge(
-                queues[label], spec, train=question.train, horizon_s=question.horizon * 3600, seed=question.seed,
-                most_jobs=share,
-            )
+
+    def judged_pool(label: str) -> "Judged":
+        return judge(
+            queues[label], specs.get(label) or spec_of(label), train=question.train,
+            horizon_s=question.horizon * 3600, seed=question.seed, most_jobs=share,
         )  # fmt: skip
+
+    jobs = sum(len(queues[label]) for label in wanted)
+    judged = in_processes(judged_pool, wanted) if jobs > _MANY_JOBS else [judged_pool(label) for label in wanted]
     if question.as_json:
         answer = {"pools": [structs.replace(one, steps=None) for one in judged], "notes": notes}
         click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=1).decode())

@@ -11,6 +11,7 @@ from sooner.door.needs_kept import Answer, Row
 from sooner.door.needs_tree import sources_of
 from sooner.model.errors import SettingsError
 from sooner.plan.needs import Inference, Names, TestNeeds, load_rules
+from sooner.warm.forking import fork_refusal
 
 T = TypeVar("T")
 _FEW_BYTES: Final = 60_000
@@ -62,7 +63,7 @@ def evaluated(
         files, sought = inference.sources.behind(path)
         return Answer(rows, sorted(files), sorted(sought))
 
-    found = of_each(answer, root, paths)
+    found = of_each(answer, root, paths, jobs=1 if fork_refusal() else 0)
     return {path: each for path, each in zip(paths, found, strict=True) if each is not None}
 
 

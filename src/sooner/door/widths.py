@@ -5,6 +5,7 @@ this run has too few devices for, gets one device and speaks for itself: a skip 
 """
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -16,14 +17,16 @@ from sooner.door.needs import Need, of_tests
 from sooner.model.errors import SettingsError
 
 _WORDS: Final = re.compile(
-    r"gpu|cuda|\bhip\b|rocm|nccl|rccl|device_?count|num_devices|n_devices|world_?size|multi_?(device|proc)|nproc"
-    r"|torchrun|distributed|\bdist\b|mesh|\branks?\b",
+    r"gpu|cuda|\bhip\b|rocm|nccl|rccl|device_?count|num_devices|n_devices|world_?size|multi_?device|multi_?proc\w*test"
+    r"|nproc|torchrun|dtensor|with_comms|(torch|jax|common)[._]distributed|distributed_?test|device_?mesh",
     re.IGNORECASE,
 )
 """A test file without any of these needs at most one device: its needs are not asked for."""
-_LEAST_S: Final = 2.0
+_AT_FIRST_S: Final = 2.0
+_LEAST_S: Final = 0.2
 _SHARE: Final = 0.02
-"""So long may needs be evaluated before the first test starts; the rest of the suite's files wait for the next run."""
+"""So long may needs be evaluated before the first test starts: of the suite's time where that is known. What is left
+waits for the next run."""
 
 
 class Widths:
@@ -58,10 +61,13 @@ class Widths:
                 classes=config.getini("python_classes"),
                 functions=config.getini("python_functions"),
                 rules=config.getini("sooner_needs_rules"),
-                seconds=max(_LEAST_S, _SHARE * expected_s / devices),
+                seconds=max(_LEAST_S, _SHARE * expected_s / devices) if expected_s else _AT_FIRST_S,
             )
         except SettingsError as error:
             raise pytest.UsageError(str(error)) from None
+        except Exception as error:  # noqa: BLE001 - no suite stays unrun because its source was not understood
+            warnings.warn(f"sooner cannot tell the needs of tests: {error!r}", stacklevel=2)
+            return
         self.missing = len(answers.missing)
         found = ((i, answers.of(item.nodeid)) for i, item in asked.items())
         self._needs = {i: need for i, need in found if need is not None and need.confidence != "low"}

@@ -241,7 +241,8 @@ class _Judge:
         past = structs.replace(
             past_of(self._queue, self._seen, self._load, self._spec, now), draws=1 if self._coarse else 3
         )
-        if now - self._calibrated_at >= max(self._length, min(_CALIBRATE_S, 3 * self._length)) - 1:
+        every = _CALIBRATE_S if self._coarse else max(self._length, min(_CALIBRATE_S, 3 * self._length))
+        if now - self._calibrated_at >= every - 1:
             most = _CALIBRATION_JOBS // (_TRIES * max(1, int((self._end - self._begin) // _CALIBRATE_S)))
             self._disorder = disorder_of(self._queue, since=past.since, until=now, threshold_s=self._threshold_s)
             past = structs.replace(past, calibration=self._calibration, disorder=self._disorder)
