@@ -272,3 +272,10 @@ def test_last(): pass
     assert "1 failed, 2 passed" in done.stdout, done.stdout
     assert "FAILED test_k.py::test_kills" in done.stdout
     assert set(entries) == {"test_next", "test_last"}
+
+
+def test_tests_of_several_devices_run_where_warnings_are_errors(suite):
+    (suite.folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    suite.write(test_two="import pytest\n@pytest.mark.gpus(2)\ndef test_two(): pass\n")
+    done = suite.pytest("--gpus=virtual:2")
+    assert "1 passed" in done.stdout, done.stdout

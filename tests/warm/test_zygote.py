@@ -1,6 +1,7 @@
 import os
 import select
 import signal
+import subprocess
 import sys
 import threading
 from types import SimpleNamespace
@@ -14,6 +15,13 @@ from sooner.warm.pages import collapse  # noqa: E402
 from sooner.warm.zygote import ForkRefused, Zygote, ZygoteLost, fork_refusal, quiet_threads  # noqa: E402
 
 _PATIENCE_MS = 60_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _autograd_has_no_threads():
+    """Other tests of this process may have started autograd's device threads: torch's CUDA build without a driver."""
+    if "autograd" in (reason := fork_refusal()):
+        pytest.skip(reason)
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +107,29 @@ def test_a_parent_computes_after_it_was_quieted():
     train_step()
     quiet_threads()
     train_step()
+
+
+DEVICE_THREAD = """
+import ctypes, sys, threading
+import torch
+from sooner.warm.forking import fork_refusal
+libc = ctypes.CDLL(None)
+named, stop = threading.Event(), threading.Event()
+def thread():
+    libc.prctl(15, b"pt_autograd_0")
+    named.set()
+    stop.wait()
+threading.Thread(target=thread, daemon=True).start()
+named.wait()
+import sooner.warm.forking as forking
+forking._thread_refusal = lambda: ""  # a thread of C++ is not seen by Python; this one stands in for it
+print(fork_refusal())
+"""
+
+
+def test_a_process_in_which_autograd_has_device_threads_refuses_to_fork():
+    done = subprocess.run([sys.executable, "-c", DEVICE_THREAD], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("autograd's device threads run"), done.stderr
 
 
 def test_a_process_with_threads_refuses_to_fork():

@@ -89,7 +89,7 @@ class Loop:
         self._judges: list[Hand] = []
         self._leaving: collections.deque[Hand] = collections.deque()
         """Workers that are done with everything but their exit: waited for at once where they hold device memory."""
-        self._wider = Wider(session.items, len(devices))
+        self._wider = Wider(session.items, len(devices), self._widths, are_pretended=not self._holds_memory)
 
     def run(self) -> None:
         """Run all units; raises what pytest's own loop raises for `-x`, `--maxfail` and `session.shouldstop`."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import sooner
 from sooner.door import coverage_data
 from sooner.door.guards import guards_of_project
 from sooner.door.serving import Server
@@ -31,6 +32,9 @@ def main() -> None:
     os.set_inheritable(channel.fileno(), False)
     kernel.die_with_parent(signal.SIGTERM, spec["parent"])
     sys.argv[:], sys.path[:] = spec["argv"], spec["path"]
+    sooner.__doc__ = (
+        f"{sooner.__doc__} PYTEST_DONT_REWRITE"  # it is imported: pytest would warn that it cannot rewrite it
+    )
     os.dup2(2, 1)  # what is printed while collecting was printed by the controlling pytest already
     code = pytest.main(spec["args"], plugins=[Collected(channel, spec, shown)])
     sys.stderr.write(f"pytest ended with exit code {int(code)} before its tests could run\n")

@@ -2,27 +2,20 @@
 
 A test without a mark is given one device. If it skips itself there because it wants two, nobody would ever run it, and
 nobody would notice: a skip for lack of devices is a coverage hole, not a result. Which skips these may be is told from
-the words of the test's file; those that skip with all devices too keep their first report.
+the words of the test's file and from what is known of its needs; those that skip with all devices too keep their first
+report.
 """
 
-import re
 from collections.abc import Sequence
-from functools import cache
 from itertools import groupby
-from pathlib import Path
-from typing import Final
 
 import pytest
 
 from sooner.door.reporting import outcome_of
 from sooner.door.units import DoorUnit, Level
+from sooner.door.widths import Widths, speaks_of_devices
 from sooner.door.worker import Ran
 from sooner.model.units import UnitKey
-
-_WORDS: Final = re.compile(
-    r"gpus?\b|cuda|\bhip\b|rocm|nccl|rccl|device_count|num_devices|n_devices|world_size|multi_?(gpu|device)",
-    re.IGNORECASE,
-)
 
 
 class Wider:
@@ -31,11 +24,15 @@ class Wider:
     Args:
         items: The items of the session.
         devices: How many devices the run has.
+        widths: What is known of the needs of tests.
+        are_pretended: Whether the devices are virtual.
     """
 
-    def __init__(self, items: Sequence[pytest.Item], devices: int) -> None:
+    def __init__(self, items: Sequence[pytest.Item], devices: int, widths: Widths, *, are_pretended: bool) -> None:
         self._items = items
         self._devices = devices
+        self._widths = widths
+        self._are_pretended = are_pretended
         self._skipped: dict[int, Ran] = {}
 
     @property
@@ -49,7 +46,9 @@ class Wider:
             return False
         if any(kind == "report" and value.get("wasxfail") is not None for kind, value in ran.messages):
             return False
-        if not _speaks_of_devices(str(self._items[ran.item].path)):
+        if not speaks_of_devices(str(self._items[ran.item].path)):
+            return False
+        if not self._widths.may_run_on_all(ran.item, width, are_pretended=self._are_pretended):
             return False
         self._skipped[ran.item] = ran
         return True
@@ -72,11 +71,3 @@ class Wider:
             )
             for path, numbers in files
         ]
-
-
-@cache
-def _speaks_of_devices(path: str) -> bool:
-    try:
-        return bool(_WORDS.search(Path(path).read_text(encoding="utf-8", errors="replace")))
-    except OSError:
-        return False

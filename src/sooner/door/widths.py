@@ -88,6 +88,17 @@ class Widths:
             width -= 1
         return max(1, width)
 
+    def may_run_on_all(self, number: int, width: int, *, are_pretended: bool) -> bool:
+        """Whether a test that skipped itself on `width` devices may run on all of the run's.
+
+        Not if its source says for sure that it does not; nor where devices are pretended and it says that these were
+        enough: then the test asked for a real one.
+        """
+        need = self._needs.get(number)
+        if need is None or need.confidence != "high":
+            return True
+        return need.at(self._devices) == "r" and not (are_pretended and need.at(width) == "r")
+
     def wants_more(self, number: int) -> bool:
         """Whether a test runs on devices, but on more than this run has: its skip is no coverage."""
         need = self._needs.get(number)

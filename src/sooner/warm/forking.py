@@ -44,7 +44,7 @@ def fork_refusal() -> str:
     have called cuInit by itself (vllm issue 32611). So an open device file is reason enough. Of other threads a child
     inherits only the locks that they held.
     """
-    return _device_refusal() or _thread_refusal()
+    return _device_refusal() or _thread_refusal() or _autograd_refusal()
 
 
 def _device_refusal() -> str:
@@ -69,6 +69,17 @@ def _thread_refusal() -> str:
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     shown = ", ".join(sorted(names.get(ident, "one that threading did not start") for ident in others)[:3])
     return f"{len(others)} other threads run: {shown}"
+
+
+def _autograd_refusal() -> str:
+    """PyTorch's autograd keeps a thread for each device, and one for a stand-in where the CUDA build met no driver."""
+    if "torch" not in sys.modules or sys.platform != "linux":
+        return ""
+    for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - as below
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/comm", encoding="utf-8") as file:  # noqa: PTH123
+            if file.read().startswith("pt_autograd"):
+                return "autograd's device threads run: a backward in a forked child would fail"
+    return ""
 
 
 def _open_paths() -> Iterator[str]:
