@@ -17,15 +17,8 @@ from sooner.warm.zygote import ForkRefused, Zygote, ZygoteLost, fork_refusal, qu
 _PATIENCE_MS = 60_000
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _autograd_has_no_threads():
-    """Other tests of this process may have started autograd's device threads: torch's CUDA build without a driver."""
-    if "autograd" in (reason := fork_refusal()):
-        pytest.skip(reason)
-
-
 @pytest.fixture(scope="module")
-def zygote():
+def zygote(_autograd_has_no_threads):
     zygote = Zygote.fork()
     yield zygote
     zygote.close()
@@ -35,6 +28,14 @@ def train_step():
     weights = torch.randn(300, 300, requires_grad=True)
     (weights @ weights).sum().backward()
     assert weights.grad is not None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _autograd_has_no_threads():
+    """Other tests of this process may have started autograd's device threads: torch's CUDA build without a driver."""
+    train_step()
+    if "autograd" in (reason := fork_refusal()):
+        pytest.skip(reason)
 
 
 def write(descriptors, argument):
