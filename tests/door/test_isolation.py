@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -279,3 +281,32 @@ def test_tests_of_several_devices_run_where_warnings_are_errors(suite):
     suite.write(test_two="import pytest\n@pytest.mark.gpus(2)\ndef test_two(): pass\n")
     done = suite.pytest("--gpus=virtual:2")
     assert "1 passed" in done.stdout, done.stdout
+
+
+def runs(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_a_project_that_handles_sigterm_leaves_nothing_when_pytest_is_killed(suite, tmp_path):
+    text = f"""
+import os, signal, time
+def on_term(*_): raise SystemExit(3)
+signal.signal(signal.SIGTERM, on_term)
+def test_kills():
+    parent = int(open(f"/proc/{{os.getppid()}}/stat").read().split()[3])
+    open({str(tmp_path / "family")!r}, "w").write(f"{{parent}} {{os.getppid()}} {{os.getpid()}}")
+    os.kill(parent, signal.SIGKILL)
+    time.sleep(20)
+"""
+    suite.write(test_k=text)
+    done = suite.pytest("--gpus=virtual:1", "--junitxml=j.xml")
+    assert done.returncode == -9
+    _, server, _ = (tmp_path / "family").read_text().split()
+    deadline = time.monotonic() + 20
+    while runs(server) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not runs(server)
+    assert not (suite.folder / "j.xml").exists()

@@ -54,9 +54,16 @@ class Server:
 
     def run(self) -> NoReturn:
         """Serve; the process ends here."""
+        try:
+            self._run()
+        finally:
+            os._exit(0)
+
+    def _run(self) -> None:
         wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        self._before = {number: signal.getsignal(number) for number in (signal.SIGCHLD, signal.SIGINT)}
+        self._before = {number: signal.getsignal(number) for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM)}
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: the controlling pytest has it too, and decides
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         while True:
@@ -70,7 +77,7 @@ class Server:
                 except ConnectionError:
                     data = b""
                 if not data:
-                    os._exit(0)
+                    return
                 self._serve(pickle.loads(data), fds)  # noqa: S301 - the controlling pytest's
 
     def _reap(self) -> None:
