@@ -81,6 +81,7 @@ class Loop:
             devices=len(devices),
             is_alone=None if self._ledger.says_nothing else self._is_alone,
             needs=self._widths.of,
+            seconds=self._seconds,
         )
         self._devices = devices
         self._schedule(units)

@@ -1,8 +1,10 @@
 """Items become units of scheduling: as small as their fixtures allow, as large as overhead asks for."""
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import groupby
+from types import MappingProxyType
 from typing import Final
 
 import pytest
@@ -52,24 +54,27 @@ def units_of(
     devices: int,
     is_alone: Callable[[int], bool] | None = None,
     needs: Callable[[int], int] = lambda _: 1,
+    seconds: Mapping[int, float] = MappingProxyType({}),
 ) -> list[DoorUnit]:
     """Cut the items into units that keep the order of collection.
 
     Args:
         items: What was collected.
         how: `--unit`; `auto` keeps a file together if any of its items uses a fixture of the module or package, else
-            a class if any uses a fixture of the class, and else cuts pieces of about equal size.
+            a class if any uses a fixture of the class, and else cuts pieces of about equal size and duration.
         isolation: `--isolation`.
         reuse: Whether a process may run several tests at all.
         devices: How many devices there are.
         is_alone: Says of an item by position, in a file without wider fixtures and without a mark, whether evidence
             speaks for a process of its own; None where there is none.
         needs: Devices of an item without a mark, by position.
+        seconds: Expected durations of items, by position, where known.
 
     Raises:
         pytest.UsageError: A mark that says nothing that can be understood.
     """
-    longest = max(1, min(_MOST_ITEMS, len(items) // (devices * _PIECES_PER_DEVICE)))
+    most = max(1, min(_MOST_ITEMS, len(items) // (devices * _PIECES_PER_DEVICE)))
+    most_s = sum(seconds.values()) / (devices * _PIECES_PER_DEVICE)
     scopes = _scopes(items)
     units: list[DoorUnit] = []
 
@@ -89,19 +94,39 @@ def units_of(
     for (bond, width, level, is_by_evidence), group in groupby(range(len(items)), kinship):
         positions = list(group)
         alone = how == "test" or (level is not Level.WARM and how == "auto")
-        size = 1 if alone else longest if bond == _FREE else len(positions)
-        for start in range(0, len(positions), size):
+        size = 1 if alone else most if bond == _FREE else len(positions)
+        for piece in _pieces(positions, size, seconds, most_s if bond == _FREE else math.inf):
             units.append(
                 DoorUnit(
                     key=UnitKey(str(len(units))),
-                    items=tuple(positions[start : start + size]),
+                    items=piece,
                     devices=width,
                     level=level,
-                    keeps_fixtures=scopes[id(_file(items[positions[start]]))] != "function",
+                    keeps_fixtures=scopes[id(_file(items[piece[0]]))] != "function",
                     is_by_evidence=is_by_evidence,
                 )
             )
     return units
+
+
+def _pieces(
+    positions: Sequence[int], most: int, seconds: Mapping[int, float], most_s: float
+) -> Iterator[tuple[int, ...]]:
+    """Cut so that no piece has more than `most` items, nor, unless it is one item, takes longer than `most_s`."""
+    if not seconds:
+        yield from (tuple(positions[start : start + most]) for start in range(0, len(positions), most))
+        return
+    piece: list[int] = []
+    spent = 0.0
+    for position in positions:
+        takes = seconds.get(position, 0.0)
+        if piece and (len(piece) >= most or spent + takes > most_s):
+            yield tuple(piece)
+            piece, spent = [], 0.0
+        piece.append(position)
+        spent += takes
+    if piece:
+        yield tuple(piece)
 
 
 def works_of_units(units: Sequence[DoorUnit], seconds: Mapping[int, float]) -> list[Work]:
