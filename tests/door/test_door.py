@@ -268,3 +268,19 @@ def test_a_plugin_that_raises_between_tests_is_an_internal_error_with_its_traceb
     assert done.returncode == 3
     assert "INTERNALERROR" in done.stdout
     assert "RuntimeError: of the plugin" in done.stdout
+
+
+def test_who_waits_for_the_devices_of_another_run_says_so(suite):
+    suite.write(
+        test_outer="import os, subprocess, sys\n"
+        "def test_outer():\n"
+        "    command = [sys.executable, '-m', 'pytest', '--gpus=virtual:1', 'inner.py', '-p', 'no:cacheprovider']\n"
+        "    inner = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)\n"
+        "    said = ''\n"
+        "    while 'waiting' not in said: said = inner.stdout.readline() or 'nothing: waiting'\n"
+        "    inner.kill()\n"
+        "    assert said.startswith('sooner: waiting for virtual:0, held by pytest-'), said\n",
+        inner="def test_inner(): pass\n",
+    )
+    done = suite.pytest("--gpus=virtual:1", PYTHONUNBUFFERED="1")
+    assert "1 passed" in done.stdout, done.stdout

@@ -3,7 +3,7 @@
 import os
 import pickle
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pytest
@@ -15,6 +15,7 @@ from sooner.model.devices import Device
 from sooner.model.errors import SoonerError
 from sooner.run.holding import Holding
 
+_PATIENCE_S: Final = 1.0
 _POLL_S: Final = 0.1
 _PRETENDED: Final = ("virtual:", "cpu:")
 _found: dict[str, tuple[Device, ...]] = {}
@@ -74,14 +75,25 @@ def mask_for_collection(spec: str) -> None:
         raise pytest.UsageError(f"--gpus: {error}") from error
 
 
-def lease_all(devices: Sequence[Device], *, holder: str) -> Holding:
-    """Lease all devices, waiting for other runs behind the turnstile."""
+def lease_all(devices: Sequence[Device], *, holder: str, tell: Callable[[str], object] = lambda _: None) -> Holding:
+    """Lease all devices, waiting for other runs behind the turnstile.
+
+    Args:
+        devices: What is leased.
+        holder: Who others are told to wait for.
+        tell: Hears, once, that this takes more than a moment.
+    """
     holding = Holding(LeaseBook(lease_root(os.environ)), devices, holder=holder)
+    patience_ends = time.monotonic() + _PATIENCE_S
     while True:
         holding.acquire()
-        if not holding.missing:
+        if not (missing := holding.missing):
             holding.end_gathering()
             return holding
+        if time.monotonic() > patience_ends:
+            patience_ends = float("inf")
+            held = holding.holder_of(missing[0])
+            tell(f"waiting for {devices[missing[0]].id}" + (f", held by {held}" if held else ""))
         if not holding.may_gather():
             holding.release(range(len(devices)))
         time.sleep(_POLL_S)

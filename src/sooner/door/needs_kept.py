@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -112,7 +113,8 @@ class Kept:
             temporary.write_bytes(msgspec.msgpack.encode(document))
             temporary.replace(self._place)
         except OSError:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
     def _is_same_tree(self) -> bool:
         """Whether the project has the same Python files as when the answers were written: folders tell most cheaply."""

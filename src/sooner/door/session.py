@@ -5,7 +5,7 @@ import contextlib
 import gc
 import os
 import sys
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -57,7 +57,9 @@ class Door:
         self._record.prepare()
         _make_temporary_folder(session)
         durations = Durations(session.config)
-        with contextlib.closing(lease_all(self._devices, holder=f"pytest-{os.getpid()}")):
+        terminal: Any = session.config.pluginmanager.getplugin("terminalreporter")
+        tell = (lambda text: terminal.write_line(f"sooner: {text}")) if terminal is not None else (lambda _: None)
+        with contextlib.closing(lease_all(self._devices, holder=f"pytest-{os.getpid()}", tell=tell)):
             try:
                 loop = Loop(
                     session, self._devices, self._journal, durations, self._record, quarantined=self._quarantined
