@@ -5,7 +5,7 @@ measured on the same tests: a regular expression over a test's decorators, and P
 decorator and world size. The speed is that of a generated tree of 4,700 tests, in the manner of PyTorch's
 test/distributed: classes of several ranks with inherited set-up, guards, and bodies of some twenty statements.
 
-    python bench/needs.py [--quick] [--no-dry] [--projects DIR]
+    python bench/needs.py [--quick] [--no-dry] [--projects DIR] [--tree DIR [PATH...]]
 
 `--projects`: another folder of needs_*/labels.toml (`"node id" = "ssrrrr 2 2"`), for labels of one's own.
 """
@@ -209,6 +209,7 @@ def speed(tests: int, *, dry: bool) -> dict[str, object]:
             rows.append((" ".join(["static", *options]), count, done.stdout.count('"nodeid"'), f"{seconds:.1f} s"))
             if done.returncode:
                 print(done.stderr)
+        rows += door(folder)
     finally:
         shutil.rmtree(folder)
     print()
@@ -216,12 +217,48 @@ def speed(tests: int, *, dry: bool) -> dict[str, object]:
     return {"rows": rows}
 
 
+def door(folder: Path) -> list[tuple[str, int, int, str]]:
+    """What pytest's door pays: the first start evaluates, the second reads what was kept, in a process of its own."""
+    program = (
+        "import sys, time\nfrom pathlib import Path\nroot = Path(sys.argv[1])\n"
+        "paths = [str(p.relative_to(root)) for p in root.rglob('test_*.py')]\nbegin = time.perf_counter()\n"
+        "from sooner.door.needs import of_tests\n"
+        "found = of_tests(root, paths, cache=root / '.kept', seconds=600.0)\n"
+        "print(len(found.by_nodeid), time.perf_counter() - begin)"
+    )
+    rows = []
+    for name in ("door, first start", "door, second start"):
+        command = [sys.executable, "-c", program, str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        count, seconds = done.stdout.split()
+        each = 1000 * float(seconds) / int(count)
+        rows.append((name, int(count), int(count), f"{float(seconds):.2f} s ({each:.3f} ms a test)"))
+    return rows
+
+
+def real(folder: Path, paths: list[str]) -> dict[str, object]:
+    """The speed on a tree of one's own."""
+    begin = time.perf_counter()
+    command = [sys.executable, "-m", "sooner", "needs", *paths, "--json"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    count, seconds = done.stdout.count('"nodeid"'), time.perf_counter() - begin
+    row = (folder.name, count, f"{seconds:.1f} s", f"{4700 * seconds / max(1, count):.1f} s")
+    print()
+    print(table(("tree", "tests", "wall", "for 4,700"), [row]))
+    return {"row": row}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tree of 470 tests")
     parser.add_argument("--no-dry", action="store_true", help="leave the dry sweep out (it imports torch)")
     parser.add_argument("--projects", type=Path, help="another folder of needs_*/labels.toml")
+    parser.add_argument("--tree", type=Path, help="only the speed, on a checkout (with the paths that follow)")
+    parser.add_argument("paths", nargs="*", default=["tests"], help="what to look at in --tree")
     options = parser.parse_args()
+    if options.tree:
+        print(save("needs_tree", {"machine": machine(), **real(options.tree.resolve(), options.paths)}))
+        return
     if options.projects:
         labelled_projects.PROJECTS = options.projects.resolve()
     figures = accuracy()

@@ -109,6 +109,13 @@ def test_correlate_answers_in_both_ways_and_draws(here, kept, project):
     root = ET.parse(project / "map.svg").getroot()
     assert root.tag.endswith("svg")
     assert (project / "map.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    assert here("jobs", "correlate", "--history", kept, "--html", "page.html").returncode == 0
+    page = (project / "page.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "<svg" in page
+    assert "unit (a)" in page
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
     old = answer(here("jobs", "correlate", "--history", kept, "--method", "2019", "--json"))
     assert old["method"] == "2019"
     assert here("jobs", "correlate", "--history", kept).returncode == 0
@@ -198,6 +205,90 @@ def test_the_gate_opens_when_everything_selected_has_passed(here, project, kept)
     done = here("jobs", "gate", "--selection", "selection.json", "--results", "results.json", "--json")
     assert done.returncode == 12
     assert json.loads(done.stdout)["problems"] == [f"{chosen[0]}: selected, but there is no result of it"]
+
+
+FACETS = """
+[tool.sooner.jobs.facets]
+documents = "docs"
+[tool.sooner.jobs.floors]
+documents = 1
+[tool.sooner.jobs.needs]
+"docs" = ["lint", "build"]
+"""
+
+
+def test_floors_and_needs_hold_in_the_backtest_in_select_and_for_a_change(here, project, kept):
+    plain = answer(here("jobs", "backtest", "--history", kept, "--budget", "0.2", "--json"))
+    assert not all("docs" in line["selected"] for line in plain["commits"])
+    (project / "pyproject.toml").write_text(FACETS)
+    found = answer(here("jobs", "backtest", "--history", kept, "--budget", "0.2", "--json"))
+    assert all({"docs", "lint", "build"} <= set(line["selected"]) for line in found["commits"])
+    chosen = answer(here("jobs", "select", "--history", kept, "--budget", "0.05", "--json"))
+    assert {"docs", "lint", "build"} <= {line["job"] for line in chosen["jobs"] if line["selected"]}
+    one = answer(change(here, project, kept, "--budget", "0.05", "--json"))
+    whys = {line["job"]: line["why"] for line in one["jobs"]}
+    assert {"docs", "lint", "build"} <= whys.keys()
+    assert whys["docs"] == "floor: at least 1 of documents"
+
+
+def recorded_changes(here, project, kept, tmp_path, *, broken):
+    """A copy of the history with five changes that ran everything; a job of each failed twice."""
+    import datetime as dt
+    import shutil
+
+    root = tmp_path / "h"
+    shutil.copytree(kept, root)
+    dropped = set()
+    for i in range(5):
+        more = ("--sample", "1", "--budget", "0.2", "--record", "--id", f"{i + 5000:040x}", "--json")
+        found = answer(change(here, project, root, *more))
+        assert found["run_all"]
+        dropped = set(found["would_drop"])
+    at = dt.datetime.fromtimestamp(MONDAY + 160 * 7200, dt.UTC).isoformat()
+    lines = ["commit,time,job,status,duration_s,attempt,event"]
+    lines += [
+        f"{i + 5000:040x},{at},{job},{'fail' if job == broken else 'pass'},60,{attempt},pull_request"
+        for i in range(5)
+        for job in ("lint", "build", "unit (a)", "unit (b)", "gpu", "docs")
+        for attempt in (1, 2)
+    ]
+    (tmp_path / "requests.csv").write_text("\n".join(lines))
+    assert here("ingest", tmp_path / "requests.csv", "--history", root).returncode == 0
+    return root, dropped
+
+
+def test_full_runs_that_break_what_is_left_out_raise_the_alarm(here, project, kept, tmp_path):
+    root, dropped = recorded_changes(here, project, kept, tmp_path, broken="docs")
+    assert "docs" in dropped
+    done = change(here, project, root, "--budget", "0.2", "--json")
+    assert "5 broke only jobs that would have been left out" in answer(done)["drift"]
+    assert "warning: drift: of 5 changes that ran everything" in done.stderr
+
+
+def test_a_record_without_a_name_is_told_that_it_cannot_be_compared(here, project, kept, tmp_path):
+    import shutil
+
+    root = tmp_path / "h"
+    shutil.copytree(kept, root)
+    assert "--record without --id" in change(here, project, root, "--record", "--json").stderr
+
+
+def test_full_runs_that_break_what_runs_anyway_are_quiet(here, project, kept, tmp_path):
+    root, dropped = recorded_changes(here, project, kept, tmp_path, broken="lint")
+    assert "lint" not in dropped
+    assert answer(change(here, project, root, "--budget", "0.2", "--json"))["drift"] == ""
+
+
+def test_the_goal_of_the_project_holds_where_the_command_line_names_none(here, project, kept):
+    (project / "pyproject.toml").write_text("[tool.sooner.jobs]\nbudget = 0.3\n")
+    found = answer(here("jobs", "backtest", "--history", kept, "--json"))
+    assert found["summary"]["cost"] <= 0.31
+    assert "at most 30.0 %" in here("jobs", "backtest", "--history", kept).stdout
+
+
+def test_the_budget_is_used_and_not_overdrawn(here, kept):
+    found = answer(here("jobs", "backtest", "--history", kept, "--budget", "0.5", "--train", "0.3", "--json"))
+    assert 0.4 <= found["summary"]["cost"] <= 0.505
 
 
 @pytest.mark.parametrize(

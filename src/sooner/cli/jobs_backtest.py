@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from sooner.cli.jobs_options import goal, goal_options, history_options, printed_json, trunk_of
+from sooner.cli.jobs_options import goal_options, history_options, printed_json, trunk_of
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 
@@ -20,24 +20,24 @@ from sooner.model.outcomes import ExitCode
 def backtest(*, train: float, retrain_every: int, full_every: int, as_json: bool, **options: Any) -> int:
     """Replay the history: what would have been chosen for each commit, what caught, missed and spent.
 
-    Each commit is decided with what was known when its first job was asked for. Without --recall and --budget: catch
-    97 % of the breakages, for at most 60 % of the cost.
+    Each commit is decided with what was known when its first job was asked for. Without --recall and --budget: what
+    [tool.sooner.jobs] says, else 97 % of the breakages for at most 60 % of the cost.
     """
     if not 0.0 <= train < 1.0:
         raise UsageError(f"--train {train:g}: a share of at least 0 and below 1 is needed")
     if retrain_every < 1 or full_every < 0:
         raise UsageError("--retrain-every must be at least 1, --full-every at least 0")
-    aim = goal(options["recall"], options["budget"])
-    from sooner.cli.jobs_change import files_of, quiet_commits
+    from sooner.cli.jobs_change import aim, files_of, quiet_commits
     from sooner.cli.jobs_project import project_settings
 
     settings = project_settings()
+    wanted = aim(options, settings)
     facts, where = trunk_of(options)
     from sooner.analysis.selection.backtest import Backtest, Plan
     from sooner.analysis.selection.names import known_lineage
     from sooner.analysis.selection.settings import terms
 
-    plan = Plan(goal=aim, train=train, every=retrain_every, full_every=full_every)
+    plan = Plan(goal=wanted, train=train, every=retrain_every, full_every=full_every)
     quiet = quiet_commits(facts, files_of(options["root"], where), settings)
     lineage = known_lineage(facts)
     done = Backtest.run(facts, plan, terms=terms(facts, settings), lineage=lineage, quiet=quiet, progress=_progress())
@@ -50,7 +50,7 @@ def backtest(*, train: float, retrain_every: int, full_every: int, as_json: bool
     else:
         from sooner.report.selection import backtest_text
 
-        click.echo(backtest_text(done.summary, recall=aim.recall, budget=aim.budget))
+        click.echo(backtest_text(done.summary, recall=wanted.recall, budget=wanted.budget))
     return int(ExitCode.ALL_PASSED if done.steps else ExitCode.NOTHING_TO_RUN)
 
 

@@ -5,7 +5,7 @@ import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from sooner.analysis.selection.facts import Record
     from sooner.analysis.selection.policy import Goal, Learner
     from sooner.analysis.selection.settings import JobSettings
+
+
+_AFTER_S: Final = 0.001
+"""The rows of a record stand so much behind its first."""
 
 
 def learned(facts: "Record", settings: "JobSettings", files: Mapping[str, tuple[str, ...]]) -> "Learner":
@@ -49,6 +53,8 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
     settings = project_settings()
     wanted = aim(options, settings)
     facts, where = trunk_of(options)
+    import msgspec
+
     from sooner.analysis.selection.change import Wish, answer
     from sooner.analysis.selection.request import area_jobs, asked, in_sample, only_documentation
     from sooner.analysis.selection.settings import constraints
@@ -85,10 +91,14 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
         rules=constraints(names, settings, frozenset()),
         lifts=_lifts(facts, learner, known_files),
     )
+    if alarm := _alarm(options, where, learner):
+        found = msgspec.structs.replace(found, drift="; ".join(text for text in (alarm, found.drift) if text))
     if found.drift:
         click.echo(f"warning: {found.drift}", err=True)
     if options["record"]:
-        _record(options["root"], identity, found)
+        if not options["identity"]:
+            click.echo("note: --record without --id: no outcome will be found for it; give the head sha", err=True)
+        _record(options["root"], options["repository"], identity, found)
     return found
 
 
@@ -138,20 +148,41 @@ def _lifts(facts: "Record", learner: "Learner", files: Mapping[str, tuple[str, .
     return lifts(known, _broken(facts, learner)) if known else []
 
 
-def _record(root: str | None, identity: str, found: "Answer") -> None:
+def _record(root: str | None, repository: str, identity: str, found: "Answer") -> None:
     """Leave in the history what was selected: dropped jobs are only measured where everything ran."""
     import time
+
+    from sooner.analysis.selection.load import DROPPED_MEASURE, EVERYTHING_MEASURE, RECALL_MEASURE
 
     History, _ = history_door()  # noqa: N806 - a class
     from sooner.history import Epoch, MeasureRow
 
-    at = Epoch(time.time())
-    rows = [
-        MeasureRow(commit=identity, name=f"selection.{name}", value=float(value), at=at)
-        for name, value in (("jobs", len(found.jobs)), ("dropped", len(found.dropped)), ("sampled", found.sampled))
-    ]
+    # The first row stands before the others in time: what a change has of an older record ends with it.
+    now = time.time()
+
+    def row(name: str, value: float, at: float, subject: str = "") -> MeasureRow:
+        return MeasureRow(
+            repository=repository, commit=identity, name=name, value=value, at=Epoch(at), subject=subject
+        )  # fmt: skip
+
+    rows = [row(EVERYTHING_MEASURE, float(found.run_all), now), row(RECALL_MEASURE, found.recall, now + _AFTER_S)]
+    rows += [row(DROPPED_MEASURE, 1.0, now + _AFTER_S, job) for job in found.would_drop]
     with History(existing(root)) as history:
         history.add_measures(rows)
+
+
+def _alarm(options: Mapping[str, Any], where: Any, learner: "Learner") -> str:
+    """What the records of changes that ran everything say against the promise."""
+    from sooner.analysis.selection.load import kept_changes
+    from sooner.analysis.selection.records import promise
+
+    History, _ = history_door()  # noqa: N806 - a class
+    with History(existing(options["root"])) as history:
+        kept, verdicts = kept_changes(history, where)
+    if not kept or learner.judged is None:
+        return ""
+    flakes = dict(zip(learner.facts.jobs, learner.judged.rates.flakes.tolist(), strict=True))
+    return promise(kept, verdicts, flakes).alarm
 
 
 def printed(found: "Answer", format_: str) -> str:

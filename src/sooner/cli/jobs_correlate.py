@@ -20,9 +20,10 @@ from sooner.model.outcomes import ExitCode
 @click.option("--fold", "folds", multiple=True, metavar="SUFFIX", help="End of names to strip, for --method 2019.")
 @click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Write the heat map, with labels.")
 @click.option("--png", type=click.Path(dir_okay=False, path_type=Path), help="Write the heat map, without labels.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write all of it as one page.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def correlate(
-    *, method: str, kind: str, cut: float, folds: tuple[str, ...], svg: Path | None, png: Path | None, as_json: bool,
+    *, method: str, kind: str, cut: float, folds: tuple[str, ...], as_json: bool,
     **options: Any,
 ) -> int:  # fmt: skip
     """Show which jobs fail together, and what is missed if one stands in for another.
@@ -38,12 +39,12 @@ def correlate(
     from sooner.report.selection import correlation_text
 
     found = by_2019(facts, folds or settings.fold, kind) if method == "2019" else by_phi(facts, settings, kind, cut=cut)
-    _pictures(found, svg, png)
+    _pictures(found, correlation_text(found), **{name: options[name] for name in ("svg", "png", "html")})
     click.echo(printed_json(found) if as_json else correlation_text(found))
     return int(ExitCode.ALL_PASSED if found.jobs else ExitCode.NOTHING_TO_RUN)
 
 
-def _pictures(found: Any, svg: Path | None, png: Path | None) -> None:
+def _pictures(found: Any, text: str, *, svg: Path | None, png: Path | None, html: Path | None) -> None:
     from sooner.report import heatmap
 
     nan = float("nan")
@@ -53,5 +54,8 @@ def _pictures(found: Any, svg: Path | None, png: Path | None) -> None:
             svg.write_text(heatmap.svg(rows, found.jobs, found.cluster), encoding="utf-8")
         if png is not None:
             png.write_bytes(heatmap.png(rows))
+        if html is not None:
+            page = heatmap.page(heatmap.svg(rows, found.jobs, found.cluster), text)
+            html.write_text(page, encoding="utf-8", errors="replace")
     except OSError as error:
         raise UsageError(f"{error.filename} cannot be written: {error.strerror}") from error

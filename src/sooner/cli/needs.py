@@ -8,7 +8,13 @@ import click
 @click.option("--dry", is_flag=True, help="Import the tests with a faked device count; bodies are not run.")
 @click.option("--real", is_flag=True, help="Run the tests at each number of visible devices.")
 @click.option("--diff", is_flag=True, help="Compare what is declared, what is needed and where CI runs it.")
-@click.option("--placement", "placements", multiple=True, metavar="FILE", help="Where CI runs what, for --diff (TOML).")
+@click.option(
+    "--placement",
+    "placements",
+    multiple=True,
+    metavar="FILE",
+    help="Where CI runs what, for --diff (TOML, workflow, pipeline, BUILD).",
+)
 @click.option("--rules", multiple=True, metavar="FILE", help="Further rules, looked at before the shipped ones (TOML).")
 @click.option("--python", default="", metavar="EXE", help="The project's interpreter, for --dry and --real.")
 @click.option("--devices", default="auto", show_default=True, help="The devices of --real (auto, N, virtual:N).")

@@ -8,13 +8,14 @@ import click
 import msgspec
 from msgspec import Struct
 
+from sooner.cli.needs_placement import placement_from
 from sooner.cli.needs_project import Project, find_project
 from sooner.cli.needs_static import rule_tables, static_needs
 from sooner.cli.needs_sweep import swept
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.plan.needs import TestNeeds
-from sooner.plan.needs.placement import Difference, Job, counted, differences, placement_of
+from sooner.plan.needs.placement import Difference, counted, differences
 from sooner.report.needs import NeedRow, differences_text, needs_text, summary_text
 
 
@@ -53,7 +54,7 @@ def show(question: Question) -> int:
     """Infer and print; the exit code says whether there was anything, and with --diff whether all agree."""
     project = find_project(question.paths)
     tables = rule_tables([*(Path(each) for each in question.rules), *project.rules])
-    jobs = [job for each in question.placements for job in _placement(Path(each))]
+    jobs = [job for each in question.placements for job in placement_from(Path(each))]
     found = static_needs(project, tables, question.jobs)
     if question.dry or question.real:
         found = swept(project, found, real=question.real, python=question.python, devices=question.devices)
@@ -62,13 +63,6 @@ def show(question: Question) -> int:
         return _show_differences(question, differences(found, jobs))
     _show_needs(question, project, found)
     return int(ExitCode.ALL_PASSED if found else ExitCode.NOTHING_TO_RUN)
-
-
-def _placement(path: Path) -> list[Job]:
-    try:
-        return placement_of(path.read_text(encoding="utf-8"), str(path))
-    except OSError as error:
-        raise UsageError(f"--placement {path} cannot be read: {error.strerror}") from None
 
 
 def _is_asked_for(needs: TestNeeds, least: int) -> bool:

@@ -11,12 +11,14 @@ pytest.importorskip("scipy")
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
+from document_2019 import COMBINED, COMBINED_CLUSTERS, RECOMMENDED, history
 from made import HOUR, project
 
 from sooner.analysis.selection.backtest import Backtest, Plan
+from sooner.analysis.selection.cover import Constraints, Floor
 from sooner.analysis.selection.facts import State, mean_minutes, record, until
 from sooner.analysis.selection.names import known_lineage
-from sooner.analysis.selection.policy import Goal, Learner
+from sooner.analysis.selection.policy import Goal, Learner, Terms
 from sooner.analysis.selection.truth import cost_share, score, truths
 
 
@@ -147,3 +149,54 @@ def test_a_history_of_almost_nothing_keeps_everything(commits):
     made = project(commits=commits)
     done = Backtest.run(made.facts, Plan(goal=Goal(recall=0.97)))
     assert all(len(step.selected) == 12 for step in done.steps)
+
+
+def test_the_jobs_that_the_document_of_2019_recommends_are_scored_by_the_same_backtest_beside_ours():
+    facts = history(COMBINED, COMBINED_CLUSTERS, commits=900, noise=0.001)
+    recommended = frozenset(COMBINED.index(job) for job in RECOMMENDED)
+    first = int(0.7 * len(facts.commits))
+    theirs = dict.fromkeys(range(first, len(facts.commits)), recommended)
+    share = cost_share(facts, theirs)
+    ours = selections(facts, Goal(budget=share))
+    truth = truths(facts)["judged"]
+    # With one job of each cluster and all that stand alone, nothing but the noise is missed.
+    assert score(truth, theirs).recall > 0.95
+    # The rule does not know the clusters: it has to see them break together first.
+    assert score(truth, ours).recall > 0.9
+    assert cost_share(facts, ours) <= share
+
+
+def test_a_budget_holds_on_average_although_minutes_change():
+    chance = np.random.default_rng(2)
+    attempts = [
+        (commit, job, State.PASSED, commit * 8 * HOUR, float(10 + job + (40 if commit >= 200 and job < 5 else 0)))
+        for commit in range(600)
+        for job in np.flatnonzero(chance.random(12) < 0.8).tolist()
+    ]
+    facts = record([f"{i:040x}" for i in range(600)], [f"job{i}" for i in range(12)], attempts)
+    for budget in (0.3, 0.6):
+        spent = cost_share(facts, selections(facts, Goal(budget=budget), train=0.3))
+        assert budget - 0.03 <= spent <= budget
+
+
+def test_a_job_that_few_commits_have_is_paid_for_only_there():
+    attempts = [
+        (commit, job, State.PASSED, commit * 8 * HOUR, 30.0)
+        for commit in range(300)
+        for job in range(4)
+        if job or commit % 4 == 0
+    ]
+    learner = Learner(record([f"{i:040x}" for i in range(300)], list("abcd"), attempts))
+    learner.warm_up(300)
+    learner.learn(300)
+    _, ranking = learner.ranked(300)
+    assert ranking.cost[0] == pytest.approx(ranking.cost[1] / 4, rel=0.1)
+
+
+def test_floors_and_needs_hold_on_every_commit():
+    made = project(seed=2, commits=200)
+    rules = Constraints(floors=(Floor(name="gpu", jobs=(10, 11), least=1),), needs={10: (3,), 11: (3,)})
+    done = Backtest.run(made.facts, Plan(goal=Goal(budget=0.2)), terms=Terms(rules=rules))
+    for step in done.steps:
+        assert step.selected & {10, 11}
+        assert 3 in step.selected

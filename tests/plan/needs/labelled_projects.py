@@ -5,8 +5,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sooner.cli.needs_project import find_project, sources_of
+from sooner.cli.needs_project import find_project
 from sooner.cli.needs_static import shipped_rules
+from sooner.door.needs_tree import sources_of
 from sooner.plan.needs import Inference, TestNeeds, load_rules
 
 PROJECTS = Path(__file__).parents[2] / "projects"

@@ -1,6 +1,6 @@
 """Rolling origin: every commit after the training share is decided as it would have been decided then. Pure."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,11 @@ from sooner.analysis.selection.truth import Missed, Score, cost_share, interval,
 _WINDOW = 100
 """Commits of a rolling window in which the stated bound must hold."""
 _STRIDE = 25
+_JUST_BELOW = 0.99
+"""A budget is a bound, and minutes are foretold: aim a little below."""
+_PAID_BACK_IN = 50
+"""Commits over which what was spent too much, or too little, is made up for."""
+_STEERED = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,17 +88,37 @@ def _decisions(learner: Learner, plan: Plan, progress: Callable[[int, int], None
     first = int(plan.train * len(facts.commits))
     learner.warm_up(first)
     bank, level, stated = 0.0, 1.0, 0.0
+    spent: dict[int, frozenset[int]] = {}
     for commit in range(first, len(facts.commits)):
         if (commit - first) % plan.every == 0:
             learner.learn(commit)
             level = plan.goal.level(learner.past)
             stated = recall_at(learner.past, level).low
+            if level == plan.goal.budget and level < 1.0:
+                level = _steered(learner, level, spent)
             progress(commit - first, len(facts.commits) - first)
         full = plan.full_every > 0 and (commit - first) % plan.full_every == 0
         _, ranking = learner.ranked(commit)
         choice = choose(ranking, 1.0 if full else level, bank, learner.without(commit))
         bank = choice.bank if not full else bank
+        if not full:
+            spent[commit] = frozenset(choice.selected)
         yield Step(commit=commit, selected=frozenset(choice.selected), level=level, stated=stated)
+
+
+def _steered(learner: Learner, budget: float, selected: Mapping[int, frozenset[int]]) -> float:
+    """The level that makes up for what was foretold wrongly of the minutes so far: a budget holds on average."""
+    seen, minutes = learner.judged_cells, learner.minutes
+    if seen is None or not selected:
+        return budget * _JUST_BELOW
+    first = min(selected)
+    some = [(c, j) for c, j in zip(seen.commit.tolist(), seen.job.tolist(), strict=True) if c >= first]
+    whole = sum(float(minutes[job]) for commit, job in some if commit in selected)
+    paid = sum(float(minutes[job]) for commit, job in some if commit in selected and job in selected[commit])
+    if whole <= 0.0:
+        return budget * _JUST_BELOW
+    debt = (paid / whole - budget * _JUST_BELOW) * len(selected) / _PAID_BACK_IN
+    return budget * _JUST_BELOW - min(max(debt, -_STEERED), _STEERED)
 
 
 def summary(facts: Record, plan: Plan, steps: list[Step], past: Past | None = None) -> Summary:

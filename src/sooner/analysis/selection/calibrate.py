@@ -18,7 +18,7 @@ from msgspec import Struct
 from sooner.analysis.selection.facts import Indices, Numbers
 
 _LEVELS: Final = np.linspace(0.0, 1.0, 201)
-_UNKNOWN: Final = 1.0
+_UNKNOWN: Final = 2.0
 """Breakages of unknown level."""
 _TAIL: Final = 0.05
 _LEAST_WEIGHT: Final = 1e-6

@@ -40,6 +40,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     recall_low: float
     drift: str
     """What is wrong with the rule's promise of late; empty where nothing is."""
+    would_drop: tuple[str, ...] = ()
+    """Jobs that the rule, with its floors and areas, would leave out by itself: what a full run tests."""
 
 
 class Wish(Struct, frozen=True, kw_only=True):
@@ -84,14 +86,12 @@ def answer(
         if names[harmless] in whys and names[harmless] not in chosen:
             whys[names[harmless]] = "the change touches only documentation, which has never broken it"
     run_all = wish.sampled or wish.asked.everything
+    own = _own(_predicted(wish.files, lifts, whys) | chosen, names, ranking, rules, wish)
     if run_all:
         said = "[ci all]" if wish.asked.everything else "sample: this change runs everything"
         chosen = {names[job]: said for job in ranking.order} | dict.fromkeys(wish.asked.added, said)
     else:
-        chosen = _with_floors(chosen, names, ranking, rules)
-        chosen = _predicted(wish.files, lifts, whys) | chosen
-        chosen |= dict(wish.areas) | dict(wish.asked.added)
-        chosen = _with_needs(chosen, names, rules)
+        chosen = _with_needs(own | dict(wish.asked.added), names, rules)
     dropped = {job: why for job, why in whys.items() if job not in chosen}
     for job, why in wish.asked.skipped.items():
         if job in whys or job in chosen:
@@ -107,7 +107,16 @@ def answer(
         recall=expected.recall,
         recall_low=expected.low,
         drift=drift(past, level),
+        would_drop=tuple(job for job in whys if job not in own),
     )
+
+
+def _own(
+    chosen: dict[str, str], names: Sequence[str], ranking: Ranking, rules: Constraints, wish: Wish
+) -> dict[str, str]:
+    """What runs without anybody asking: the rule's jobs, floors, folders that predict, areas, and what these need."""
+    found = _with_floors(chosen, names, ranking, rules)
+    return _with_needs(found | dict(wish.areas), names, rules)
 
 
 def _with_floors(chosen: dict[str, str], names: Sequence[str], ranking: Ranking, rules: Constraints) -> dict[str, str]:

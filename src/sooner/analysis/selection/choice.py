@@ -154,8 +154,10 @@ def solved(
     sees: Flags, weight: Numbers, cost: Numbers, bound: float, rules: Constraints, *, solver_s: float
 ) -> tuple[Solution, Proof, str]:
     """Greedy and exact; the cheaper of the two, the solver's bound, and whose it is."""
-    found = greedy(sees, weight, cost, bound, rules)
+    found = greedy(sees, weight, cost, bound, rules, improve=False)
     proof = exact(sees, weight, cost, bound, rules, found=found, time_s=solver_s)
+    if not proof.proven:
+        found = greedy(sees, weight, cost, bound, rules)
     if proof.best is not None and proof.best.cost < found.cost - 1e-9:
         return proof.best, proof, "exact"
     return found, proof, "greedy"

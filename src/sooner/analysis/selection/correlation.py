@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sooner.analysis.selection.facts import Cells, Flags, Numbers
 from sooner.analysis.selection.lift import discoveries
+from sooner.analysis.selection.presence import presence
 
 Floats = NDArray[np.float32]
 
@@ -22,6 +23,8 @@ _BLOCK: Final = 2048
 _ROWS: Final = 4096
 _SPARSE: Final = 0.02
 """Up to this share of ones, products of sparse matrices are faster than dense ones."""
+_LARGE: Final = 10_000_000
+"""From so many cells on it is worth looking for jobs that run on the same commits."""
 _FEWEST: Final = 2
 """Breakages in common: one shared outage makes any two jobs look alike."""
 _LIKELY: Final = 1.0
@@ -56,6 +59,10 @@ def tables(ran: Floats, red: Floats) -> Tables:
         ran: [commit, job], ones and zeros.
         red: The same; red only where it ran.
     """
+    middling = _SPARSE < _ones(ran) <= 1 - _SPARSE
+    if middling and ran.size >= _LARGE and _ones(red) <= _SPARSE and (found := presence(ran)) is not None:
+        thin = _thin(red)
+        return Tables(both_ran=found.symmetric(), red=found.after(thin), both_red=_dense(thin.T @ thin))
     return Tables(both_ran=_symmetric(ran), red=_product(red, ran), both_red=_symmetric(red))
 
 

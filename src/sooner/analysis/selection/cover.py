@@ -95,7 +95,9 @@ class _Problem:
         return found
 
 
-def greedy(sees: Flags, weight: Numbers, cost: Numbers, bound: float, rules: Constraints) -> Solution:
+def greedy(
+    sees: Flags, weight: Numbers, cost: Numbers, bound: float, rules: Constraints, *, improve: bool = True
+) -> Solution:
     """The cheapest set that greedy, and then ruining and recreating it, finds.
 
     Args:
@@ -104,11 +106,12 @@ def greedy(sees: Flags, weight: Numbers, cost: Numbers, bound: float, rules: Con
         cost: Of each job, above 0.
         bound: Weight that must be covered; what no job sees is not asked for.
         rules: Constraints.
+        improve: Whether to ruin and recreate.
     """
     problem = _Problem(sees, weight, cost, bound, rules)
     first = _with_floors(set(rules.fixed), sees, weight, cost, rules)
     found = _completed(first, problem, cost) or set(range(len(cost)))
-    return _solution(_improved(found, problem), sees, weight, cost)
+    return _solution(_improved(found, problem) if improve else _slimmed(found, problem), sees, weight, cost)
 
 
 def _completed(chosen: set[int], problem: _Problem, cost: Numbers) -> set[int] | None:

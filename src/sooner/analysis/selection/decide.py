@@ -2,20 +2,23 @@
 
 The order is greedy: next comes the job with the most hazard per minute that the jobs before it do not already cover.
 Covered is what history shows to break together: of a past breakage that several jobs saw, one of them is enough, and
-only as far as it was real (flakes that coincide cover nothing). With the hazards of `hazard.py` this is the weighted
+only as far as it was real (flakes that coincide cover nothing). Of what no past breakage tells, another job covers as
+much as it has seen of this one's breakages (`together.py`). With the hazards of `hazard.py` this is the weighted
 cover of breakage events with weights that fade, so it becomes the classical greedy cover where nothing ever fades.
 """
 
 import heapq
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
+from sooner.analysis.selection.cover import Constraints
 from sooner.analysis.selection.facts import Numbers
 from sooner.analysis.selection.hazard import View
+from sooner.analysis.selection.together import Together
 
 _REAL_ENOUGH: Final = 0.2
 """Reds less real than this cover nothing: not worth the arithmetic."""
@@ -41,6 +44,8 @@ class Ranking:
     """By job: share of the hazard of all jobs that is its own, whatever other jobs cover."""
     first: Mapping[int, str]
     """Jobs that are taken first whatever they cost, and why."""
+    rules: Constraints = field(default_factory=Constraints)
+    """Floors of facets, and jobs that need others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,8 @@ class Choice:
     total: float
     bank: float
     """What is left of the budget for later commits; negative if overdrawn."""
+    added: Mapping[int, str] = field(default_factory=dict)
+    """Jobs that are there for a floor, or because another one needs them, and why."""
 
 
 def rank(
@@ -61,6 +68,9 @@ def rank(
     price: Numbers | None = None,
     pinned: Mapping[int, str] | None = None,
     cheap_share: float = CHEAP_SHARE,
+    together: Together | None = None,
+    rules: Constraints | None = None,
+    until: frozenset[int] | None = None,
 ) -> Ranking:
     """Put the jobs of a commit into order.
 
@@ -70,18 +80,23 @@ def rank(
         price: Of a minute of each job, its queue included; 1 by default.
         pinned: Jobs that run in any case, and why.
         cheap_share: See CHEAP_SHARE.
+        together: What jobs see of each other's breakages; without it only past breakages cover.
+        rules: Floors and dependencies.
+        until: The order may end where it holds all of these jobs that exist: only their shares are asked for.
     """
-    cost = view.minutes * view.ran * (1.0 if price is None else price)
+    cost = view.minutes * view.ran * view.present * (1.0 if price is None else price)
     total = float(cost[view.alive].sum())
     first = _first(view, cost, total, pinned or {}, cheap_share)
     score = mixture @ view.shares()
-    order = _greedy(view, mixture, cost, list(first))
+    order = _greedy(_Cover(view, mixture, together), view, cost, list(first), until)
     share = np.full(len(cost), 2.0)
     if order:
         done = np.cumsum(cost[order])
         share[order] = (done - cost[order] / 2) / max(total, 1e-9)
     share[list(first)] = 0.0
-    return Ranking(order=order, share=share, cost=cost, total=total, score=score, first=first)
+    return Ranking(
+        order=order, share=share, cost=cost, total=total, score=score, first=first, rules=rules or Constraints()
+    )
 
 
 def _first(view: View, cost: Numbers, total: float, pinned: Mapping[int, str], cheap_share: float) -> dict[int, str]:
@@ -97,38 +112,44 @@ def _first(view: View, cost: Numbers, total: float, pinned: Mapping[int, str], c
     return first
 
 
-def _greedy(view: View, mixture: Numbers, cost: Numbers, first: list[int]) -> list[int]:
+def _greedy(cover: "_Cover", view: View, cost: Numbers, first: list[int], until: frozenset[int] | None) -> list[int]:
     """Lazy greedy (Minoux 1978): gains only shrink, so a stale gain at the top is looked at again, no other is."""
-    cover = _Cover(view, mixture)
-    order = []
     for job in first:
         cover.take(job)
-        order.append(job)
-    taken = set(first)
+    order, taken = list(first), set(first)
     jobs = [job for job in np.flatnonzero(view.alive).tolist() if job not in taken]
-    heap = [(-cover.gain(job) / cost[job], job) for job in jobs]
+    wanted = None if until is None else {job for job in jobs if job in until}
+    price = cost.tolist()
+    heap = [(-gain / price[job], job) for job, gain in zip(jobs, cover.gains(jobs), strict=True)]
     heapq.heapify(heap)
-    while heap:
+    while heap and (wanted is None or wanted):
         _, job = heap[0]
-        now = -cover.gain(job) / cost[job]
+        now = -cover.gain(job) / price[job]
         heapq.heapreplace(heap, (now, job))
         if heap[0][1] == job:
             heapq.heappop(heap)
             cover.take(job)
             order.append(job)
+            if wanted is not None:
+                wanted.discard(job)
     return order
 
 
 class _Cover:
     """What is still uncovered of the past reds, and so the gain of each job."""
 
-    def __init__(self, view: View, mixture: Numbers) -> None:
+    def __init__(self, view: View, mixture: Numbers, together: Together | None) -> None:
         fixed, worth = view.weights(mixture)
         truth = np.where(view.red_real > _REAL_ENOUGH, view.red_real, 0.0)
         commits, event = np.unique(view.red_commit, return_inverse=True)
         alone = np.bincount(event, truth > 0, len(commits)) < 2  # noqa: PLR2004 - nobody else saw it
         truth = np.where(alone[event], 0.0, truth)
         self._fixed = fixed + np.bincount(view.red_job, np.where(truth > 0, 0.0, worth), len(fixed))
+        # [other, job], so that taking the other one reads one row.
+        self._unheard = None if together is None else together.unheard
+        self._alone = np.zeros(len(fixed)) if together is None else together.alone
+        self._rest = 1.0 - self._alone
+        self._open = np.ones(len(fixed))
         shared = np.flatnonzero(truth > 0)
         shared = shared[np.argsort(view.red_job[shared], kind="stable")]
         self._event, self._worth, self._truth = event[shared], worth[shared], truth[shared]
@@ -136,10 +157,15 @@ class _Cover:
         bounds = np.searchsorted(view.red_job[shared], np.arange(len(fixed) + 1)).tolist()
         self._slices = [slice(begin, end) for begin, end in pairwise(bounds)]
 
+    def gains(self, jobs: list[int]) -> list[float]:
+        """`gain` of each of them."""
+        fixed = (self._fixed * (self._alone + self._rest * self._open)).tolist()
+        return [fixed[job] if self._slices[job].start == self._slices[job].stop else self.gain(job) for job in jobs]
+
     def gain(self, job: int) -> float:
         """Hazard of the job that no job taken so far would see."""
         at = self._slices[job]
-        gain = float(self._fixed[job])
+        gain = float(self._fixed[job] * (self._alone[job] + self._rest[job] * self._open[job]))
         if at.start == at.stop:
             return gain
         seen = self._truth[at] * (1.0 - self._unseen[self._event[at]])
@@ -147,8 +173,11 @@ class _Cover:
 
     def take(self, job: int) -> None:
         """The job sees its real reds; a job's cell is an event's only one, so no index comes twice."""
+        if self._unheard is not None:
+            self._open *= self._unheard[job]
         at = self._slices[job]
-        self._unseen[self._event[at]] *= 1.0 - self._truth[at]
+        if at.start < at.stop:
+            self._unseen[self._event[at]] *= 1.0 - self._truth[at]
 
 
 def choose(ranking: Ranking, level: float, bank: float = 0.0, without: frozenset[int] = frozenset()) -> Choice:
@@ -161,17 +190,51 @@ def choose(ranking: Ranking, level: float, bank: float = 0.0, without: frozenset
         without: Jobs that this commit cannot break.
     """
     budget = level * ranking.total + bank
-    selected, spent = [], 0.0
+    selected, added, spent = dict[int, None](), dict[int, str](), 0.0
     for job in ranking.order:
-        if job in without and job not in ranking.first and level < 1.0:
+        if job in selected or (job in without and job not in ranking.first and level < 1.0):
             continue
-        if job not in ranking.first and level < 1.0 and spent + ranking.cost[job] / 2 > budget:
+        fresh = _with_needs(job, ranking, selected)
+        price = float(ranking.cost[fresh].sum())
+        if job not in ranking.first and level < 1.0 and spent + price / 2 > budget:
             break
-        selected.append(job)
-        spent += ranking.cost[job]
+        added |= {one: "another selected job needs it" for one in fresh if one != job}
+        selected |= dict.fromkeys(fresh)
+        spent += price
+    for job, why in _for_floors(ranking, selected, without):
+        fresh = _with_needs(job, ranking, selected)
+        added |= dict.fromkeys(fresh, why)
+        selected |= dict.fromkeys(fresh)
+        spent += float(ranking.cost[fresh].sum())
     most = _BANK * ranking.total
     left = min(max(budget - spent, -most), most)
-    return Choice(selected=selected, cost=spent, total=ranking.total, bank=left)
+    return Choice(selected=list(selected), cost=spent, total=ranking.total, bank=left, added=added)
+
+
+def _with_needs(job: int, ranking: Ranking, selected: Mapping[int, None]) -> list[int]:
+    """What must run before the job, of what exists now and is not chosen yet; then the job."""
+    if not ranking.rules.needs:
+        return [job]
+    found, waiting = {job: None}, [job]
+    while waiting:
+        for need in ranking.rules.needs.get(waiting.pop(), ()):
+            if need not in found and need not in selected and ranking.share[need] <= 1.0:
+                found[need] = None
+                waiting.append(need)
+    return list(reversed(found))
+
+
+def _for_floors(ranking: Ranking, selected: Mapping[int, None], without: frozenset[int]) -> Iterator[tuple[int, str]]:
+    """The best jobs of each facet that has too few; a change of documentation alone needs none that it cannot break."""
+    for floor in ranking.rules.floors:
+        kind = set(floor.jobs)
+        lacking = floor.least - len(kind & selected.keys())
+        for job in ranking.order:
+            if lacking <= 0:
+                break
+            if job in kind and job not in selected and job not in without:
+                yield job, f"floor: at least {floor.least} of {floor.name}"
+                lacking -= 1
 
 
 def reasons(view: View, ranking: Ranking, choice: Choice) -> dict[int, str]:
@@ -182,7 +245,9 @@ def reasons(view: View, ranking: Ranking, choice: Choice) -> dict[int, str]:
     for place, job in enumerate(ranking.order, 1):
         percent, minutes = 100 * ranking.score[job], view.minutes[job]
         red = f"last red {view.commit - last_red[job]} commits ago" if job in last_red else "not red for long"
-        if job in ranking.first:
+        if job in choice.added:
+            found[job] = choice.added[job]
+        elif job in ranking.first:
             found[job] = ranking.first[job]
         elif job in selected:
             found[job] = f"{percent:.1f} % of the risk in {minutes:.0f} min, place {place}: {red}"

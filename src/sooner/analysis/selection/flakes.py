@@ -73,6 +73,7 @@ class _Runs:
     closed: Flags
     """[run]: a pass followed."""
     job: Indices
+    repeats: "_Repeats"
 
 
 def judge(cells: Cells, jobs: int, *, start: Rates | None = None, rounds: int = _ROUNDS) -> Judged:
@@ -129,7 +130,9 @@ def _runs(cells: Cells) -> _Runs:
     follows[1:] = red[1:] & red[:-1] & (job[1:] == job[:-1])
     starts = np.flatnonzero(red & ~follows)
     if not len(starts):
-        return _Runs(np.zeros((0, 1), dtype=np.int64), np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64))
+        return _Runs(
+            np.zeros((0, 1), dtype=np.int64), np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64), _repeats(cells)
+        )
     run = np.cumsum(red & ~follows)[red] - 1
     place = np.arange(len(order))[red] - starts[run]
     table = np.full((len(starts), int(place.max()) + 1), -1, dtype=np.int64)
@@ -137,7 +140,7 @@ def _runs(cells: Cells) -> _Runs:
     after = starts + np.bincount(run)
     inside = np.minimum(after, len(order) - 1)
     closed = (after < len(order)) & (job[inside] == job[starts])
-    return _Runs(table, closed, job[starts])
+    return _Runs(table, closed, job[starts], _repeats(cells))
 
 
 def _log_flake(cells: Cells, rates: Rates, index: Indices) -> Numbers:
@@ -219,7 +222,7 @@ def _fitted(cells: Cells, runs: _Runs, broken: Numbers, began: Numbers, old: Rat
     attempts = np.bincount(cells.job, well * (cells.failures + cells.passes), jobs)
     mean = (failures.sum() + 0.1) / (attempts.sum() + 10.0)
     flakes = (failures + _FLAKE_PRIOR_RUNS * mean) / (attempts + _FLAKE_PRIOR_RUNS)
-    concentration = _concentration(cells, well, flakes, old.concentration)
+    concentration = _concentration(runs.repeats, well, flakes, old.concentration)
     frailty = _frailty(cells, began, breaks)
     mends = min(max(mends, 0.02), 0.98)
     return Rates(breaks=breaks, flakes=flakes, concentration=concentration, mends=mends, frailty=frailty)
@@ -247,26 +250,44 @@ def _last_cells(runs: _Runs) -> Indices:
     return last
 
 
-def _concentration(cells: Cells, well: Numbers, flakes: Numbers, old: float) -> float:
+@dataclass(frozen=True, slots=True)
+class _Repeats:
+    """Repeated cells: those with a failure, and the green ones, which are many and alike, counted by kind."""
+
+    some: Indices
+    job: Indices
+    failures: Indices
+    passes: Indices
+    counts: Numbers
+
+
+def _repeats(cells: Cells) -> _Repeats:
+    some = np.flatnonzero((cells.failures + cells.passes > 1) & (cells.failures > 0))
+    green = np.flatnonzero((cells.failures == 0) & (cells.passes > 1))
+    kinds, counts = np.unique(cells.job[green] * _MANY + np.minimum(cells.passes[green], _MANY - 1), return_counts=True)
+    return _Repeats(
+        some=some,
+        job=np.concatenate([cells.job[some], kinds // _MANY]),
+        failures=np.concatenate([cells.failures[some], np.zeros(len(kinds), dtype=np.int64)]),
+        passes=np.concatenate([cells.passes[some], kinds % _MANY]),
+        counts=counts.astype(np.float64),
+    )
+
+
+def _concentration(repeats: _Repeats, well: Numbers, flakes: Numbers, old: float) -> float:
     """How much attempts of one healthy commit resemble each other: only repeats tell."""
     from scipy.special import betaln
 
-    some = np.flatnonzero((cells.failures + cells.passes > 1) & (cells.failures > 0) & (well > _SURELY_BROKEN))
-    # Cells that only passed are many and alike: one of each kind, counted.
-    green = np.flatnonzero((cells.failures == 0) & (cells.passes > 1))
-    kinds, counts = np.unique(cells.job[green] * _MANY + np.minimum(cells.passes[green], _MANY - 1), return_counts=True)
-    if not len(some):
+    healthy = well[repeats.some]
+    if not (healthy > _SURELY_BROKEN).any():
         return old
-    job = np.concatenate([cells.job[some], kinds // _MANY])
-    failures = np.concatenate([cells.failures[some], np.zeros(len(kinds), dtype=np.int64)])
-    passes = np.concatenate([cells.passes[some], kinds % _MANY])
-    weight = np.concatenate([well[some], counts])
-    mean = np.clip(flakes[job], _SMALL, 1 - _SMALL)
+    weight = np.concatenate([np.where(healthy > _SURELY_BROKEN, healthy, 0.0), repeats.counts])
+    mean = np.clip(flakes[repeats.job], _SMALL, 1 - _SMALL)
 
     def likelihood(concentration: float) -> float:
         a, b = mean * concentration, (1 - mean) * concentration
         usual = -((np.log(concentration / _USUAL_CONCENTRATION)) ** 2)
-        return float(usual + (weight * (betaln(a + failures, b + passes) - betaln(a, b))).sum())
+        return float(usual + (weight * (betaln(a + repeats.failures, b + repeats.passes) - betaln(a, b))).sum())
 
     return max(_CONCENTRATIONS, key=likelihood)
 

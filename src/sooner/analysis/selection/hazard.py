@@ -10,6 +10,7 @@ far) over several spans, each shrunk towards a prior that knows only how long th
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from itertools import pairwise
 from typing import Final
 
@@ -17,17 +18,47 @@ import numpy as np
 
 from sooner.analysis.selection.facts import NEVER, Cells, Flags, Indices, Numbers, Record, cells, numbered
 
-HALF_LIVES: Final = (8.0, 40.0, 500.0, 1000.0)
-"""In commits: a burst, a season, a character; the last counts reds only as far as they were judged real. Between 5 and
-25, 25 and 100, 200 and 1500 commits little changes."""
-MIXTURE: Final = (0.35, 0.2, 0.15, 0.3)
-"""What each span counts for before anything is learned of a project: half for red of late, half for the long run."""
-PRIOR_CELLS: Final = (10.0, 10.0, 10.0, 100.0)
-"""Cells that the prior is worth in each span."""
-_REAL: Final = -1
-"""The span that counts real breakages."""
-_DURATION_POWER: Final = 0.8
-"""Prior: a job twice as long has 2^0.8 times as much in it that can break."""
+
+class Counts(Enum):
+    """What a span counts of a red cell."""
+
+    RED = "all of it"
+    BROKEN = "as far as it was real, inherited or new"
+    BEGAN = "as far as the job really broke on this very commit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One view of a job's past; what each is worth is learned (`mixture`)."""
+
+    half_life: float
+    """In commits."""
+    counts: Counts
+    cells: float
+    """What the prior is worth, in cells."""
+    power: float
+    """Prior: a job twice as long has 2^power times as much in it that can break."""
+    weight: float
+    """What the span counts for before anything is learned of a project."""
+
+
+_ONLY_PRIOR: Final = 1e6
+SPANS: Final = (
+    Span(half_life=8.0, counts=Counts.RED, cells=10.0, power=0.8, weight=0.35),
+    Span(half_life=40.0, counts=Counts.RED, cells=10.0, power=0.8, weight=0.1),
+    Span(half_life=500.0, counts=Counts.RED, cells=10.0, power=0.8, weight=0.1),
+    Span(half_life=1000.0, counts=Counts.BROKEN, cells=100.0, power=0.8, weight=0.2),
+    Span(half_life=2000.0, counts=Counts.BEGAN, cells=30.0, power=0.5, weight=0.1),
+    Span(half_life=1.0, counts=Counts.BEGAN, cells=_ONLY_PRIOR, power=0.0, weight=0.05),
+    Span(half_life=1.0, counts=Counts.BEGAN, cells=_ONLY_PRIOR, power=0.8, weight=0.1),
+)
+"""A burst, a season, a character, what was real of it, what was new; and, without any past, all jobs alike or long
+ones more. Chosen on the first 70 % of Apache Ozone's table and on made projects, both forwards in time."""
+PRIOR_CELLS: Final = tuple(span.cells for span in SPANS)
+MIXTURE: Final = tuple(span.weight for span in SPANS)
+_POWERS: Final = np.array([span.power for span in SPANS])
+_STRENGTH: Final = 8.0
+"""Breakages that `MIXTURE` is worth."""
 _BASE_HALF_LIFE: Final = 2000.0
 _BASE_REDS: Final = 1.0
 _BASE_HOURS: Final = 20.0
@@ -56,6 +87,8 @@ class View:
     minutes: Numbers
     ran: Numbers
     """Share of the commits with the job on which it passed or failed, rather than being skipped."""
+    present: Numbers
+    """Share of the commits, since it appeared, that have the job at all: some run only at night, or on some paths."""
     exposure: Numbers
     """[span, job]: commits on which it was judged, decayed."""
     prior: Numbers
@@ -74,13 +107,14 @@ class View:
         """By job, what the prior alone gives; by red cell, what it adds to its job: together the jobs' hazards."""
         factor = mixture[:, None] / (self.exposure + np.array(PRIOR_CELLS)[:, None])
         fixed = (factor * np.array(PRIOR_CELLS)[:, None] * self.prior).sum(axis=0)
-        return fixed, (factor[:, self.red_job] * self.red_weight).sum(axis=0)
+        worth = (factor[:, self.red_job] * self.red_weight).sum(axis=0)
+        return fixed * self.present, worth * self.present[self.red_job]
 
     def shares(self) -> Numbers:
         """[span, job]: of a breakage on this commit, the probability that it is this job's."""
         count, cells = len(self.alive), np.array(PRIOR_CELLS)[:, None]
         reds = np.stack([np.bincount(self.red_job, weight, count) for weight in self.red_weight])
-        rates = (reds + cells * self.prior) / (self.exposure + cells) * self.alive
+        rates = (reds + cells * self.prior) / (self.exposure + cells) * self.alive * self.present
         found: Numbers = rates / np.maximum(rates.sum(axis=1, keepdims=True), 1e-300)
         return found
 
@@ -93,8 +127,8 @@ class Sweep:
         self._cells = cells(facts) if known is None else known
         self._jobs = len(facts.jobs)
         self._next = -1
-        spans = len(HALF_LIVES)
-        self._decay = np.array([0.5 ** (1 / span) for span in HALF_LIVES])
+        spans = len(SPANS)
+        self._decay = np.array([0.5 ** (1 / span.half_life) for span in SPANS])
         self._exposure = np.zeros((spans, self._jobs))
         self._runs = np.zeros(self._jobs)
         self._base = np.zeros((2, self._jobs))  # judged, red
@@ -115,15 +149,16 @@ class Sweep:
         self._judged = np.zeros(self._jobs)
         self._heirs: set[tuple[int, int]] = set()
 
-    def at(self, commit: int, real: Numbers) -> View:
+    def at(self, commit: int, real: Numbers, began: Numbers) -> View:
         """What is known when this commit's jobs are chosen.
 
         Args:
             commit: Not before the one that was asked for last.
             real: By cell: how surely it was red for a reason, NaN where nobody has judged it yet.
+            began: By cell: how surely its job broke there, and not before; NaN likewise.
         """
         self.advance(commit)
-        return self._view(commit, real)
+        return self._view(commit, real, began)
 
     def advance(self, commit: int) -> None:
         """Take in what is known when this commit's jobs are chosen."""
@@ -179,25 +214,31 @@ class Sweep:
         still = (known.first_pass[reds] >= now) & (known.commit[reds] > self._next - HORIZON)
         self._reds, self._red_jobs = reds[still], jobs[still]
 
-    def _view(self, commit: int, real: Numbers) -> View:
+    def _view(self, commit: int, real: Numbers, began: Numbers) -> View:
         minutes = self._minutes()
-        size = (np.maximum(minutes, 1.0) / 60.0) ** _DURATION_POWER
+        size = (np.maximum(minutes, 1.0) / 60.0) ** _POWERS[:, None]
         order = np.argsort(self._cells.commit[self._reds], kind="stable")
         reds, jobs = self._reds[order], self._red_jobs[order]
         age = np.maximum(commit - self._cells.commit[reds], 0)
         alive = self._alive(commit)
-        truth = self._believed(reds, real, int(alive.sum()))
+        here = int(alive.sum())
+        truth = self._believed(reds, real, here)
+        counted = {Counts.RED: None, Counts.BROKEN: truth, Counts.BEGAN: self._believed(reds, began, here)}
         weight = self._decay[:, None] ** age
-        weight[_REAL] *= truth
-        hours = (self._base[0] * size).sum() + _BASE_HOURS
-        prior = np.repeat((self._base[1].sum() + _BASE_REDS) / hours * size[None], len(HALF_LIVES), axis=0)
-        prior[_REAL] *= (truth.sum() + 1.0) / (len(reds) + 10.0)
+        hours = (self._base[0] * size).sum(axis=1) + _BASE_HOURS
+        prior = ((self._base[1].sum() + _BASE_REDS) / hours)[:, None] * size
+        for at, span in enumerate(SPANS):
+            share = counted[span.counts]
+            if share is not None:
+                weight[at] *= share
+                prior[at] *= (share.sum() + 1.0) / (len(reds) + 10.0)
         return View(
             commit=commit,
             alive=alive,
             runs=self._runs.copy(),
             minutes=minutes,
             ran=self._ran(),
+            present=self._present(),
             exposure=self._exposure.copy(),
             prior=prior,
             red_commit=self._cells.commit[reds],
@@ -230,8 +271,18 @@ class Sweep:
         found: Numbers = np.minimum((self._judged + 1.0) / (self._visits + 1.0), 1.0)
         return found
 
+    def _gap(self) -> Numbers:
+        """Commits from one that has a job to the next."""
+        found: Numbers = (self._last - self._appeared + 1) / np.maximum(self._visits, 1)
+        return found
+
+    def _present(self) -> Numbers:
+        found = 1.0 / np.maximum(self._gap(), 1.0)
+        found[self._last < 0] = 1.0
+        return found
+
     def _alive(self, commit: int) -> Flags:
-        gap = (self._last - self._appeared + 1) / np.maximum(self._visits, 1)
+        gap = self._gap()
         alive: Flags = (self._last >= 0) & (commit - self._last <= np.maximum(_FEWEST_GAPS, _GAPS * gap))
         if commit < len(self._seen):
             alive = alive.copy()
@@ -248,7 +299,7 @@ def _seen(facts: Record) -> list[Indices]:
     return [jobs[begin:end] for begin, end in pairwise(bounds.tolist())]
 
 
-def mixture(likelihoods: Numbers, weights: Numbers, *, strength: float = 3.0) -> Numbers:
+def mixture(likelihoods: Numbers, weights: Numbers, *, strength: float = _STRENGTH) -> Numbers:
     """What each span counts for, from the breakages so far; shrunk towards `MIXTURE`.
 
     Args:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from sooner.analysis.selection.facts import Flags, Indices, Numbers, Record, State, recorded
+from sooner.analysis.selection.records import Kept, Verdict
 from sooner.history import Columns, History, HistoryOutcome, Where
 from sooner.history.outcomes import BROKEN
 from sooner.model.errors import UsageError
@@ -25,6 +26,11 @@ _TIMES: Final = ("created", "queued", "started", "completed", "closed", "pull_re
 _MINUTE: Final = 60.0
 _UNTIMED_S: Final = 1.0
 """A job without an end took at least this: its outcome is not known the moment that it starts."""
+
+EVERYTHING_MEASURE: Final = "selection.everything"
+RECALL_MEASURE: Final = "selection.recall"
+DROPPED_MEASURE: Final = "selection.dropped"
+"""Names under which `for-change --record` keeps what was selected; the last has a row for each job (`subject`)."""
 
 FOLDED_2019: Final = ("_build", "_test", "-build", "-test", "_multigpu", "_NO_AVX_NO_AVX2", "_NO_AVX2")
 """Suffixes that "PyTorch CI deduplication" (2019) strips, one after the other."""
@@ -185,6 +191,48 @@ def changed_files(history: History, where: Where) -> dict[str, tuple[str, ...]]:
         if commit >= 0 and file >= 0:
             found.setdefault(shas[commit], []).append(names[file])
     return {sha: tuple(some) for sha, some in found.items()}
+
+
+def kept_changes(history: History, where: Where) -> tuple[list[Kept], list[Verdict]]:
+    """Records that `for-change --record` left, and what became of the jobs of those changes."""
+    shared = Where(repository=where.repository)
+    rows = history.columns("measures", ["commit", "name", "subject", "value"], shared)
+    commits, shas = rows.text("commit")
+    names, labels = rows.text("name")
+    subjects, jobs = rows.text("subject")
+    values = rows.number("value")
+    everything: dict[str, bool] = {}
+    recall: dict[str, float] = {}
+    dropped: dict[str, list[str]] = {}
+    for i in np.flatnonzero((commits >= 0) & (names >= 0)).tolist():
+        sha, label = shas[commits[i]], labels[names[i]]
+        if label == EVERYTHING_MEASURE:  # the first row of a record: what was kept of this change before is void
+            everything[sha], dropped[sha] = bool(values[i]), []
+        elif label == RECALL_MEASURE:
+            recall[sha] = float(values[i])
+        elif label == DROPPED_MEASURE and subjects[i] >= 0:
+            dropped.setdefault(sha, []).append(jobs[subjects[i]])
+    kept = [
+        Kept(identity=sha, everything=ran, recall=recall.get(sha, 1.0), dropped=tuple(dropped.get(sha, ())))
+        for sha, ran in everything.items()
+    ]
+    return kept, _verdicts(history, shared, set(everything)) if kept else []
+
+
+def _verdicts(history: History, where: Where, changes: set[str]) -> list[Verdict]:
+    rows = history.columns("jobs", ["commit", "job", "outcome"], where, ordered=False)
+    commits, shas = rows.text("commit")
+    jobs, names = rows.text("job")
+    state = _states(rows)
+    wanted = np.array([sha in changes for sha in shas] + [False], dtype=bool)
+    some = wanted[commits] & (jobs >= 0) & ((state == State.PASSED) | (state == State.FAILED))
+    counts: dict[tuple[int, int], list[int]] = {}
+    for commit, job, failed in zip(commits[some], jobs[some], state[some] == State.FAILED, strict=True):
+        counts.setdefault((int(commit), int(job)), [0, 0])[int(failed)] += 1
+    return [
+        Verdict(identity=shas[commit], job=names[job], passes=passes, failures=failures)
+        for (commit, job), (passes, failures) in counts.items()
+    ]
 
 
 def folded(job: str, suffixes: Sequence[str] = FOLDED_2019) -> str:

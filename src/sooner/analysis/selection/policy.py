@@ -12,13 +12,17 @@ from typing import Final
 import numpy as np
 
 from sooner.analysis.selection.calibrate import Past, level_for
+from sooner.analysis.selection.cover import Constraints
 from sooner.analysis.selection.decide import Ranking, rank
-from sooner.analysis.selection.facts import Cells, Indices, Numbers, Record, cells
+from sooner.analysis.selection.facts import Cells, Indices, Numbers, Record, cells, mean_minutes
 from sooner.analysis.selection.flakes import Judged, Rates, judge
 from sooner.analysis.selection.hazard import MIXTURE, Sweep, View, mixture
+from sooner.analysis.selection.together import Together, together, word_groups
 
 _CALIBRATION: Final = 1000
 """Commits before the first choice whose breakages the level is learned from."""
+_ENOUGH: Final = 200
+"""Of these, so many that really broke, the latest: 99 without a miss would prove a recall of 97 %."""
 _SELDOM: Final = 10
 """Before the first choice it learns anew so many times less often."""
 _SOME: Final = 0.3
@@ -42,9 +46,9 @@ class Goal:
     def level(self, past: Past) -> float:
         """The share of all jobs' cost to spend."""
         wanted = 1.0 if self.recall is None else level_for(past, self.recall)
-        if self.recall is None and self.budget is not None:
-            return self.budget
-        return min(wanted, self.budget) if self.budget is not None else wanted
+        if self.budget is None:
+            return wanted
+        return min(wanted, self.budget)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,8 @@ class Terms:
 
     price: Numbers | None = None
     pinned: Mapping[int, str] = field(default_factory=dict)
+    rules: Constraints = field(default_factory=Constraints)
+    """Floors of facets, and jobs that need others."""
 
 
 class Learner:
@@ -73,6 +79,9 @@ class Learner:
         self._sweep = Sweep(facts, self.all_cells)
         self._mixture = np.array(MIXTURE)
         self._real = np.full(len(self.all_cells), np.nan)
+        self._began = np.full(len(self.all_cells), np.nan)
+        self._groups = word_groups(facts.jobs)
+        self._together: Together | None = None
         self._rates: Rates | None = None
         # A red cell's level and likelihoods are noted when its commit is ranked, and looked at once it is known.
         self._level = np.full(len(self.all_cells), np.nan)
@@ -85,6 +94,8 @@ class Learner:
         self.past = Past(commit=np.zeros(0, dtype=np.int64), real=np.zeros(0), level=np.zeros(0))
         self.judged_cells: Cells | None = None
         self.judged: Judged | None = None
+        self.minutes = np.zeros(len(facts.jobs))
+        """Mean minutes of each job, as known when it learned last."""
 
     def warm_up(self, first: int) -> None:
         """Rank the commits before the first choice, as if choices had been made there already.
@@ -93,13 +104,18 @@ class Learner:
         """
         now = self.facts.decided[first] if first < len(self.facts.commits) else np.inf
         known = cells(self.facts, before=now)
-        broken = set(known.commit[judge(known, len(self.facts.jobs)).began > _SOME].tolist())
         begin = max(0, first - _CALIBRATION)
+        broken: dict[int, set[int]] = {}
+        real = judge(known, len(self.facts.jobs)).began > _SOME
+        for commit, job in zip(known.commit[real].tolist(), known.job[real].tolist(), strict=True):
+            if commit >= begin:
+                broken.setdefault(commit, set()).add(job)
+        latest = set(sorted(broken)[-_ENOUGH:])
         for commit in range(begin, first):
             if (commit - begin) % (_SELDOM * self._every) == 0:
                 self.learn(commit)
-            if commit in broken:
-                self.ranked(commit)
+            if commit in latest:
+                self.ranked(commit, until=frozenset(broken[commit]))
 
     def learn(self, commit: int) -> None:
         """Judge what is known when this commit's jobs are chosen, and learn from it. At most once a commit."""
@@ -112,12 +128,14 @@ class Learner:
         judged = judge(known, len(self.facts.jobs), start=self._rates, rounds=rounds)
         self._rates, self.judged_cells, self.judged = judged.rates, known, judged
         place = self._places(known)
-        self._real[place] = judged.broken
+        self._real[place], self._began[place] = judged.broken, judged.began
+        self._together = together(known, judged, len(self.facts.jobs), self._groups)
         some = (judged.began > _SOME) & np.isfinite(self._level[place])
         at = place[some]
         self.past = Past(commit=known.commit[some], real=judged.began[some], level=self._level[at])
         self._mixture = mixture(self._likelihood[:, at], judged.began[some])
         self.harmless = self._never_broken(known, judged)
+        self.minutes = mean_minutes(self.facts, before=now)
         self._sweep.advance(commit)
         if self._lineage is not None:
             for old, new in self._lineage(commit):
@@ -139,14 +157,18 @@ class Learner:
         all_keys = self.all_cells.commit * width + self.all_cells.job
         return np.searchsorted(all_keys, known.commit * width + known.job)
 
-    def ranked(self, commit: int) -> tuple[View, Ranking]:
-        """The order of a commit's jobs. Call it with ascending commits."""
-        view = self._sweep.at(commit, self._real)
+    def ranked(self, commit: int, *, until: frozenset[int] | None = None) -> tuple[View, Ranking]:
+        """The order of a commit's jobs, or as much of it as holds some. Call it with ascending commits."""
+        view = self._sweep.at(commit, self._real, self._began)
         terms = self.terms
-        ranking = rank(view, self._mixture, price=terms.price, pinned=terms.pinned)
+        ranking = rank(
+            view, self._mixture, price=terms.price, pinned=terms.pinned, together=self._together, rules=terms.rules
+        )
         if commit < len(self._red_cells) and len(reds := self._red_cells[commit]):
             jobs = self.all_cells.job[reds]
-            self._level[reds] = ranking.share[jobs]
+            share = ranking.share[jobs]
+            # Of an order that ended early, nothing is known of the jobs behind its end.
+            self._level[reds] = share if until is None else np.where(share <= 1.0, share, np.nan)
             self._likelihood[:, reds] = view.shares()[:, jobs]
         return view, ranking
 

@@ -95,7 +95,8 @@ def terms(facts: Record, settings: JobSettings) -> Terms:
     pinned = {
         i: "pinned" for i, job in enumerate(facts.jobs) if any(fnmatchcase(job, glob) for glob in settings.pinned)
     }
-    return Terms(price=prices(facts, settings), pinned=pinned)
+    rules = constraints(facts.jobs, settings, frozenset())
+    return Terms(price=prices(facts, settings), pinned=pinned, rules=rules)
 
 
 def members(jobs: Sequence[str], glob: str) -> tuple[int, ...]:

@@ -2,12 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
 
 from sooner.analysis.selection.facts import Cells, Indices, Numbers, Record, State, cells
-from sooner.analysis.selection.flakes import judge, next_failure
+from sooner.analysis.selection.flakes import REAL, judge, next_failure
+
+_TAIL: Final = 0.025
+_NAMED: Final = 8
+_SOME: Final = 0.05
 
 
 class HeldOut(Struct, frozen=True, kw_only=True):
@@ -21,6 +26,9 @@ class HeldOut(Struct, frozen=True, kw_only=True):
     """Mean squared error of the probability."""
     always_flake: float
     """What saying "flake" every time would have reached."""
+    ceiling: float
+    """What the model's own probabilities allow: mean of max(p, 1 - p). More is to be had only from what a first
+    failure does not tell."""
     all_cells: int
     all_agreement: float
     """The same over all repeated cells, first passes too."""
@@ -31,7 +39,15 @@ class Control(Struct, frozen=True, kw_only=True):
 
     commits: int
     rate: float
+    """Expected number, all probabilities summed."""
     others: float
+    certain: int
+    """Of those on these commits, how many are more likely than not."""
+    low: float
+    """Interval of 95 % of their rate (Garwood 1936: exact Poisson)."""
+    high: float
+    jobs: tuple[tuple[str, float], ...]
+    """Whose they are: jobs that do read these commits' files belong here, others do not."""
 
 
 def held_out_repeats(facts: Record, seed: int = 0) -> HeldOut:
@@ -44,7 +60,7 @@ def held_out_repeats(facts: Record, seed: int = 0) -> HeldOut:
     unique, first, counts = np.unique(keys[order], return_index=True, return_counts=True)
     repeated = np.flatnonzero(counts > 1)
     if not len(repeated):
-        return HeldOut(cells=0, agreement=1.0, brier=0.0, always_flake=1.0, all_cells=0, all_agreement=1.0)
+        return HeldOut(cells=0, agreement=1.0, brier=0.0, always_flake=1.0, ceiling=1.0, all_cells=0, all_agreement=1.0)
     started = facts.state[order[first[repeated]]] == State.FAILED
     second = facts.state[order[first[repeated] + 1]] == State.FAILED
     said = np.zeros(len(repeated))
@@ -63,6 +79,7 @@ def held_out_repeats(facts: Record, seed: int = 0) -> HeldOut:
         agreement=float(right[red].mean()) if red.any() else 1.0,
         brier=float(((said - second)[red] ** 2).mean()) if red.any() else 0.0,
         always_flake=float((~second[red]).mean()) if red.any() else 1.0,
+        ceiling=float(np.maximum(said, 1 - said)[red].mean()) if red.any() else 1.0,
         all_cells=len(repeated),
         all_agreement=float(right.mean()),
     )
@@ -76,12 +93,33 @@ def _foretold(facts: Record, kept: Indices, wanted: Indices, width: int) -> Numb
     return chance[np.searchsorted(known.commit * width + known.job, wanted)]
 
 
-def on_commits(facts: Record, some: Sequence[int]) -> Control:
-    """Breakages on commits that should have none (documentation only), against all others."""
+def on_commits(facts: Record, some: Sequence[int], exempt: Sequence[str] = ()) -> Control:
+    """Breakages on commits that should have none (documentation only), against all others.
+
+    Args:
+        facts: The record.
+        some: These commits.
+        exempt: Jobs that do read what these commits touch (a licence check reads documentation).
+    """
+    from scipy.special import gammaincinv
+
     known = cells(facts)
-    began = np.bincount(known.commit, judge(known, len(facts.jobs)).began, len(facts.commits))
+    counted = np.array([job not in exempt for job in facts.jobs], dtype=bool)[known.job]
+    began = np.where(counted, judge(known, len(facts.jobs)).began, 0.0)
     chosen = np.zeros(len(facts.commits), dtype=bool)
     chosen[list(some)] = True
-    here = float(began[chosen].mean()) if chosen.any() else 0.0
-    others = float(began[~chosen].mean()) if (~chosen).any() else 0.0
-    return Control(commits=int(chosen.sum()), rate=100 * here, others=100 * others)
+    by_commit = np.bincount(known.commit, began, len(facts.commits))
+    here = chosen[known.commit]
+    by_job = np.bincount(known.job[here], began[here], len(facts.jobs))
+    certain, count = int((began[here] >= REAL).sum()), max(int(chosen.sum()), 1)
+    return Control(
+        commits=int(chosen.sum()),
+        rate=100 * float(by_commit[chosen].mean()) if chosen.any() else 0.0,
+        others=100 * float(by_commit[~chosen].mean()) if (~chosen).any() else 0.0,
+        certain=certain,
+        low=100 * float(gammaincinv(certain, _TAIL)) / count if certain else 0.0,
+        high=100 * float(gammaincinv(certain + 1, 1 - _TAIL)) / count,
+        jobs=tuple(
+            (facts.jobs[job], float(by_job[job])) for job in np.argsort(-by_job)[:_NAMED] if by_job[job] > _SOME
+        ),
+    )

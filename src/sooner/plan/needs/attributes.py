@@ -38,7 +38,7 @@ class Attributes(State):
         while scope is not None:
             if name in scope.names:
                 if scope.parent is None and name in scope.module.tainted:
-                    self.trace.asked = True
+                    self.trace.ask(scope.module.tainted[name])
                 return scope.names[name]
             scope = scope.parent
         builtin = self.natives.builtin(name)
@@ -74,7 +74,7 @@ class Attributes(State):
             return self.natives.constant(f"{module.name}.{name}")
         if name in module.env.names:
             if name in module.tainted:
-                self.trace.asked = True
+                self.trace.ask(module.tainted[name])
             return module.env.names[name]
         if name == "__name__":
             return module.name

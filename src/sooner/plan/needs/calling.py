@@ -87,11 +87,12 @@ class Calling(Attributes):
             Raised, Skip: As the function does.
         """
         if "__asked__" in func.attrs:
-            self.trace.asked = True
+            self.trace.ask(func.attrs["__asked__"])
         override = self.overrides.get(f"{func.module.name}.{func.name}", MISSING)
         if override is not MISSING and override is not func:
             return self.call(override, args, kwargs)
-        rule = self.rules.for_function(func.module.name, func.name, is_model=func.module.is_model)
+        owner = "" if func.owner is None else func.owner.name
+        rule = None if func.module.is_model else self.rules.for_function(func.module.name, owner, func.name)
         if rule is not None:
             return self.natives.apply(rule, args, kwargs)
         if self.depth >= DEEPEST:
@@ -100,6 +101,8 @@ class Calling(Attributes):
             of_instance = func.owner is not None and bool(args) and isinstance(args[0], Inst)
             if of_instance and not self.quiet:
                 return self.natives.call_outside(Unknown(f"{func.module.name}.{func.name}"), args[1:], kwargs)
+            if kwargs and not self.quiet:
+                self.natives.device_arguments(f"{func.module.name}.{func.name}", kwargs)
             return self._call_library(func, args, kwargs)
         return self._enter(func, args, kwargs)
 
@@ -118,7 +121,7 @@ class Calling(Attributes):
             return Unknown(f"{func.module.name}.{func.name}()")
         finally:
             self.quiet -= 1
-            trace.asked = asked or self.trace.asked
+            trace.asked = max(asked, self.trace.asked)
             self.trace = trace
             self.library_fuel -= granted - max(self.fuel, 0)
             self.fuel = fuel

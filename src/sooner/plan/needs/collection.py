@@ -51,6 +51,8 @@ class Item(Struct, frozen=True, kw_only=True):
     marks: list[Any]
     is_unittest: bool
     fixtures: list[str]
+    picks: tuple[int, ...] = ()
+    """Which case of each of its parametrisations it is."""
 
 
 class Names(Struct, frozen=True, kw_only=True):
@@ -85,13 +87,16 @@ def collect(machine: Machine, path: str, names: Names) -> list[Item]:
     return items
 
 
-def is_tainted(item: Item, module: Mod) -> bool:
-    """Whether a test's own definition follows from the number of visible devices."""
+def taint(item: Item, module: Mod) -> int:
+    """What a test's own definition asks about visible devices (`Trace.asked`)."""
     names = module.tainted
-    if "pytestmark" in names or item.base in names or "__asked__" in _attrs(item.func):
-        return True
     classes = [each for each in item.cls.mro if isinstance(each, Cls)] if item.cls is not None else []
-    return any(each.name in each.module.tainted for each in classes)
+    return max(
+        names.get("pytestmark", 0),
+        names.get(item.base, 0),
+        int(_attrs(item.func).get("__asked__", 0)),
+        *(each.module.tainted.get(each.name, 0) for each in classes),
+    )
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:
@@ -220,7 +225,8 @@ def _cases(
         total *= len(axis.cases)
     if total > _MOST_CASES:
         known, unsure = [], True
-    for combination in product(*(axis.cases for axis in known)):
+    for picks in product(*(range(len(axis.cases)) for axis in known)):
+        combination = [axis.cases[pick] for axis, pick in zip(known, picks, strict=True)]
         params = {key: value for _, values, _ in combination for key, value in values.items()}
         # Names that are part of a method's are put together from the outermost decorator inwards.
         suffix = "".join(
@@ -239,6 +245,7 @@ def _cases(
             marks=[*(mark for _, _, more in combination for mark in more), *every],
             is_unittest=is_unittest_class,
             fixtures=wanted,
+            picks=picks,
         )
         if unsure:
             return  # one entry stands for all cases

@@ -35,15 +35,15 @@ class Defining(Calling):
         """A `def`: the decorators are called, the innermost first."""
         # A class's scope is not seen from inside its methods.
         owner_scope = env.parent if "__fields__" in env.names and env.parent is not None else env
-        asked, self.trace.asked = self.trace.asked, False
+        asked, self.trace.asked = self.trace.asked, 0
         func = self.make_function(node, owner_scope)
         value: Any = func
         for decorator in reversed(node.decorator_list):
             value = self.decorated(decorator, value, env)
         if self.trace.asked:
-            func.attrs["__asked__"] = True
+            func.attrs["__asked__"] = self.trace.asked
             if isinstance(value, Func):
-                value.attrs["__asked__"] = True
+                value.attrs["__asked__"] = self.trace.asked
         self.trace.asked = asked
         env.names[node.name] = value
 

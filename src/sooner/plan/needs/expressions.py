@@ -2,11 +2,12 @@
 
 import ast
 import operator
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final
 
+from sooner.plan.needs.growth import has_wide_field, would_explode
+from sooner.plan.needs.trace import ANY, Trace, asks_for_any
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -58,8 +59,6 @@ _CONVERSIONS: Final[dict[int, Callable[[Any], Any]]] = {
     ord("s"): str,
     ord("a"): ascii,
 }
-_LARGEST: Final = 100_000
-_MOST_BITS: Final = 4096
 _LONGEST: Final = 4096
 HOST_ERRORS: Final = (
     TypeError, ValueError, ArithmeticError, LookupError, AttributeError, AssertionError, RuntimeError, MemoryError,
@@ -70,6 +69,8 @@ class Expressions(ABC):
     """The part of the machine that evaluates expressions."""
 
     fuel: int
+    size: int
+    trace: Trace
 
     def ev(self, node: ast.expr, env: Env) -> Any:
         """The value of an expression.
@@ -200,7 +201,7 @@ class Expressions(ABC):
         ):
             return self.absorbed(kind, left, right)
         operation = _BINARY.get(kind)
-        if operation is None or _would_explode(kind, left, right):
+        if operation is None or would_explode(kind, left, right):
             return UNKNOWN
         try:
             result = operation(left, right)
@@ -249,7 +250,7 @@ class Expressions(ABC):
         return Soft(hard(value)) if soft else value
 
     def _ev_compare(self, node: ast.Compare, env: Env) -> Any:
-        left = self.ev(node.left, env)
+        left = self._compared_first(node, env)
         result: Any = True
         soft = unknown = False
         for op, each in zip(node.ops, node.comparators, strict=True):
@@ -264,6 +265,17 @@ class Expressions(ABC):
         if unknown:
             return UNKNOWN
         return Soft(True) if soft else True
+
+    def _compared_first(self, node: ast.Compare, env: Env) -> Any:
+        """The left side; the number of devices that is only compared with none is not asked for."""
+        if not asks_for_any(node):
+            return self.ev(node.left, env)
+        before, self.trace.asked = self.trace.asked, 0
+        trace = self.trace
+        left = self.ev(node.left, env)
+        asked = ANY if trace.asked and hard(left) == self.size else trace.asked
+        trace.asked = max(before, asked)
+        return left
 
     def compare(self, kind: type, left: Any, right: Any) -> Any:
         """One comparison."""
@@ -536,32 +548,6 @@ def _frame(env: Env | None) -> Any:
 def is_shallow(value: Any) -> bool:
     """Whether Python's operators may be tried on a value."""
     return isinstance(value, int | float | complex | str | bytes | list | tuple | dict | set | frozenset | None)
-
-
-def _would_explode(kind: type, left: Any, right: Any) -> bool:
-    """Whether the result could fill the memory."""
-    if isinstance(left, int) and isinstance(right, int):
-        return _is_long_number(kind, left, right)
-    sizes = [len(each) for each in (left, right) if isinstance(each, str | bytes | list | tuple)]
-    if kind is ast.Mult:
-        counts = [each for each in (left, right) if isinstance(each, int)]
-        return bool(sizes) and bool(counts) and max(counts) * max(sizes) > _LARGEST
-    if kind is ast.Mod and isinstance(left, str | bytes):
-        return has_wide_field(left)
-    return kind is ast.Pow or sum(sizes) > _LARGEST
-
-
-def _is_long_number(kind: type, left: int, right: int) -> bool:
-    if kind is ast.Pow:
-        return left.bit_length() * abs(right) > _MOST_BITS
-    if kind is ast.LShift:
-        return left.bit_length() + right > _MOST_BITS
-    return kind is ast.Mult and left.bit_length() + right.bit_length() > _MOST_BITS
-
-
-def has_wide_field(text: str | bytes) -> bool:
-    """Whether a format asks for a field that could fill the memory."""
-    return re.search(r"\d{5,}", text if isinstance(text, str) else text.decode("latin-1")) is not None
 
 
 def _same_outside(left: Any, right: Any) -> bool | None:

@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from sooner.plan.needs.collection import Item, Names, collect, is_tainted
+from msgspec.structs import replace
+
+from sooner.plan.needs.cases import FEW, Picks, shared
+from sooner.plan.needs.collection import Item, Names, collect, taint
 from sooner.plan.needs.expressions import HOST_ERRORS
 from sooner.plan.needs.facts import (
     BETWEEN,
@@ -21,6 +24,7 @@ from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources
 from sooner.plan.needs.state import EVERYWHERE
+from sooner.plan.needs.trace import COUNT
 from sooner.plan.needs.values import OutOfFuel
 
 _MOST_DISBELIEFS: Final = 6
@@ -59,7 +63,15 @@ class Inference:
         if self.sources.tree(path) is None:
             return []
         seen = _File(self, path)
-        return [seen.needs(nodeid) for nodeid in seen.nodeids()]
+        stand_in = seen.stand_ins()
+        known: dict[str, TestNeeds] = {}
+        result = []
+        for nodeid in seen.nodeids():
+            other = stand_in.get(nodeid, nodeid)
+            if other not in known:
+                known[other] = seen.needs(other)
+            result.append(known[other] if other == nodeid else replace(known[other], nodeid=nodeid))
+        return result
 
 
 class _File:
@@ -72,6 +84,9 @@ class _File:
         self.items: dict[int, dict[str, Item]] = {}
         self.last_key: tuple[str, int, frozenset[tuple[str, int]]] | None = None
         self.last_judged: Judged | None = None
+        self.gists: dict[str, TestNeeds] = {}
+        self.doubted: frozenset[tuple[str, int]] = frozenset()
+        """Places of failures of the test before that were not believed."""
         for size in SIZES:
             self._collect(size)
 
@@ -87,6 +102,30 @@ class _File:
     def nodeids(self) -> list[str]:
         """All node ids that exist at any size."""
         return list(dict.fromkeys(nodeid for size in reversed(SIZES) for nodeid in self.items[size]))
+
+    def stand_ins(self) -> dict[str, str]:
+        """For tests of many cases: the case whose needs each has."""
+        groups: dict[str, dict[Picks, str]] = {}
+        for nodeid, item in self.items[SIZES[-1]].items():
+            if item.picks and item.params:
+                groups.setdefault(nodeid.partition("[")[0], {})[item.picks] = nodeid
+        result: dict[str, str] = {}
+        for by_picks in groups.values():
+            if len(by_picks) > FEW and self._come_together(by_picks.values()):
+                found = shared(list(by_picks), lambda picks, ids=by_picks: self._gist(ids[picks]))  # type: ignore[misc]
+                result |= {by_picks[picks]: by_picks[other] for picks, other in found.items()}
+        return result
+
+    def _come_together(self, nodeids: Iterable[str]) -> bool:
+        """Whether at each size all of these are collected, or none."""
+        ids = set(nodeids)
+        return all(len(ids & items.keys()) in (0, len(ids)) for size, items in self.items.items() if size in SIZES)
+
+    def _gist(self, nodeid: str) -> TestNeeds:
+        """What a case must have in common with another one."""
+        if nodeid not in self.gists:
+            self.gists[nodeid] = replace(self.needs(nodeid), nodeid="", evidence=[], reasons={})
+        return self.gists[nodeid]
 
     def at(self, nodeid: str, size: int, ignored: frozenset[tuple[str, int]]) -> Judged | None:
         """What a test does at a size; None where it is not collected."""
@@ -156,23 +195,29 @@ class _File:
             if last is None or last.at.verdict is not Verdict.FAIL or not last.soft or last.place in ignored:
                 break
             ignored |= {last.place} if count < _MOST_DISBELIEFS else {last.place, EVERYWHERE}
+            if last.place in self.doubted:  # as the case before it
+                ignored |= self.doubted
+        self.doubted = ignored
         return ignored
 
     def _everywhere(self, nodeid: str, ignored: frozenset[tuple[str, int]]) -> dict[int, Judged | None]:
         """What a test does at each size. Where nothing depends on the number of devices, one evaluation is enough."""
         most = self.at(nodeid, SIZES[-1], ignored)
-        if most is None or not self._is_independent(nodeid, most):
-            return {size: most if size == SIZES[-1] else self.at(nodeid, size, ignored) for size in SIZES}
-        reach = most.trace.reach
-        return {size: most if size >= reach else self.at(nodeid, size, ignored) for size in SIZES}
+        least = SIZES[-1] if most is None else self._same_from(nodeid, most)
+        return {size: most if size >= least else self.at(nodeid, size, ignored) for size in SIZES}
 
-    def _is_independent(self, nodeid: str, most: Judged) -> bool:
-        """Whether neither the test nor anything that makes it asks for the number of devices."""
-        if most.trace.asked or any(judge.module.failed is not None for judge in self.judges.values()):
-            return False
-        if any(nodeid not in items for size, items in self.items.items() if size in SIZES):
-            return False
-        return not is_tainted(self.items[SIZES[-1]][nodeid], self.judges[SIZES[-1]].module)
+    def _same_from(self, nodeid: str, most: Judged) -> int:
+        """The fewest devices from which on nothing differs, by what the test and all that makes it ask for."""
+        item, module = self.items[SIZES[-1]].get(nodeid), self.judges[SIZES[-1]].module
+        if item is None or most.trace.reach > SIZES[-1]:
+            return SIZES[-1]
+        asked = max(most.trace.asked, taint(item, module))
+        least = SIZES[-1] if asked == COUNT else max(asked, most.trace.reach)
+        if any(judge.module.failed is not None for size, judge in self.judges.items() if size >= least):
+            return SIZES[-1]
+        if any(nodeid not in items for size, items in self.items.items() if least <= size <= SIZES[-1]):
+            return SIZES[-1]
+        return least
 
     def _runs_beyond(self, nodeid: str, size: int, ignored: frozenset[tuple[str, int]]) -> bool:
         found = self.at(nodeid, size, ignored)
@@ -180,7 +225,7 @@ class _File:
 
     def _between(self, nodeid: str, at: dict[int, AtSize], judged: dict[int, Judged | None]) -> dict[int, AtSize]:
         """Further sizes where the least one is not among the usual: 5 to 7, or more than 8."""
-        running = [size for size, each in at.items() if each.verdict is Verdict.RUN]
+        running = [size for size, each in at.items() if each.verdict is Verdict.RUN and size]
         extra: Sequence[int] = ()
         if running == [SIZES[-1]]:
             extra = BETWEEN
@@ -191,7 +236,7 @@ class _File:
 
     def _might_run_beyond(self, judged: dict[int, Judged | None]) -> bool:
         last = judged[SIZES[-1]]
-        return last is not None and (last.trace.asked or not last.soft)
+        return last is not None and (last.trace.asked > 0 or not last.soft)
 
     def _evidence(self, judged: Iterable[Judged | None]) -> list[Evidence]:
         places: dict[tuple[str, int], str] = {}

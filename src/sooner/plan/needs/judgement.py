@@ -155,10 +155,18 @@ class Judge:
         node = self._node(item)
         self._hooks(node)
         self._marks_added(node)
+        self._set_up_module()
         if item.is_unittest and item.cls is not None:
             self._run_unittest(item, item.cls)
         else:
             self._run_plain(item, node)
+
+    def _set_up_module(self) -> None:
+        """`setUpModule` of unittest, `setup_module` of pytest: what they put into the environment counts."""
+        for name in ("setUpModule", "setup_module"):
+            found = self.module.env.names.get(name)
+            if isinstance(found, Func) and found.attrs.get("__fixture__") is None:
+                self._call(found, [UNKNOWN] if argument_names(found) else [], {})
 
     def _stop(self, stop: Exception) -> None:
         """Skip or fail, unless the place is one that is not believed."""

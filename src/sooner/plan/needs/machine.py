@@ -1,7 +1,7 @@
 """The machine: evaluates one project for one number of visible devices. Modules and imports are here."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -12,7 +12,7 @@ from sooner.plan.needs.natives import Natives
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources, is_test_code, module_name
 from sooner.plan.needs.state import DEEPEST, DOUBTED, LIBRARY_FUEL, MODULE_FUEL
-from sooner.plan.needs.trace import Trace
+from sooner.plan.needs.trace import COUNT, Trace
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -82,8 +82,7 @@ class Machine(Defining):
             self.fuel = LIBRARY_FUEL * 4
             with suppress(Raised, Skip, Return, Loop, OutOfFuel, *HOST_ERRORS):
                 self.run([statement], module.env)
-            if self.trace.asked:
-                module.tainted |= set(bound_names(statement))
+            _taint(module, bound_names(statement), self.trace.asked)
 
     @contextmanager
     def _apart(self, *, quiet: int) -> Iterator[None]:
@@ -100,7 +99,7 @@ class Machine(Defining):
             self.fuel, self.trace, self.depth, self.current, self.overrides, self.guesses, self.quiet = state
 
     def _execute_one(self, module: Mod, statement: ast.stmt) -> None:
-        self.trace.asked = False
+        self.trace.asked = 0
         try:
             self.run([statement], module.env)
         except (OutOfFuel, *HOST_ERRORS):  # a statement that is beyond the evaluator is left out
@@ -111,13 +110,10 @@ class Machine(Defining):
                 raise
         finally:
             if self.trace.asked:
-                module.tainted |= set(bound_names(statement))
-                module.tainted |= self._starred(statement)
-
-    def _starred(self, statement: ast.stmt) -> set[str]:
-        """Names that follow from the number of devices in modules of which everything is imported."""
-        everything = isinstance(statement, ast.ImportFrom) and any(each.name == "*" for each in statement.names)
-        return {name for module in list(self.modules.values()) for name in module.tainted} if everything else set()
+                _taint(module, bound_names(statement), self.trace.asked)
+                if isinstance(statement, ast.ImportFrom) and any(each.name == "*" for each in statement.names):
+                    for other in list(self.modules.values()):
+                        _taint(module, other.tainted, self.trace.asked)
 
     def load_model(self, name: str) -> Mod:
         """A module of the rule table."""
@@ -147,7 +143,14 @@ class Machine(Defining):
         path = None if self.rules.is_outside(name) else self.sources.module(name, importer)
         if self.rules.is_model(name) and (path is None or self.rules.insists(name)):
             return self.load_model(self.rules.model_name(name))
-        return self.load(path) if path and path != importer else Ext(name)
+        return self._whole(self.load(path)) if path and path != importer else Ext(name)
+
+    def _whole(self, module: Mod) -> Mod:
+        """An imported module; one of the tests that skips itself, or lacks a device, stops its importer."""
+        stop = module.failed
+        if module.is_test_code and (isinstance(stop, Skip) or (isinstance(stop, Raised) and stop.device)):
+            raise stop
+        return module
 
     def import_names(self, node: ast.ImportFrom, env: Env) -> None:
         """A `from ... import`."""
@@ -163,7 +166,7 @@ class Machine(Defining):
             return self.imported(node.module or "", env.module.path)
         path = self.sources.relative(env.module.path, node.level, node.module or "")
         if path:
-            return self.load(path)
+            return self._whole(self.load(path))
         parts = module_name(env.module.path).split(".")[: -node.level]
         folder = ".".join(parts)
         name = f"{folder}.{node.module}" if node.module and folder else node.module or folder
@@ -178,7 +181,7 @@ class Machine(Defining):
             for name in names.every() if isinstance(names, LazyNames) else list(names):
                 value = names.get(name, UNKNOWN)
                 if name in module.tainted:
-                    self.trace.asked = True
+                    self.trace.ask(module.tainted[name])
                 if name in public if isinstance(public, list) else not name.startswith("_"):
                     env.names[name] = value
         elif isinstance(module, Ext):
@@ -222,7 +225,7 @@ class Machine(Defining):
 
     def visible(self) -> int:
         """The number of visible devices; asking is noted."""
-        self.trace.asked = True
+        self.trace.ask(COUNT)
         self.trace.note(*self.current, "devices are counted")
         return self.size
 
@@ -282,3 +285,10 @@ class Machine(Defining):
 
 def _module_names(module: Mod) -> dict[str, Any]:
     return {"__name__": module.name, "__file__": f"/{module.path}", "__doc__": ""}
+
+
+def _taint(module: Mod, names: Iterable[str], asked: int) -> None:
+    """Names of a module follow from visible devices."""
+    if asked:
+        for name in list(names):
+            module.tainted[name] = max(asked, module.tainted.get(name, 0))

@@ -69,6 +69,8 @@ class Natives:
 
     def attribute_of(self, value: Any, name: str) -> Any:
         """An attribute of a plain value, a device, a mark or a native."""
+        if isinstance(value, Dev) and name in ("use", "synchronize"):
+            return Native(name, lambda _args, _kwargs: self.machine.touch(value, f"device.{name}()"))
         if isinstance(value, Dev):
             return {"type": value.kind, "index": value.index}.get(name, Unknown(f"device.{name}"))
         if isinstance(value, Mark):
@@ -194,10 +196,18 @@ class Natives:
             device = self.device(args[0])
             if isinstance(device, Dev):
                 machine.touch(device, f".{last}({device.kind})")
+        self.device_arguments(func.path, kwargs)
+
+    def device_arguments(self, path: str, kwargs: dict[str, Any]) -> None:
+        """Devices that a call uses by its arguments' names: `device=`, `execution_device=`."""
+        machine, last = self.machine, path.rpartition(".")[2]
         if "device" in kwargs and not last.endswith(("Config", "Args", "Spec", "Mock", "Placement", "Params")):
             device = self.device(kwargs["device"])
             if isinstance(device, Dev):
                 machine.touch(device, f"{last}(device={device.kind})")
+        for name, value in kwargs.items():
+            if name.endswith("_device") and last[:1].islower() and isinstance(hard(value), Dev):
+                machine.touch(hard(value), f"{last}({name}={hard(value).kind})")
 
     def device(self, value: Any) -> Any:
         """A device from what names one (`"cuda:1"`, an index, a `torch.device`); UNKNOWN where none is named."""
@@ -303,7 +313,7 @@ class Natives:
 
         expression = rule.expressions[part]
         if "N" in rule.free[part]:
-            machine.trace.asked = True
+            machine.trace.ask(rule.asks(part))
         names = {**self.words, "N": machine.size, "arg": Native("arg", arg)}
         env = Env(Mod("<rules>", "", is_model=True), None, names)
         env.names |= {"rank": machine.rank[0] if machine.rank else 0, "args": args, "kwargs": kwargs}

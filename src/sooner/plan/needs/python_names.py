@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.expressions import HOST_ERRORS, has_wide_field
+from sooner.plan.needs.expressions import HOST_ERRORS
+from sooner.plan.needs.growth import has_wide_field
 from sooner.plan.needs.values import (
     MISSING,
     PLAIN,

@@ -39,9 +39,38 @@ def _model_size(_machine: "Machine", args: list[Any]) -> Any:
     tensor, pipeline = size(0, "tensor_model_parallel_size", 1), size(1, "pipeline_model_parallel_size", 1)
     dense = [tensor, pipeline, size(99, "context_parallel_size", 1)]
     experts = [size(99, "expert_tensor_parallel_size", tensor), size(99, "expert_model_parallel_size", 1), pipeline]
-    if not all(isinstance(each, int) for each in (*dense, *experts)):
+    encoder = [size(99, f"encoder_{name}_model_parallel_size", 0) for name in ("tensor", "pipeline")]
+    if not all(isinstance(each, int) for each in (*dense, *experts, *encoder)):
         return UNKNOWN
+    if encoder[1]:  # an encoder has ranks of its own
+        return max(1, math.prod(dense) + (encoder[0] or tensor) * encoder[1] * dense[2])
     return max(1, math.lcm(math.prod(dense), math.prod(experts)))
+
+
+def _engine_size(_machine: "Machine", args: list[Any]) -> Any:
+    """Devices of an engine of vLLM's: the product of its parallel sizes, given to it or in its `EngineArgs`."""
+    given, named = list(args[0]), dict(args[1])
+    more = hard(named.get("model_args"))
+    if isinstance(more, str):  # lm_eval: "pretrained=m,tensor_parallel_size=2"
+        more = {key: int(value) if value.isdigit() else value for key, _, value in _pairs(more)}
+    if isinstance(more, dict):
+        named |= more
+    holder = next((hard(each) for each in (*given, *named.values()) if isinstance(hard(each), Inst)), None)
+    size = 1
+    for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
+        value = named.get(name)
+        if value is None and isinstance(holder, Inst):
+            value = holder.attrs.get(name)
+            value = None if value is holder.cls.find(name) else value  # what is not given is one
+        value = hard(value)
+        if isinstance(value, Unknown | Ext):
+            return UNKNOWN
+        size *= value if isinstance(value, int) else 1
+    return size
+
+
+def _pairs(text: str) -> list[tuple[str, str, str]]:
+    return [each.strip().partition("=") for each in text.split(",")]
 
 
 def _as_rank(machine: "Machine", args: list[Any]) -> Any:
@@ -180,7 +209,7 @@ def _jax_devices(machine: "Machine", args: list[Any]) -> Any:
 
 
 WORDS: Final[dict[str, Word]] = {
-    "one_more_process": _one_more, "model_size": _model_size,
+    "one_more_process": _one_more, "model_size": _model_size, "engine_size": _engine_size,
     "ranks": _ranks, "as_rank": _as_rank, "need": _need, "touch": _touch, "backend": _backend, "skip": _skip,
     "fail": _fail, "suffixes": _suffixes, "visible": _visible, "is_known": _is_known, "world": _world, "rank": _rank,
     "device": _device, "device_module": _device_module, "named": _named, "skipif": _skip_if, "parallel": _parallel,

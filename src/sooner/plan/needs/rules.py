@@ -6,12 +6,14 @@ The shipped table is `rules.toml`, commented; a user's file has the same form an
 import ast
 import tomllib
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 
 from msgspec import Struct
 
 from sooner.model.errors import SettingsError
 from sooner.plan.needs.sources import parsed
+from sooner.plan.needs.trace import ANY, COUNT, asks_for_any
 
 _KINDS: Final = ("call", "constant", "environment", "mark", "fixture", "model", "outside")
 _PARTS: Final = ("returns", "needs", "ranks", "backend", "skip", "fail", "touches", "value")
@@ -29,6 +31,10 @@ class Rule(Struct, frozen=True, kw_only=True):
     """Whether it holds even where the tree under test has the function itself."""
     decorator: bool = False
     """Whether the call makes a decorator: then it is the decorated test that is skipped, and not the caller."""
+
+    def asks(self, part: str) -> int:
+        """What an expression asks about visible devices: nothing, whether there is any, or how many."""
+        return _asks(self.expressions[part])
 
     @property
     def returns(self) -> bool:
@@ -134,11 +140,11 @@ class Rules:
             self._known_calls[path] = _found(self._calls, path)
         return self._known_calls[path]
 
-    def for_function(self, module: str, name: str, *, is_model: bool) -> Rule | None:
-        """The rule that overrides a function of the tree."""
-        if is_model:
-            return None
+    def for_function(self, module: str, owner: str, name: str) -> Rule | None:
+        """The rule that overrides a function of the tree, or a method of a class of it."""
         rule = self.for_call(f"{module}.{name}")
+        if (rule is None or not rule.override) and owner:
+            rule = self.for_call(f"{module}.{owner}.{name}")
         return rule if rule is not None and rule.override else None
 
     def constant(self, path: str) -> Rule | None:
@@ -175,6 +181,14 @@ class Rules:
         parts = name.split(".")
         tails = {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
         return bool(tails & self._outside) and not tails & self._inside
+
+
+@cache
+def _asks(tree: ast.expr) -> int:
+    every = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "N"]
+    compared = [node for node in ast.walk(tree) if isinstance(node, ast.Compare) and node.left in every]
+    simple = [node for node in compared if asks_for_any(node)]
+    return 0 if not every else ANY if len(simple) == len(every) else COUNT
 
 
 def _found(table: dict[str, Rule], path: str) -> Rule | None:

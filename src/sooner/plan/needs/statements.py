@@ -395,7 +395,9 @@ class Statements(Expressions):
     def catches(self, kinds: Any, raised: Raised) -> bool:
         """Whether `except kinds` catches an exception."""
         names = {name_of(each) for each in kinds}
-        if names & {"Exception", "BaseException", ""}:
+        if "" in names and not raised.device:  # what is caught is not known: no doubt about a device that is not there
+            return True
+        if names & {"Exception", "BaseException"}:
             return raised.kind != "SystemExit" or "BaseException" in names
         value_class = raised.value.cls if isinstance(raised.value, Inst) else None
         if value_class is not None and value_class.is_a(*names):

@@ -36,6 +36,8 @@ _SWALLOWING: Final = (
     "suppress",
     "deprecated_call",
 )
+_OF_DEVICES: Final = ("Exception", "Runtime", "Assertion", "Cuda", "CUDA", "Driver", "Backend", "Unsupported")
+"""Parts of the names of what is raised where a device is missing."""
 
 
 def apply_mark(target: Any, mark: Mark) -> None:
@@ -224,7 +226,8 @@ def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[An
     if isinstance(value, Native) and value.name == "__context__":
         return value.call([], {}), lambda _raised: False
     if isinstance(value, Native) and value.name in _SWALLOWING:
-        return UNKNOWN, lambda _raised: True
+        kinds = value.call([], {})
+        return UNKNOWN, lambda raised: raised is None or _is_expected(raised, kinds)
     last = name_of(value).removesuffix("()") if isinstance(value, Unknown) else ""
     del path, line
     return value if isinstance(value, Unknown | Ext) else UNKNOWN, lambda _raised: last in _SWALLOWING
@@ -280,10 +283,23 @@ def _raising(machine: "Machine", name: str, args: Args) -> Any:
     if len(args) > skip:
         try:
             machine.call(args[skip], args[skip + 1 :], {})
-        except Raised:
-            return None
+        except Raised as raised:
+            if not _is_expected(raised, args[0]):
+                raise
         return None
-    return Native(name, lambda _args, _kwargs: UNKNOWN)
+    return Native(name, lambda _args, _kwargs: args[0] if args else UNKNOWN)
+
+
+def _pytest_raises(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    expected = [*args[:1], *([kwargs["expected_exception"]] if "expected_exception" in kwargs else [])]
+    return _raising(machine, "raises", [*expected, *args[1:]])
+
+
+def _is_expected(raised: Raised, kinds: Any) -> bool:
+    """Whether a failure may be the one that is asked for; that for lack of a device is one of few kinds."""
+    kinds = hard(kinds)
+    names = {name_of(each) for each in (kinds if isinstance(kinds, tuple | list) else (kinds,))}
+    return not raised.device or "" in names or any(word in name for name in names for word in _OF_DEVICES)
 
 
 _CHECKS: Final[dict[str, tuple[str, bool]]] = {
@@ -316,6 +332,7 @@ def _checked(machine: "Machine", name: str, check: tuple[str, bool], args: Args)
 
 
 TESTING: Final[dict[str, Function]] = {
+    "pytest.raises": _pytest_raises,
     "pytest.skip": _skip, "pytest.fail": _fail, "pytest.xfail": _xfail, "pytest.param": _param,
     "pytest.fixture": _fixture, "pytest_asyncio.fixture": _fixture, "pytest.yield_fixture": _fixture,
     "pytest.importorskip": _import_or_skip, "_pytest.outcomes.skip": _skip, "pytest.exit": _fail,

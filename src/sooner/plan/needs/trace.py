@@ -1,6 +1,14 @@
 """What was seen while one test was evaluated for one number of visible devices."""
 
+import ast
+from typing import Final
+
 from sooner.plan.needs.values import Mod
+
+ANY: Final = 1
+"""It was asked whether there is any device: from one device on the answer is the same."""
+COUNT: Final = 2
+"""It was asked how many devices there are."""
 
 
 class Trace:
@@ -18,10 +26,14 @@ class Trace:
         self.places: dict[tuple[str, int], str] = {}
         """Where something that decides stands, and what it is."""
         self.vacuous = False
-        self.asked = False
-        """Whether the number of visible devices was asked for."""
+        self.asked = 0
+        """What was asked about visible devices: 0 nothing, ANY, or COUNT."""
         self.unsure: list[str] = []
         """What could not be evaluated and might decide."""
+
+    def ask(self, what: int) -> None:
+        """Devices are asked for: `ANY` or `COUNT`."""
+        self.asked = max(self.asked, what)
 
     def note(self, path: str, line: int, what: str) -> None:
         """Remember a place that decides."""
@@ -41,3 +53,12 @@ class Modules:
     def __init__(self) -> None:
         self.by_path: dict[str, Mod] = {}
         self.models: dict[str, Mod] = {}
+
+
+def asks_for_any(node: ast.Compare) -> bool:
+    """Whether a comparison of a number of devices (`N > 0`) has the same answer for all numbers from one on."""
+    if len(node.ops) != 1 or not isinstance(node.comparators[0], ast.Constant):
+        return False
+    kinds = {0: (ast.Gt, ast.LtE, ast.Eq, ast.NotEq), 1: (ast.GtE, ast.Lt)}
+    value = node.comparators[0].value
+    return isinstance(node.ops[0], kinds.get(value, ()) if type(value) is int else ())

@@ -136,7 +136,7 @@ class Mod:
         self.is_test_code = is_test_code
         self.is_model = is_model
         self.failed: Exception | None = None
-        self.tainted: set[str] = set()
+        self.tainted: dict[str, int] = {}
         """Names whose values follow from the number of visible devices."""
         self.env = Env(self)
 

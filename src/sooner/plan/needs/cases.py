@@ -1,0 +1,51 @@
+"""The many cases of one parametrised test: which parameters matter, from a few cases, and what follows for the rest.
+
+A product of parameters has thousands of cases, and most parameters (shapes, types of numbers) have nothing to do with
+devices. A parameter matters if changing it alone changes the answer at the first, a middle or the last case. Cases that
+agree in all parameters that matter share their answer; it is tried on some that were not looked at, and where one of
+these differs, every case is evaluated.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+Picks = tuple[int, ...]
+"""Which case of each parametrisation."""
+FEW: Final = 40
+"""So many cases are all evaluated: it costs no more than finding out what matters."""
+_TRIED: Final = 12
+
+
+def shared(cases: Sequence[Picks], answer: Callable[[Picks], object]) -> Mapping[Picks, Picks]:
+    """For each case the one whose answer it has.
+
+    Args:
+        cases: All of a full product of at least one parametrisation.
+        answer: What is to be compared of a case's answer; asked for as few cases as possible.
+    """
+    sizes = [max(column) + 1 for column in zip(*cases, strict=True)]
+    if len(cases) <= FEW or len(cases) != _product(sizes):
+        return {each: each for each in cases}
+    bases = [cases[0], cases[len(cases) // 2], cases[-1]]
+    matter = [any(_differs(base, axis, size, answer) for base in bases) for axis, size in enumerate(sizes)]
+    first = cases[0]
+    stand_in = {
+        case: tuple(pick if counts else usual for pick, counts, usual in zip(case, matter, first, strict=True))
+        for case in cases
+    }
+    step = max(1, len(cases) // _TRIED) | 1
+    if any(answer(case) != answer(stand_in[case]) for case in cases[step // 2 :: step]):
+        return {each: each for each in cases}
+    return stand_in
+
+
+def _differs(base: Picks, axis: int, size: int, answer: Callable[[Picks], object]) -> bool:
+    usual = answer(base)
+    return any(answer((*base[:axis], pick, *base[axis + 1 :])) != usual for pick in range(size))
+
+
+def _product(sizes: Sequence[int]) -> int:
+    result = 1
+    for each in sizes:
+        result *= each
+    return result

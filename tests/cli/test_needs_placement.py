@@ -1,0 +1,148 @@
+"""Where CI runs the tests, out of the files that CI itself reads."""
+
+import json
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from sooner.cli.needs_placement import devices_of_label, paths_of_commands, placement_from
+from sooner.model.errors import SettingsError, UsageError
+
+ACTIONS = """
+    jobs:
+      two:
+        runs-on: linux.g5.12xlarge.nvidia.gpu
+        steps:
+          - uses: actions/checkout@v4
+          - run: |
+              pip install .
+              pytest -x -m "not slow" tests/distributed --junitxml=out/report.xml
+      sizes:
+        strategy:
+          matrix:
+            include:
+              - {runner: gpu-2, tests: tests/small}
+              - {runner: linux.rocm.gpu.gfx950.4, tests: tests/large}
+        runs-on: ${{ matrix.runner }}
+        steps: [{run: "pytest ${{ matrix.tests }}"}]
+      called:
+        uses: ./.github/workflows/_test.yml
+        with:
+          test-matrix: |
+            { include: [
+              { config: "distributed", shard: 1, runner: "linux.rocm.gpu.gfx950.2" },
+            ]}
+      host:
+        runs-on: ubuntu-latest
+        steps: [{run: pytest tests/unit}]
+"""
+PIPELINE = """
+    steps:
+      - label: four
+        num_devices: 4
+        working_dir: /workspace/tests
+        commands:
+          - pytest -v -s distributed/test_comm.py
+          - TP=2 pytest -v -s distributed/test_sharded.py -k "not slow"
+      - group: others
+        steps:
+          - {label: one, command: pytest -s kernels}
+          - {label: host, no_gpu: true, command: pytest -s config}
+"""
+BUILD = """
+load("//jaxlib:jax.bzl", "jax_test")
+jax_test(name = "pmap_test", srcs = ["pmap_test.py"], tags = ["multiaccelerator", "requires-gpu:4"])
+jax_test(name = "lax_test", srcs = ["lax_test.py"], tags = ["gpu"])
+jax_test(name = "host_test", srcs = ["host_test.py"])
+"""
+
+
+def written(folder, name, text):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(textwrap.dedent(text))
+    return path
+
+
+def devices_of(jobs, pattern):
+    return sorted({job.devices for job in jobs if pattern in job.paths})
+
+
+@pytest.mark.parametrize(
+    ("label", "devices"),
+    [
+        ("linux.rocm.gpu.gfx950.4", 4),
+        ("linux.rocm.gpu.2", 2),
+        ("linux.g4dn.12xlarge.nvidia.gpu", 4),
+        ("linux.aws.h100.8", 8),
+        ("4-gpu-runner", 4),
+        ("8xH100", 8),
+        ("self-hosted gpu", 1),
+        ("ubuntu-22.04", 0),
+        ("${{ matrix.runner }}", None),
+    ],
+)
+def test_devices_are_read_from_the_name_of_a_runner(label, devices):
+    assert devices_of_label(label) == devices
+
+
+def test_tests_are_read_from_command_lines():
+    text = "FLAGS=1 python -m pytest -s -k 'a or b' tests/x.py::test_a \\\n  tests/y && pytest --co\necho pytest/no"
+    assert paths_of_commands(text) == ["tests/x.py::test_a", "tests/y"]
+    assert paths_of_commands("python test/run_test.py --verbose --include distributed/test_c10d") == [
+        "test/distributed/test_c10d"
+    ]
+
+
+def test_jobs_of_github_actions_are_read_with_their_matrices(tmp_path):
+    jobs = placement_from(written(tmp_path, "ci.yml", ACTIONS))
+    assert devices_of(jobs, "tests/distributed/*") == [4]
+    assert devices_of(jobs, "tests/small/*") == [2]
+    assert devices_of(jobs, "tests/large/*") == [4]
+    assert devices_of(jobs, "*/distributed/*") == [2]
+    assert devices_of(jobs, "*/tests/distributed/*") == [4]
+    assert devices_of(jobs, "tests/unit/*") == [0]
+
+
+def test_a_pipeline_says_the_number_of_devices_beside_the_commands(tmp_path):
+    jobs = placement_from(written(tmp_path, "test-pipeline.yaml", PIPELINE))
+    assert devices_of(jobs, "*/distributed/test_comm.py") == [4]
+    assert devices_of(jobs, "*/distributed/test_sharded.py") == [4]
+    assert devices_of(jobs, "*/kernels/*") == [1]
+    assert devices_of(jobs, "*/config/*") == [0]
+
+
+def test_tags_of_bazel_say_the_number_of_devices(tmp_path):
+    jobs = placement_from(written(tmp_path, "tests/BUILD", BUILD))
+    assert {job.name: job.devices for job in jobs} == {"pmap_test": 4, "lax_test": 1, "host_test": 0}
+    assert devices_of(jobs, "*tests/pmap_test.py") == [4]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "error"),
+    [
+        ("a.yml", "jobs: [", SettingsError),
+        ("a.yml", "name: nothing", SettingsError),
+        ("BUILD", "py_test(", SettingsError),
+        ("a.toml", "[[job", SettingsError),
+    ],
+)
+def test_a_file_that_is_not_what_its_name_says_is_one_clear_error(tmp_path, name, text, error):
+    with pytest.raises(error, match=name.partition(".")[0]):
+        placement_from(written(tmp_path, name, text))
+
+
+def test_a_file_that_is_not_there_is_one_clear_error():
+    with pytest.raises(UsageError, match="cannot be read"):
+        placement_from(Path("nowhere.yml"))
+
+
+def test_an_orphan_is_found_with_the_workflow_itself(sooner, project):
+    (project / "pytest.ini").write_text("[pytest]\n")
+    tests = "import pytest, torch\n@pytest.mark.skipif(torch.cuda.device_count() < 8, reason='')\ndef test_a(): pass\n"
+    written(project, "tests/distributed/test_it.py", tests)
+    written(project, ".github/workflows/ci.yml", ACTIONS)
+    done = sooner("needs", "tests", "--diff", "--placement", ".github/workflows/ci.yml", "--json")
+    assert done.returncode == 12
+    assert [(each["kind"], each["placed"]) for each in json.loads(done.stdout)] == [("orphan", [2, 4])]

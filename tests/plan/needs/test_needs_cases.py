@@ -1,0 +1,40 @@
+"""Many cases of one test: few are evaluated, and all get the answer that they would have had."""
+
+from itertools import product
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sooner.plan.needs.cases import shared
+
+
+def cases_of(*sizes):
+    return list(product(*(range(size) for size in sizes)))
+
+
+@given(st.integers(0, 2), st.lists(st.integers(2, 8), min_size=3, max_size=3))
+def test_a_parameter_that_matters_is_found(axis, sizes):
+    cases = cases_of(*sizes)
+    stand_in = shared(cases, lambda picks: picks[axis])
+    assert all(stand_in[case][axis] == case[axis] for case in cases)
+
+
+def test_a_product_of_two_parameters_counts():
+    cases = cases_of(4, 4, 9)
+    stand_in = shared(cases, lambda picks: (picks[0] + 1) * (picks[1] + 1))
+    assert all((a + 1) * (b + 1) == (stand_in[a, b, c][0] + 1) * (stand_in[a, b, c][1] + 1) for a, b, c in cases)
+
+
+def test_few_of_many_are_evaluated():
+    asked = set()
+    cases = cases_of(8, 8, 8, 3)
+    shared(cases, lambda picks: asked.add(picks) or picks[3])
+    assert len(asked) < 100
+
+
+def test_where_the_rest_differs_every_case_stands_for_itself():
+    cases = cases_of(10, 10)
+    stand_in = shared(cases, lambda picks: (picks[0] % 9 and picks[1] % 9 and picks != (5, 5)) and sum(picks))
+    assert all(stand_in[case] in cases for case in cases)
+    assert shared(cases[:50], lambda _picks: 0) == dict.fromkeys(cases[:50], cases[0])
+    assert shared(cases[:45], lambda _picks: 0) == {case: case for case in cases[:45]}  # no full product

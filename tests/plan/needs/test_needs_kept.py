@@ -1,0 +1,132 @@
+"""Needs for pytest's door: asked once, kept, asked again where anything that they follow from has changed."""
+
+import os
+
+import pytest
+
+from sooner.door.needs import Need, Needs, of_tests
+from sooner.model.errors import SettingsError
+
+HELPER = "import pytest, torch\ndef need(n):\n    return pytest.mark.skipif(torch.cuda.device_count() < n, reason='')\n"
+TEST = "from helper import need\n@need(2)\ndef test_a(): pass\n@need(4)\ndef test_b(): pass\n"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "helper.py").write_text(HELPER)
+    (tmp_path / "tests" / "test_it.py").write_text(TEST)
+    (tmp_path / "tests" / "test_host.py").write_text("def test_c(): pass\n")
+    return tmp_path
+
+
+PATHS = ("tests/test_it.py", "tests/test_host.py")
+
+
+def asked(tree, **options):
+    return of_tests(tree, PATHS, cache=tree / ".cache" / "needs.msgpack", **options)
+
+
+def test_the_second_time_nothing_is_evaluated(tree):
+    first, second = asked(tree), asked(tree)
+    assert (first.evaluated, second.evaluated) == (2, 0)
+    assert first.by_nodeid == second.by_nodeid
+    need = second.of("tests/test_it.py::test_a")
+    assert (need.min, need.gpu_min, need.full, need.max, need.profile) == (2, 2, 2, None, "ssrrrr")
+    assert (need.at(1), need.at(3), need.at(16)) == ("s", "r", "r")
+
+
+def test_a_change_of_what_a_file_imports_is_seen(tree):
+    asked(tree)
+    (tree / "tests" / "helper.py").write_text(HELPER.replace("< n", "< n + 1"))
+    again = asked(tree)
+    assert again.evaluated == 1
+    assert again.of("tests/test_it.py::test_a").min == 3
+
+
+def test_a_new_file_that_is_imported_instead_is_seen(tree):
+    (tree / "tests" / "test_it.py").write_text("import later\n" + TEST)
+    asked(tree)
+    (tree / "tests" / "later.py").write_text("import pytest\npytest.skip('', allow_module_level=True)\n")
+    again = asked(tree)
+    assert again.evaluated == 1
+    assert again.of("tests/test_it.py::test_a") is None
+
+
+def test_a_new_conftest_is_seen_and_an_unrelated_file_is_not(tree):
+    asked(tree)
+    (tree / "tests" / "other.py").write_text("")
+    assert asked(tree).evaluated == 0
+    (tree / "tests" / "conftest.py").write_text(
+        "import pytest, torch\n@pytest.fixture(autouse=True)\ndef wide():\n"
+        "    if torch.cuda.device_count() < 8: pytest.skip('')\n"
+    )
+    assert asked(tree).of("tests/test_host.py::test_c").min == 8
+
+
+def test_folders_that_have_not_changed_for_a_while_are_not_walked(tree):
+    """Told by a file that is missed because its folder's time says that nothing has happened."""
+    long_ago = (1_000_000_000, 1_000_000_000)
+    (tree / "tests" / "test_it.py").write_text("import later\n" + TEST)
+    cache = tree.parent / "elsewhere.msgpack"
+    for folder in (tree, tree / "tests"):
+        os.utime(folder, long_ago)
+    of_tests(tree, PATHS, cache=cache)
+    (tree / "tests" / "later.py").write_text("import pytest\npytest.skip('', allow_module_level=True)\n")
+    os.utime(tree / "tests", long_ago)
+    assert of_tests(tree, PATHS, cache=cache).evaluated == 0
+    (tree / "tests" / "another.py").write_text("")
+    assert of_tests(tree, PATHS, cache=cache).evaluated == 1
+
+
+def test_other_options_of_collection_are_another_answer(tree):
+    asked(tree)
+    assert asked(tree, functions=("check",)).by_nodeid == {}
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00", b"{}", b"\x81\xa7entries\x81\xa1a\x01"])
+def test_a_damaged_cache_counts_as_empty(tree, content):
+    (tree / ".cache").mkdir()
+    (tree / ".cache" / "needs.msgpack").write_bytes(content)
+    assert asked(tree).evaluated == 2
+    assert asked(tree).evaluated == 0
+
+
+def test_a_cache_that_cannot_be_written_is_no_trouble(tree):
+    (tree / "file").write_text("")
+    assert of_tests(tree, PATHS, cache=tree / "file" / "needs.msgpack").evaluated == 2
+    assert of_tests(tree, PATHS).evaluated == 2
+
+
+def test_without_time_files_are_left_for_the_next_start(tree):
+    found = asked(tree, seconds=-1.0)
+    assert found.missing == PATHS
+    assert found.by_nodeid == {}
+    assert asked(tree).evaluated == 2
+
+
+def test_what_is_no_python_has_no_tests(tree):
+    (tree / "tests" / "test_it.py").write_text("def (")
+    found = of_tests(tree, [*PATHS, "tests/nowhere.py"])
+    assert list(found.by_nodeid) == ["tests/test_host.py::test_c"]
+
+
+def test_rules_of_users_count_and_are_checked(tree):
+    rules = tree / "own.toml"
+    rules.write_text('[[mark]]\nnames = ["wide"]\nskip = "N < 4"\n')
+    (tree / "tests" / "test_host.py").write_text("import pytest\n@pytest.mark.wide\ndef test_c(): pass\n")
+    assert asked(tree, rules=[rules]).of("tests/test_host.py::test_c").min == 4
+    rules.write_text('[[mark]]\nnames = ["wide"]\nskip = "N < 8"\n')
+    assert asked(tree, rules=[rules]).of("tests/test_host.py::test_c").min == 8
+    rules.write_text("[[mark")
+    with pytest.raises(SettingsError):
+        asked(tree, rules=[rules])
+
+
+def test_a_case_that_is_not_known_has_the_need_of_its_function_if_all_cases_agree():
+    two, four = (Need(n, n, n, None, False, "high", "ssrrrr") for n in (2, 4))
+    needs = Needs({"t.py::a[1]": two, "t.py::a[2]": two, "t.py::b[1]": two, "t.py::b[2]": four, "t.py::c": four})
+    assert needs.of("t.py::a[other]") is two
+    assert needs.of("t.py::b[other]") is None
+    assert needs.of("t.py::c[cases]") is four
+    assert needs.of("t.py::d") is None

@@ -1,0 +1,1 @@
+from cupy.testing._loops import numpy_cupy_equal
