@@ -44,20 +44,21 @@ def policies(trunks: int, seed: int) -> tuple[list[list[str]], list[tuple[float,
                 tasks = [(scenario, policy, seed + number) for number in range(trunks)]
                 endings = list(pool.map(one, tasks, chunksize=4))
                 found = score(endings)
-                rows.append(row(scenario, policy, found))
+                rows.append(row(scenario, policy, found, [p for ending in endings for p, _ in ending.stated]))
                 raw.append({"scenario": scenario.name, "policy": policy, "score": msgspec.to_builtins(found)})
                 if policy is Policy.BAYES:
                     stated += [pair for ending in endings for pair in ending.stated]
     return rows, stated, raw
 
 
-def row(scenario: Scenario, policy: Policy, found: Score) -> list[str]:
+def row(scenario: Scenario, policy: Policy, found: Score, stated: list[float]) -> list[str]:
     hours = "" if found.median_hours is None else f"{found.median_hours:.1f}"
     precision = ""
     if found.precision is not None and found.precision_low is not None:
         precision = f"{100 * found.precision:.1f} (from {100 * found.precision_low:.1f})"
     shares = [f"{100 * share:.1f}" for share in (found.right, found.wrong, found.none)]
-    return [f"{scenario.name}, {policy}", *shares, hours, f"{found.mean_reruns:.1f}", precision]
+    said = f"{100 * statistics.fmean(stated):.2f}" if stated and policy is Policy.BAYES else ""
+    return [f"{scenario.name}, {policy}", *shares, hours, f"{found.mean_reruns:.1f}", precision, said]
 
 
 def large_question(signals: int, seed: int) -> Question:
@@ -129,7 +130,16 @@ def main() -> None:
     arguments = parser.parse_args()
     trunks, signals = (40, 1_000) if arguments.quick else (arguments.trunks, SIGNALS)
     rows, stated, raw = policies(trunks, arguments.seed)
-    heads = [f"{trunks} trunks a row", "right %", "wrong %", "none %", "hours", "reruns", "precision % (95 %)"]
+    heads = [
+        f"{trunks} trunks a row",
+        "right %",
+        "wrong %",
+        "none %",
+        "hours",
+        "reruns",
+        "precision % (95 %)",
+        "stated %",
+    ]
     print(table(heads, rows))
     print("\nour reverts by the probability that was stated")
     lines = [

@@ -23,7 +23,7 @@ from sooner.analysis.trunk.facts import (
     Signal,
     Status,
 )
-from sooner.analysis.trunk.posterior import posterior
+from sooner.analysis.trunk.posterior import Evidence, posterior
 
 HOUR = 3600.0
 Fails = Callable[[int, float], bool]
@@ -201,10 +201,35 @@ def test_every_signal_has_exactly_one_decision_whatever_happened(
 @settings(max_examples=60, deadline=None)
 def test_the_explanations_are_all_there_is(counts: list[tuple[int, int]]) -> None:
     failures, passes = (np.array(column, float) for column in zip(*counts, strict=True))
-    runs = [(0.5 * i, 1.0) for i, n in enumerate(failures) for _ in range(int(n))]
-    runs += [(0.5 * i + 0.1, 0.0) for i, n in enumerate(passes) for _ in range(int(n))]
-    found = posterior(
-        failures, passes, np.array(sorted(runs)).reshape(-1, 2), flake_prior=None, priors=np.ones(len(counts))
-    )
+    runs = [(0.5 * i, 1.0, i) for i, n in enumerate(failures) for _ in range(int(n))]
+    runs += [(0.5 * i + 0.1, 0.0, i) for i, n in enumerate(passes) for _ in range(int(n))]
+    rows = np.array(sorted(runs), float).reshape(-1, 3)
+    found = posterior(Evidence(failures, passes, rows, flake_prior=None, priors=np.ones(len(counts))))
     total = found.none + found.burst_over + found.burst_now + found.broken.sum() + found.fixed.sum()
     assert total == pytest.approx(1.0)
+
+
+def test_a_run_that_never_ends_is_not_waited_for_without_end() -> None:
+    events = events_of(lambda i, _t: i == 19, commits=20, now=12, extra={})
+    lost = [Event(sha="c19", status=Status.PENDING, started_at=9.6 * HOUR)] * 2
+    soon = one(question([*events, *lost], now=12.1, commits=20))
+    late = one(question([*events, *lost], now=40, commits=20))
+    assert isinstance(soon, Hold)
+    assert soon.reason is Reason.WAITING
+    assert isinstance(late, Rerun)
+
+
+def test_reruns_that_were_lost_are_asked_for_again() -> None:
+    asked = question(events_of(lambda i, _t: i >= 20, commits=26, now=12.1), now=12.1, commits=26)
+    first = one(asked)
+    assert isinstance(first, Rerun)
+    lost = [
+        Event(sha=again.sha, status=Status.PENDING, started_at=12.1 * HOUR)
+        for again in first.reruns
+        for _ in range(again.count)
+    ]
+    events = [*events_of(lambda i, _t: i >= 20, commits=26, now=40), *lost]
+    assert isinstance(one(question(events, now=13, commits=26)), Hold)
+    second = one(question(events, now=40, commits=26))
+    assert isinstance(second, Rerun)
+    assert second.culprit == first.culprit

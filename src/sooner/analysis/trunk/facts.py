@@ -27,8 +27,11 @@ class Policy(StrEnum):
     RULES = "rules"
 
 
-class Event(Struct, frozen=True, kw_only=True):
-    """One run of a signal on a commit. A retry inside of a job that passed is a success."""
+class Event(Struct, frozen=True, kw_only=True, gc=False):
+    """One run of a signal on a commit. A retry inside of a job that passed is a success.
+
+    It holds nothing that could hold it, so the garbage collector need not look at millions of them.
+    """
 
     sha: str
     status: Status

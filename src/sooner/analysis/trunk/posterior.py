@@ -11,16 +11,25 @@ After: "Flake Aware Culprit Finding", Henderson et al., 2023 (a hypothesis witho
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from sooner.analysis.trunk.outages import (
+    BURST_END_HAZARD,
+    BURST_HAZARD,
+    BURST_STRENGTHS,
+    BURST_WEIGHTS,
+    Array,
+    left_to_an_outage,
+    log_sum,
+    outage_of,
+    streak_of,
+)
 
 FLAKE_RATES: Final[Array] = np.array([0.0005, 0.003, 0.01, 0.025, 0.05, 0.09, 0.14, 0.2, 0.28, 0.37, 0.5])
 _FLAKE_WIDTHS: Final[Array] = np.gradient(FLAKE_RATES)
-FLAKE_PRIOR: Final = (0.5, 9.0)
+FLAKE_PRIOR: Final = (1.0, 20.0)
 """Failures and passes that are believed before anything is seen: 5 % flaky on average, mostly far less."""
 FLAKE_PRIOR_RUNS: Final = 80.0
 """What is told of the flake rate from before the window counts as at most so many runs: rates drift."""
@@ -28,17 +37,11 @@ FLAKE_PRIOR_RUNS: Final = 80.0
 BREAK_STRENGTHS: Final[Array] = np.array([0.995, 0.9, 0.8, 0.65, 0.45])
 """Share of its runs that a break fails; and how many breaks are of that kind."""
 BREAK_WEIGHTS: Final[Array] = np.array([0.86, 0.06, 0.04, 0.03, 0.01])
-BURST_STRENGTHS: Final[Array] = np.array([0.97, 0.8, 0.5])
-BURST_WEIGHTS: Final[Array] = np.array([0.93, 0.06, 0.01])
 
 BREAK_HAZARD: Final = 0.004
 """Probability that a commit breaks a given signal."""
 FIX_HAZARD: Final = 0.03
 """Probability that a later commit mends it."""
-BURST_HAZARD: Final = 0.001
-"""Probability that the machines begin to fail between two runs that start an hour apart."""
-BURST_END_HAZARD: Final = 0.35
-"""Probability that a burst ends within an hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,28 +98,47 @@ def flake_weights(prior: tuple[float, float] | None) -> Array:
     if prior is not None:
         failures, passes = failures + prior[0], passes + prior[1] - prior[0]
     logs = (failures - 1) * np.log(FLAKE_RATES) + (passes - 1) * np.log1p(-FLAKE_RATES) + np.log(_FLAKE_WIDTHS)
-    return np.asarray(logs - _log_sum(logs, 0))
+    return np.asarray(logs - log_sum(logs, 0))
 
 
-def walk(
-    failures: Array,
-    passes: Array,
-    *,
-    hazard: Array,
-    fix_hazard: Array,
-    rates: Array,
-    strengths: tuple[Array, Array],
-) -> Walk:
-    """The evidence of every way through sound, broken and fixed.
+class Evidence(NamedTuple):
+    """What is known of one signal."""
 
-    Args:
-        failures: Failed runs at each place, in order.
-        passes: Passed ones.
-        hazard: Logarithm of the probability that it breaks at this place.
-        fix_hazard: Logarithm of the probability that it is fixed at this place.
-        rates: Logarithms of the weights of `FLAKE_RATES`.
-        strengths: Shares of runs that a break fails, and the weight of each.
-    """
+    failures: Array
+    """Failed runs of each commit, oldest commit first."""
+    passes: Array
+    runs: Array
+    """A row a run in the order of their starts: start in hours, 1 where it failed, place of its commit."""
+    flake_prior: tuple[float, float] | None
+    """Failures and runs that are known."""
+    priors: Array
+    """How much more than others each commit is suspect."""
+    burst_factor: float = 1.0
+    """How much more probable than usual it is that the machines fail, because other signals say so."""
+
+
+class Steps(NamedTuple):
+    """What a walk goes over, in order."""
+
+    failures: Array
+    """Failed runs at each place."""
+    passes: Array
+    hazard: Array
+    """Logarithm of the probability that it breaks at this place."""
+    fix_hazard: Array
+    """Logarithm of the probability that it is fixed at this place."""
+    rates: Array
+    """Logarithms of the weights of `FLAKE_RATES`."""
+
+
+BREAKS: Final = (BREAK_STRENGTHS, BREAK_WEIGHTS)
+"""Shares of runs that a break fails, and the weight of each."""
+BURSTS: Final = (BURST_STRENGTHS, BURST_WEIGHTS)
+
+
+def walk(steps: Steps, strengths: tuple[Array, Array]) -> Walk:
+    """The evidence of every way through sound, broken and fixed."""
+    failures, passes, hazard, fix_hazard, rates = steps
     q = FLAKE_RATES[:, None, None]
     f = strengths[0][None, :, None]
     r = f + (1 - f) * q
@@ -134,43 +156,30 @@ def walk(
     np.logaddexp.accumulate(leaves[:, :, :0:-1], axis=2, out=later[:, :, -2::-1])
     passes_through = enters + later + weight
     none = sound_all[:, 0, 0] + rates
-    by_rate = _log_sum(stays, 1)  # rate, place
-    total = _log_sum(by_rate, 0)
-    mean = float((np.exp(none - _log_sum(none, 0)) * FLAKE_RATES).sum())
-    fixed = _log_sum(_log_sum(passes_through, 1), 0)
-    return Walk(float(_log_sum(none, 0)), total, fixed, mean)
+    by_rate = log_sum(stays, 1)  # rate, place
+    total = log_sum(by_rate, 0)
+    mean = float((np.exp(none - log_sum(none, 0)) * FLAKE_RATES).sum())
+    fixed = log_sum(log_sum(passes_through, 1), 0)
+    return Walk(float(log_sum(none, 0)), total, fixed, mean)
 
 
-def posterior(
-    failures: Array,
-    passes: Array,
-    runs: Array,
-    *,
-    flake_prior: tuple[float, float] | None,
-    priors: Array,
-    burst_factor: float = 1.0,
-) -> Posterior:
-    """Weigh the explanations of one signal.
+def posterior(known: Evidence) -> Posterior:
+    """Weigh the explanations of one signal."""
+    by_commit = walk(commit_steps(known), BREAKS)
+    burst = walk(burst_steps(known), BURSTS) if len(known.runs) else None
+    return together(known, by_commit, burst)
 
-    Args:
-        failures: Failed runs of each commit, oldest commit first.
-        passes: Passed ones.
-        runs: A row a run in the order of their starts: start in hours, 1 where it failed.
-        flake_prior: Failures and runs that are known.
-        priors: How much more than others each commit is suspect.
-        burst_factor: How much more probable than usual it is that the machines fail, because other signals say so.
-    """
-    rates = flake_weights(flake_prior)
-    hazard = np.log(np.minimum(BREAK_HAZARD * priors, 0.5))
-    seen = np.maximum.accumulate(((failures + passes) > 0)[::-1])[::-1]  # at this commit or a newer one
-    mends = np.where(seen, np.log(FIX_HAZARD), -np.inf)  # a fix that nothing has run on is no explanation
-    kinds = (BREAK_STRENGTHS, BREAK_WEIGHTS)
-    by_commit = walk(failures, passes, hazard=hazard, fix_hazard=mends, rates=rates, strengths=kinds)
-    burst = _burst(runs, rates, burst_factor)
-    over = -np.inf if burst is None else float(_log_sum(burst.fixed, 0))
-    now = -np.inf if burst is None else float(_log_sum(burst.broken, 0))
+
+def together(known: Evidence, by_commit: Walk, burst: Walk | None) -> Posterior:
+    """The posterior, from a walk over commits and one over time."""
+    over = -np.inf if burst is None else float(log_sum(burst.fixed, 0))
+    now = -np.inf if burst is None else float(log_sum(burst.broken, 0))
     logs = np.concatenate([[by_commit.sound, over, now], by_commit.broken, by_commit.fixed])
-    shares = np.exp(logs - _log_sum(logs, 0))
+    outage = outage_of(known.runs, streak_of(known.failures, known.passes))
+    if outage is not None:
+        both, weight = _beside(known, outage)
+        logs[3:] = np.logaddexp(logs[3:], weight + np.concatenate([both.broken, both.fixed]))
+    shares = np.exp(logs - log_sum(logs, 0))
     broken, fixed = np.split(shares[3:], 2)
     return Posterior(
         none=float(shares[0]),
@@ -182,20 +191,30 @@ def posterior(
     )
 
 
-def _burst(runs: Array, rates: Array, factor: float) -> Walk | None:
-    if not len(runs):
-        return None
+def _beside(known: Evidence, outage: tuple[float, float]) -> tuple[Walk, float]:
+    """A break beside an outage: the walk over what started outside of it, and the logarithm of the outage's share."""
+    inside, weight = left_to_an_outage(known.runs, outage, known.burst_factor)
+    inside = inside[inside[:, 2] >= 0]  # what lies before the window's doubt is of no commit
+    size = len(known.failures)
+    less = [np.bincount(inside[inside[:, 1] == kind, 2].astype(int), minlength=size) for kind in (1, 0)]
+    steps = commit_steps(known)._replace(failures=known.failures - less[0], passes=known.passes - less[1])
+    return walk(steps, BREAKS), weight
+
+
+def commit_steps(known: Evidence) -> Steps:
+    """The walk over commits in the order in which they landed."""
+    hazard = np.log(np.clip(BREAK_HAZARD * known.priors, 1e-12, 0.5))
+    ran = (known.failures + known.passes) > 0
+    seen = np.maximum.accumulate(ran[::-1])[::-1]  # at this commit or a newer one
+    mends = np.where(seen, np.log(FIX_HAZARD), -np.inf)  # a fix that nothing has run on is no explanation
+    return Steps(known.failures, known.passes, hazard, mends, flake_weights(known.flake_prior))
+
+
+def burst_steps(known: Evidence) -> Steps:
+    """The walk over runs in the order in which they started; at least one run."""
+    runs = known.runs
     gaps = np.diff(runs[:, 0], prepend=runs[0, 0] - 1.0).clip(0.02)
     length = 1 / BURST_END_HAZARD  # one that began earlier has ended before this run
-    begins = np.log(np.minimum(-np.expm1(-BURST_HAZARD * factor * gaps.clip(max=length)), 0.5))
+    begins = np.log(np.minimum(-np.expm1(-BURST_HAZARD * known.burst_factor * gaps.clip(max=length)), 0.5))
     ends = np.log(-np.expm1(np.log1p(-BURST_END_HAZARD) * gaps))
-    kinds = (BURST_STRENGTHS, BURST_WEIGHTS)
-    return walk(runs[:, 1], 1 - runs[:, 1], hazard=begins, fix_hazard=ends, rates=rates, strengths=kinds)
-
-
-def _log_sum(values: Any, axis: int) -> Any:
-    """Logarithm of a sum of exponentials; minus infinity where all are."""
-    top = np.max(values, axis=axis, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        return np.squeeze(np.log(np.exp(values - top).sum(axis=axis, keepdims=True)) + top, axis=axis)
+    return Steps(runs[:, 1], 1 - runs[:, 1], begins, ends, flake_weights(known.flake_prior))

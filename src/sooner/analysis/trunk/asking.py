@@ -1,0 +1,116 @@
+"""Which runs would tell most, and when to wait for those that come by themselves. Pure.
+
+All thresholds were fitted to simulated trunks (`bench/trunk.py`): hours against runs at equal precision.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sooner.analysis.trunk.case import Case, Run
+from sooner.analysis.trunk.facts import Again, Rerun
+from sooner.analysis.trunk.outages import streak_of
+from sooner.analysis.trunk.posterior import Posterior
+
+HALF_SURE: Final = 0.5
+"""Below this probability of a break a gap of untested commits is not searched, and `FEW` runs are enough at once."""
+LIKELY: Final = 0.1
+"""Below this probability of a break `FIRST_RUNS` are enough for a start."""
+FIRST_RUNS: Final = (1, 1)
+"""Of the suspect and of its parent."""
+FEW: Final = 4
+WORTH: Final = 0.05
+"""While flakes are the likeliest, runs are asked for if the odds of a break times what they save, in usual lengths of a
+run, are worth this; else the next run that ends by itself tells for nothing."""
+SPREAD: Final = 0.04
+"""A commit is a candidate from this share of the leading one's probability on."""
+MOST_OF_GAP: Final = 4
+"""Untested commits that run at once: with four, a gap of 24 commits is closed in two rounds."""
+PROBE_AFTER: Final = 2.0
+"""Usual lengths of a run after which one asks whether an outage is over."""
+
+
+def can_wait(case: Case, found: Posterior, place: int) -> bool:
+    """Whether a flake is the likeliest and the next run that ends by itself tells soon enough."""
+    broken = float(found.broken[1:].sum())
+    return found.none > HALF_SURE and case.tells_soon(place) * broken < WORTH * (1 - broken)
+
+
+def probe(case: Case, found: Posterior) -> Rerun | None:
+    """Ask whether an outage is over where nothing else will tell: all that still runs is newer than a break may be."""
+    place = streak_of(case.failures, case.passes)
+    if found.burst_now < HALF_SURE or not 0 < place < len(case.failures):
+        return None
+    last = max((hour for i, hour, _ in case.done if i < place), default=case.now)
+    is_running = any(i < place for i, _ in case.pending)
+    if is_running or case.now - last < PROBE_AFTER * case.usual_h or not case.may_run(place - 1):
+        return None
+    again = (Again(case.commits[place - 1].sha, 1),)
+    reason = "failures follow the time: this run tells whether the machines still fail"
+    return Rerun(signal=case.signal.key, reruns=again, reason=reason, probability=round(found.burst_now, 4))
+
+
+def reruns(case: Case, found: Posterior, place: int) -> tuple[Again, ...]:
+    """The runs that would settle it in one round, as far as limits let them."""
+    wanted: dict[int, int] = {}
+    most = case.limits.max_reruns_per_decision
+    gap = _untested(case, found)
+    if gap and float(found.broken[1:].sum()) < HALF_SURE:
+        gap = _first_failing(case, gap[-1])
+    for i in gap:
+        if case.runs_left(i) and len(wanted) < most:
+            wanted[i] = 1
+    if not wanted:
+        _confirm(case, place, wanted, most)
+    return tuple(Again(case.commits[i].sha, wanted[i]) for i in sorted(wanted, reverse=True))
+
+
+def _first_failing(case: Case, after: int) -> list[int]:
+    """The oldest failing commit behind a gap, if it is not running: a flake is told before a gap is searched."""
+    failing = next((i for i in range(after + 1, len(case.failures)) if case.failures[i]), None)
+    return [] if failing is None or any(i == failing for i, _ in case.pending) else [failing]
+
+
+def _untested(case: Case, found: Posterior) -> list[int]:
+    """Of the candidates that never ran, those that divide what is probable into equal parts."""
+    floor = found.broken[1:].max() * SPREAD
+    candidates = [i for i in range(1, len(found.broken)) if found.broken[i] >= floor]
+    ran = case.failures + case.passes
+    under_way = {i for i, _ in case.pending}
+    gap = [i for i in candidates if not ran[i]]
+    if any(i in under_way for i in gap):
+        return []  # the runs under way divide it already
+    if len(gap) <= MOST_OF_GAP:
+        return gap
+    parts = MOST_OF_GAP + 1
+    return sorted({gap[round(k * len(gap) / parts) - 1] for k in range(1, parts)})
+
+
+def _confirm(case: Case, place: int, wanted: dict[int, int], most: int) -> None:
+    """Add runs of the suspect and of its parent until, should they end as expected, it is settled."""
+    extra = case.expected(place)
+    broken = float(case.weigh().broken[1:].sum())
+    if broken < LIKELY:
+        _begin(case, place, extra, wanted, most)
+        return
+    most = most if broken >= HALF_SURE else min(most, FEW)
+    free = [i for i in (place, place - 1) if not case.runs_again(i)]
+    found = case.weigh(extra)
+    while found.guilt(place) < case.limits.revert_probability and sum(wanted.values()) < most:
+        older = float(found.broken[:place].sum()) + found.burst_now  # what a success of the parent speaks against
+        other = 1.0 - found.guilt(place) - older  # what a failure of the suspect speaks against
+        sides = ((place, 1.0), (place - 1, 0.0)) if other >= older else ((place - 1, 0.0), (place, 1.0))
+        run = next(((i, failed) for i, failed in sides if i in free and case.runs_left(i) > wanted.get(i, 0)), None)
+        if run is None:
+            return
+        wanted[run[0]] = wanted.get(run[0], 0) + 1
+        extra.append((run[0], case.now + 0.01 * len(extra), run[1]))
+        found = case.weigh(extra)
+
+
+def _begin(case: Case, place: int, under_way: Sequence[Run], wanted: dict[int, int], most: int) -> None:
+    """Ask for the runs that tell a flake from a break, and no more: most such failures are flakes."""
+    for i, count in ((place, FIRST_RUNS[0]), (place - 1, FIRST_RUNS[1])):
+        missing = count - sum(one == i for one, _, _ in under_way)
+        missing = min(missing, case.runs_left(i), most - sum(wanted.values()))
+        if missing > 0 and not case.runs_again(i):
+            wanted[i] = missing

@@ -1,0 +1,247 @@
+"""One signal over the commits of a question: what ran, what is under way, what was asked for. Pure."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from sooner.analysis.trunk.facts import Commit, Event, Question, Signal, Status
+from sooner.analysis.trunk.outages import Array
+from sooner.analysis.trunk.posterior import FLAKE_PRIOR_RUNS, Evidence, Posterior, posterior
+
+DOCUMENTATION: Final = 0.005
+"""How suspect a commit is that changes nothing but documentation, beside any other."""
+BEFORE_WINDOW: Final = 4.0
+"""How much more probable it is that the signal broke somewhere before the window than at one commit of it."""
+SOUND_RUNS: Final = 25
+"""Passes in a row, newest commits first, from which on nothing older can be what is broken now."""
+OUTAGE_BEFORE: Final = 0.02
+"""Share of suspects that failed in an outage only, while a newer commit broke the signal."""
+AT_ONCE_H: Final = 0.5
+"""Runs that start within half an hour see the same machines."""
+LOST_AFTER: Final = 6.0
+"""Usual lengths of a run after which one that has no end is taken for lost, and is waited for no longer ..."""
+LOST_AFTER_H: Final = 3.0
+"""... but not before so many hours: queues."""
+NEVER: Final = 10.0
+"""Usual lengths of a run that count as never."""
+_DOCUMENTS: Final = (".md", ".rst", ".txt", ".adoc", ".png", ".svg", ".jpg", ".gif")
+_DOCUMENT_NAMES: Final = frozenset({"license", "notice", "codeowners", "authors", "citation.cff", ".mailmap"})
+_NOT_DOCUMENTS: Final = frozenset({"requirements.txt", "constraints.txt", "cmakelists.txt"})
+
+
+def is_documentation(path: str) -> bool:
+    """Whether a path cannot change what a test sees; when in doubt it can."""
+    name = path.rsplit("/", 1)[-1].lower()
+    if name in _NOT_DOCUMENTS or name.startswith("requirements"):
+        return False
+    return name.endswith(_DOCUMENTS) or name in _DOCUMENT_NAMES
+
+
+def suspicion_of(commit: Commit) -> float:
+    """How suspect a commit is before anything ran, beside any other."""
+    if commit.files is None:
+        return 1.0
+    return DOCUMENTATION if all(map(is_documentation, commit.files)) else 1.0
+
+
+def suspect_of(found: Posterior) -> int:
+    """The commit of the window that most probably broke it; 0 where there is none."""
+    return int(found.broken[1:].argmax()) + 1 if len(found.broken) > 1 else 0
+
+
+Run = tuple[int, float, float]
+"""Place of the commit, hour of the start, 1 for failed."""
+
+
+class Window(NamedTuple):
+    """The commits of a question, as all of its signals see them."""
+
+    commits: tuple[Commit, ...]
+    """Oldest first."""
+    places: dict[str, int]
+    suspicion: Array
+
+    @classmethod
+    def of(cls, commits: Sequence[Commit]) -> "Window":
+        """Turn them around."""
+        oldest_first = tuple(commits[::-1])
+        places = {commit.sha: i for i, commit in enumerate(oldest_first)}
+        return cls(oldest_first, places, np.array([suspicion_of(commit) for commit in oldest_first]))
+
+
+class Case:
+    """One signal over the commits of a question, oldest first.
+
+    What lies before `SOUND_RUNS` passes in a row is of no other use than to tell the flake rate: of a break that fails
+    half of its runs one in thirty million would pass so often.
+    """
+
+    def __init__(self, question: Question, signal: Signal, window: Window) -> None:
+        self.signal = signal
+        self.commits, place, _ = window
+        self.limits = question.limits
+        failures, passes = [0.0] * len(place), [0.0] * len(place)
+        failing: set[int] = set()
+        for event in signal.events:
+            i = place.get(event.sha)
+            if i is None or event.status is Status.PENDING:
+                continue
+            if event.status is Status.SUCCESS:
+                passes[i] += 1
+            else:
+                failures[i] += 1
+                failing.add(i)
+        self.failing = sorted(failing)
+        """Places on which it failed."""
+        self.start = self._start_of_doubt(failures, passes) if failing else 0
+        """The first commit that may have broken what is broken now."""
+        self.is_sound = not failing or self.failing[-1] < self.start
+        """Nothing failed since `SOUND_RUNS` passes in a row."""
+        self.burst_factor = 1.0
+        self.runs: list[tuple[float, float, int]] = []
+        self.done: list[Run] = []
+        """Runs as (place, hour of the start, 1 for failed)."""
+        self.pending: list[tuple[int, float]] = []
+        self._failed_at: list[tuple[int, float]] = []
+        """Failures as (place, hour when it was known)."""
+        self._old_runs = 0
+        self._known: list[Event] = []
+        self.failures, self.passes = np.array(failures), np.array(passes)
+        if not self.is_sound:
+            self._look_closer(question, window)
+
+    def _look_closer(self, question: Question, window: Window) -> None:
+        _, place, suspicion = window
+        self._known = [event for event in self.signal.events if event.sha in place]
+        self._known.sort(key=lambda event: event.started_at)
+        for event in self._known:
+            i, hour = place[event.sha], event.started_at / 3600
+            if event.status is Status.PENDING:
+                self.pending.append((i, hour))
+                continue
+            has_failed = float(event.status is Status.FAILURE)
+            if has_failed:
+                self._failed_at.append((i, hour if event.ended_at is None else event.ended_at / 3600))
+            self.runs.append((hour, has_failed, i))
+            self.done.append((i, hour, has_failed))
+        self.now = question.now / 3600
+        self.pending = [(i, hour) for i, hour in self.pending if not self._is_lost(hour)]
+        self.priors = suspicion.copy()
+        for sha, factor in self.signal.priors.items():
+            if sha in place:
+                self.priors[place[sha]] *= factor
+        if len(self.priors):
+            self.priors[0] = max(self.priors[0], 1.0) * BEFORE_WINDOW
+        if self.start:
+            first = min((hour for i, hour, _ in self.done if i >= self.start), default=float("inf"))
+            self._old_runs = bisect_left([hour for hour, _, _ in self.runs], first)
+
+    @staticmethod
+    def _start_of_doubt(failures: Sequence[float], passes: Sequence[float]) -> int:
+        in_a_row = 0.0
+        for i in range(len(failures) - 1, -1, -1):
+            in_a_row = 0.0 if failures[i] else in_a_row + passes[i]
+            if in_a_row >= SOUND_RUNS:
+                return i
+        return 0
+
+    @property
+    def flake_prior(self) -> tuple[float, float]:
+        """Failures and runs that tell the flake rate and nothing else."""
+        failures, runs = self.signal.flake_prior or (0.0, 0.0)
+        share = min(1.0, FLAKE_PRIOR_RUNS / runs) if runs else 0.0
+        old = float(self.failures[: self.start].sum())
+        return failures * share + old, runs * share + old + float(self.passes[: self.start].sum())
+
+    def weigh(self, extra: Sequence[Run] = ()) -> Posterior:
+        """Probabilities of the explanations, with further runs."""
+        return self.weighed(posterior(self.evidence(extra)), extra)
+
+    def weighed(self, found: Posterior, extra: Sequence[Run] = ()) -> Posterior:
+        """What `evidence` gave, for all commits."""
+        return self._apart_in_time(found.after(self.start), [*self.done, *extra])
+
+    def evidence(self, extra: Sequence[Run] = ()) -> Evidence:
+        """What is known, and further runs."""
+        start = self.start
+        failures, passes = self.failures[start:].copy(), self.passes[start:].copy()
+        for i, _, failed in extra:
+            if i >= start:
+                (failures if failed else passes)[i - start] += 1
+        known = ((hour, failed, i - start) for hour, failed, i in self.runs[self._old_runs :])
+        runs = sorted([*known, *((hour, failed, i - start) for i, hour, failed in extra)])
+        return Evidence(
+            failures,
+            passes,
+            np.array(runs, float).reshape(-1, 3),
+            flake_prior=self.flake_prior,
+            priors=self.priors[start:],
+            burst_factor=self.burst_factor,
+        )
+
+    @staticmethod
+    def _apart_in_time(found: Posterior, runs: Sequence[Run]) -> Posterior:
+        """Let an outage over the suspect, before a break by a newer commit, be an explanation too.
+
+        It is none if the suspect failed once more after an older commit had passed again.
+        """
+        place = suspect_of(found)
+        first = min((hour for i, hour, failed in runs if failed and i >= place), default=None)
+        if not place or first is None:
+            return found
+        again = min((hour for i, hour, failed in runs if not failed and i < place and hour > first), default=None)
+        if again is None or any(failed and i == place and hour >= again - AT_ONCE_H for i, hour, failed in runs):
+            return found
+        return found.doubted(place, OUTAGE_BEFORE)
+
+    def expected(self, culprit: int) -> list[Run]:
+        """The runs that are under way, as they end if this commit is the culprit."""
+        return [(i, hour, float(i >= culprit)) for i, hour in self.pending]
+
+    def tells_soon(self, place: int) -> float:
+        """How long until the next run of this commit or a newer one ends, in usual lengths of a run; much if none runs.
+
+        Runs that were asked for tell as well as those of newer commits.
+        """
+        ends = [hour + self.usual_h - self.now for i, hour in self.pending if i >= place]
+        return max(0.05, min(ends) / self.usual_h) if ends else NEVER
+
+    def _is_lost(self, start: float) -> bool:
+        """Whether a run that began at this hour has been under way for so long that nobody should wait for it."""
+        return self.now - start > max(LOST_AFTER * self.usual_h, LOST_AFTER_H)
+
+    @property
+    def usual_h(self) -> float:
+        """How long a run usually takes; an hour where that is not known."""
+        lengths = sorted(e.ended_at - e.started_at for e in self._known if e.ended_at is not None)
+        return max(lengths[len(lengths) // 2] / 3600, 0.01) if lengths else 1.0
+
+    def runs_about(self, place: int) -> int:
+        """Runs of a commit and its parent, those under way too."""
+        pair = (max(place - 1, 0), place)
+        done = sum(self.failures[i] + self.passes[i] for i in set(pair))
+        return int(done) + sum(i in pair for i, _ in self.pending)
+
+    def runs_again(self, place: int) -> bool:
+        """Whether a run that was asked for is under way: what it tells comes before any other is asked for.
+
+        A commit's first run was asked for if it started after a failure of that commit or of a newer one was known.
+        """
+        under_way = [hour for i, hour in self.pending if i == place]
+        if not under_way:
+            return False
+        if len(under_way) + self.failures[place] + self.passes[place] > 1:
+            return True
+        return any(i >= place and end <= under_way[0] for i, end in self._failed_at)
+
+    def may_run(self, place: int) -> bool:
+        """Whether limits allow one more run of a commit."""
+        return self.limits.max_reruns_per_decision > 0 and self.runs_left(place) > 0
+
+    def runs_left(self, place: int) -> int:
+        """How often a commit may run again."""
+        under_way = sum(i == place for i, _ in self.pending)
+        done = int(self.failures[place] + self.passes[place]) + under_way
+        return max(0, self.limits.max_reruns_per_commit + (1 if done else 0) - done)
