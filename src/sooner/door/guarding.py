@@ -33,11 +33,10 @@ class Guarding:
 
     Args:
         session: The session whose items run here.
-        guards: What is put back and watched; None where the process ends with its unit anyway.
     """
 
-    def __init__(self, session: pytest.Session, guards: GuardSet | None) -> None:
-        self._guards = guards
+    def __init__(self, session: pytest.Session) -> None:
+        self._guards: GuardSet | None = None
         self._setup_state = cast("Any", session._setupstate)  # noqa: SLF001 - as _pytest.runner does
         self._tear_down = self._setup_state.teardown_exact
         self._setup_state.teardown_exact = self._teardown_exact  # there is no hook between the two scopes
@@ -49,6 +48,10 @@ class Guarding:
         """The state as it was captured, while nothing but tests that left it alone has run since."""
         self.cleaned = _UNTOUCHED
         """What came of the item that ran last."""
+
+    def use(self, guards: GuardSet) -> None:
+        """Put back and watch; not called where the process ends with its unit anyway."""
+        self._guards = guards
 
     def begin_unit(self) -> None:
         """Remember how the process was before the unit."""

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import pytest
 
 from sooner.door.channel import Position
-from sooner.door.worker import Worker
+from sooner.door.worker import Readiness, Worker
 from sooner.run.supervision import kernel
 from sooner.warm.guards import GuardSet
 
@@ -51,6 +51,7 @@ class Server:
         self._begin = begin
         self._show = show
         self._children: dict[int, int] = {}
+        self._ready = Readiness(session)
 
     def run(self) -> NoReturn:
         """Serve; the process ends here."""
@@ -97,7 +98,9 @@ class Server:
             self._leave()
             self._begin()
             channel, position = socket.socket(fileno=fds[0]), Position(fds[1])
-            worker = Worker(self._session, self._items, channel, position, guards=self._guards, show=self._show)
+            worker = Worker(
+                self._session, self._items, self._ready, channel, position, guards=self._guards, show=self._show
+            )
             worker.run(parent=parent if kind == "fork" else os.getppid())
         self._children[pid] = serial
         for fd in fds:

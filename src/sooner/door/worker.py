@@ -109,12 +109,33 @@ class _Reports:
         return messages
 
 
+class Readiness:
+    """What workers of a session have in common, made once in the process that they are forked from.
+
+    Hooks that report are muted there, so that each of a thousand children need not touch the pages for that.
+    """
+
+    def __init__(self, session: pytest.Session) -> None:
+        manager = session.config.pluginmanager
+        for name in (*_REPORTING, "pytest_warning_recorded"):
+            caller = getattr(session.config.hook, name)
+            for implementation in caller.get_hookimpls():
+                caller._remove_plugin(implementation.plugin)  # noqa: SLF001 - pluggy has no other way to mute one hook
+        self.reports = _Reports(session.config)
+        manager.register(self.reports, "sooner-worker-reports")
+        self.reports.take()  # warnings from before, which pluggy plays to every new plugin
+        self.guarding = Guarding(session)
+        manager.register(self.guarding, "sooner-guarding")
+        gc.freeze()  # the first collection of garbage after a fork would copy the whole heap
+
+
 class Worker:
     """Runs items until it is told to stop; the process ends here.
 
     Args:
         session: A session that has collected.
         items: Its items by the numbers that the controlling pytest gives them; None where one was not collected here.
+        ready: What was made ready for all workers of the session.
         channel: To the controlling pytest.
         position: Where the item that runs is noted.
         guards: Makes what is put back and watched between tests; not called in a process that runs one test.
@@ -125,6 +146,7 @@ class Worker:
         self,
         session: pytest.Session,
         items: Sequence[pytest.Item | None],
+        ready: Readiness,
         channel: socket.socket,
         position: Position,
         *,
@@ -137,7 +159,8 @@ class Worker:
         self._channel = channel
         self._position = position
         self._guards = guards
-        self._reports = _Reports(session.config)
+        self._reports = ready.reports
+        self._guarding = ready.guarding
         self._receiver = Receiver(channel)
         self._last: pytest.Item | None = None
         self._count = 0
@@ -153,7 +176,7 @@ class Worker:
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             kernel.die_with_parent(signal.SIGTERM, parent)
-            self._take_over()
+            own_captured_files(self._session.config.pluginmanager.getplugin("capturemanager"), self._show)
             self._position.catch_stacks()
             if (message := self._receiver.wait()) is not None and message[0] == "begin":
                 self._begin(*message[1])
@@ -178,21 +201,10 @@ class Worker:
         with contextlib.suppress(OSError):  # nobody listens any more: this process is about to be ended
             send(self._channel, (kind, value))
 
-    def _take_over(self) -> None:
-        manager = self._session.config.pluginmanager
-        own_captured_files(manager.getplugin("capturemanager"), self._show)
-        for name in (*_REPORTING, "pytest_warning_recorded"):
-            caller = getattr(self._session.config.hook, name)
-            for implementation in caller.get_hookimpls():
-                caller._remove_plugin(implementation.plugin)  # noqa: SLF001 - pluggy has no other way to mute one hook
-        manager.register(self._reports, "sooner-worker-reports")
-        self._reports.take()  # warnings from before the fork, which pluggy plays to every new plugin
-        gc.freeze()  # the first collection of garbage after a fork would copy the whole heap
-
     def _begin(self, environment: Mapping[str, str], guarded: bool) -> None:  # noqa: FBT001 - as it came in a message
         os.environ.update(environment)
-        self._guarding = Guarding(self._session, self._guards() if guarded else None)
-        self._session.config.pluginmanager.register(self._guarding, "sooner-guarding")
+        if guarded:
+            self._guarding.use(self._guards())
         if guarded and _MULTIPROCESS_TESTS in sys.modules:
             from sooner.warm import multiprocess
 
