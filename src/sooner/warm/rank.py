@@ -21,6 +21,7 @@ from sooner.warm.baseline import Baseline, compile_in_process, share_cores
 from sooner.warm.channel import Channel
 from sooner.warm.groups import GroupConfig, Registry, abort_group, close_group, connect_store, open_group, registry
 from sooner.warm.guards import Cleaned, seed_from
+from sooner.warm.slices import ask_for_short_slices
 from sooner.warm.task import Facts, Report, Task, Tidy, Vote, call_of
 from sooner.warm.torch_loaded import loaded_torch
 
@@ -44,6 +45,8 @@ def main(descriptors: Sequence[int], argument: bytes) -> None:
     faulthandler.enable(stacks)
     faulthandler.register(STACK_SIGNAL, stacks)
     facts: Facts = pickle.loads(argument)  # noqa: S301 - the owner's own
+    if facts.size > len(os.sched_getaffinity(0)):
+        ask_for_short_slices()
     _own_facts[:] = [facts]
     Rank(facts, Channel.of(channel), listener[0] if listener else None).serve()
 
