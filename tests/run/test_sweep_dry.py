@@ -2,6 +2,7 @@
 
 import os
 import select
+import contextlib
 import sys
 import textwrap
 
@@ -118,6 +119,47 @@ def test_a_real_sweep_runs_bodies_and_counts_workers(tmp_path):
     seen = sweep(tmp_path, ["test_it.py"], (0, 2), mode="real")
     assert [each.tests["test_it.py::test_workers"].workers for each in seen] == [0, 2]
     assert outcomes(seen, "test_fails_below_two") == "fr"
+
+
+def test_a_real_sweep_says_which_devices_the_workers_of_a_test_computed_on(tmp_path):
+    """Files stand in for the driver's lists of processes: a worker enters itself, and is gone when it ends."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "worker.py").write_text(
+        "import os, sys, time\n"
+        "path = f'gpu{sys.argv[1]}'\n"
+        "open(path, 'w').write(str(os.getpid()))\n"
+        "while not os.path.exists(f'seen-{path}'): time.sleep(0.01)\n"
+        "os.unlink(path), os.unlink(f'seen-{path}')\n"
+    )
+    (tmp_path / "test_it.py").write_text(
+        "import subprocess, sys\n"
+        "def run(*gpus):\n"
+        "    workers = [subprocess.Popen([sys.executable, 'worker.py', str(gpu)]) for gpu in gpus]\n"
+        "    assert [worker.wait() for worker in workers] == [0] * len(gpus)\n"
+        "def test_two(): run(0, 1)\n"
+        "def test_one(): run(1)\n"
+        "def test_none(): pass\n"
+    )
+
+    def usage():
+        found = []
+        for path in (tmp_path / "gpu0", tmp_path / "gpu1"):
+            text = ""
+            with contextlib.suppress(FileNotFoundError):
+                text = path.read_text()
+            found.append(frozenset([int(text)] if text else []))
+        return found
+
+    def usage_that_is_noticed():
+        found = usage()
+        for number, pids in enumerate(found):
+            if pids:
+                (tmp_path / f"seen-gpu{number}").touch()
+        return found
+
+    (seen,) = sweep(tmp_path, ["test_it.py"], (2,), mode="real", usage=usage_that_is_noticed)
+    devices = {nodeid.partition("::")[2]: each.devices for nodeid, each in seen.tests.items()}
+    assert devices == {"test_two": 2, "test_one": 1, "test_none": 0}
 
 
 def test_an_interpreter_that_is_not_there_is_one_clear_error(project):

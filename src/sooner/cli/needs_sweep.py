@@ -1,6 +1,9 @@
 """The sweeps of `sooner needs --dry` and `--real`."""
 
-from collections.abc import Sequence
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +13,10 @@ from sooner.plan.needs import SIZES, TestNeeds
 from sooner.plan.needs.merge import Sweep, merged
 from sooner.run.sweep.dry import Swept, sweep
 
+if TYPE_CHECKING:
+    from sooner.model.devices import Device
+    from sooner.run.sweep.touched import Usage
+
 
 def swept(project: Project, static: Sequence[TestNeeds], *, real: bool, python: str, devices: str) -> list[TestNeeds]:
     """Static needs, corrected by what the tests do when they are asked.
@@ -18,22 +25,37 @@ def swept(project: Project, static: Sequence[TestNeeds], *, real: bool, python: 
         SweepError: The project's interpreter cannot be asked.
         UsageError: A real sweep without devices.
     """
-    sizes = _present(devices) if real else SIZES
+    present = _present(devices) if real else ()
+    sizes = tuple(size for size in SIZES if size <= len(present)) if real else SIZES
     mode = "real" if real else "dry"
     click.echo(f"{mode} sweep of {len(project.tests)} files with {', '.join(map(str, sizes))} devices", err=True)
-    seen = sweep(project.root, project.tests, sizes, mode=mode, python=python, timeout_s=3600.0 if real else 600.0)
+    timeout_s = 3600.0 if real else 600.0
+    with _usage(present) as usage:
+        seen = sweep(project.root, project.tests, sizes, mode=mode, python=python, timeout_s=timeout_s, usage=usage)
     return merged(static, {each.size: _sweep(each, real=real) for each in seen})
 
 
-def _present(devices: str) -> tuple[int, ...]:
-    import os
-
+def _present(devices: str) -> "tuple[Device, ...]":
     from sooner.devices.find import find_devices
 
-    count = len(find_devices(devices, os.environ).devices)
-    if count == 0:
+    found = find_devices(devices, os.environ).devices
+    if not found:
         raise UsageError("--real runs the tests on devices, and there is none: --dry needs none")
-    return tuple(size for size in SIZES if size <= count)
+    return found
+
+
+@contextlib.contextmanager
+def _usage(devices: "Sequence[Device]") -> "Iterator[Usage | None]":
+    """Who computes on which device, as drivers say; None where no driver says anything (virtual devices)."""
+    from sooner.devices.proof import Monitor
+
+    with Monitor(devices) as monitor:
+
+        def pids() -> list[frozenset[int]]:
+            seen = map(monitor.usage, devices)
+            return [one.pids if one is not None else frozenset() for one in seen]
+
+        yield pids if any(monitor.usage(device) is not None for device in devices) else None
 
 
 def _sweep(seen: Swept, *, real: bool) -> Sweep:
@@ -41,5 +63,6 @@ def _sweep(seen: Swept, *, real: bool) -> Sweep:
         tests={nodeid: (each.outcome, each.reason) for nodeid, each in seen.tests.items()},
         files=seen.files,
         workers={nodeid: each.workers for nodeid, each in seen.tests.items()},
+        devices={nodeid: each.devices for nodeid, each in seen.tests.items() if each.devices},
         complete=real,
     )

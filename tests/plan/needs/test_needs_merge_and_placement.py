@@ -51,6 +51,15 @@ def test_a_failure_of_a_cut_body_says_nothing_and_that_of_a_whole_one_does():
     assert letters(found) == "ffrrrr"
 
 
+def test_devices_that_a_whole_run_was_seen_to_touch_are_believed():
+    seen = sweeps("rrrrrr", complete=True)
+    for size in (1, 2, 3, 4, 8):
+        seen[size] = Sweep(tests=seen[size].tests, devices={"t.py::test_a": min(size, 2)}, complete=True)
+    (found,) = merged([needs("rrrrrr")], seen)
+    assert found.devices == {"1": 1, "2": 2, "3": 2, "4": 2, "8": 2}
+    assert (found.min, found.gpu_min, found.full) == (0, 1, 2)
+
+
 def test_cases_take_the_place_of_the_entry_that_stood_for_them():
     seen = sweeps("ssrrrr", nodeid="t.py::test_a[x]")
     assert [each.nodeid for each in merged([needs("rrrrrr")], seen)] == ["t.py::test_a[x]"]

@@ -15,12 +15,14 @@ class Sweep(Struct, frozen=True, kw_only=True):
         tests: Node id -> (`run` | `skip` | `fail`, reason).
         files: File -> `skip` | `fail`, for those that were not collected.
         workers: Node id -> processes that the test started; a dry sweep knows none.
+        devices: Node id -> devices that it was seen to touch; only where some were seen.
         complete: Whether bodies were run, so that a failure is the test's own.
     """
 
     tests: dict[str, tuple[str, str]]
     files: dict[str, str] = {}
     workers: dict[str, int] = {}
+    devices: dict[str, int] = {}
     complete: bool = False
 
 
@@ -76,7 +78,10 @@ def _corrected(each: TestNeeds, nodeid: str, sweeps: Mapping[int, Sweep]) -> Tes
         )
         at[size] = _seen(before, nodeid, each, sweeps[size]) if size in sweeps else before
     vacuous = {size for size in each.vacuous if at[size].verdict is Verdict.RUN} | set(_vacuous(nodeid, sweeps))
-    same = all(at[size].verdict == each.profile[str(size)] for size in SIZES)
+    same = all(
+        at[size].verdict == each.profile[str(size)] and at[size].devices == each.devices.get(str(size), 0)
+        for size in SIZES
+    )
     numbers = derived(at)
     return msgspec.structs.replace(
         each,
@@ -87,6 +92,7 @@ def _corrected(each: TestNeeds, nodeid: str, sweeps: Mapping[int, Sweep]) -> Tes
         full=each.full if same else numbers.full,
         max=each.max if same else numbers.max,
         adaptive=each.adaptive if same else numbers.adaptive,
+        devices=each.devices if same else {str(size): one.devices for size, one in at.items() if one.devices},
         vacuous=sorted(vacuous),
         confidence=Confidence.HIGH if same and each.confidence is not Confidence.LOW else each.confidence,
         reasons={str(size): one.reason for size, one in at.items() if one.verdict is not Verdict.RUN},
@@ -102,7 +108,8 @@ def _seen(before: AtSize, nodeid: str, each: TestNeeds, sweep: Sweep) -> AtSize:
         return AtSize(verdict=Verdict.ABSENT, reason="not collected")
     outcome, reason = sweep.tests[nodeid]
     if sweep.complete:
-        return before if outcome == before.verdict else AtSize(verdict=Verdict(outcome), reason=reason)
+        said = before if outcome == before.verdict else AtSize(verdict=Verdict(outcome), reason=reason)
+        return msgspec.structs.replace(said, devices=sweep.devices.get(nodeid, said.devices))
     doubtful = each.confidence is not Confidence.HIGH or before.verdict in (Verdict.UNKNOWN, Verdict.ABSENT)
     if outcome == "skip" and before.verdict is not Verdict.SKIP and doubtful:
         return AtSize(verdict=Verdict.SKIP, reason=reason)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from sooner.model.errors import SoonerError
+from sooner.run.sweep.touched import Touched, Usage
 
 _HERE: Final = Path(__file__).resolve().parent
 _LAST_LINES: Final = 8
@@ -31,6 +32,8 @@ class Seen(Struct, frozen=True, kw_only=True):
     reason: str = ""
     workers: int = 0
     """Processes that the test started (real sweep only)."""
+    devices: int = 0
+    """Devices that it was seen to touch; 0 where nothing was seen (real sweep only)."""
 
 
 class Swept(Struct, frozen=True, kw_only=True):
@@ -52,6 +55,7 @@ def sweep(
     jobs: int = 0,
     options: Sequence[str] = (),
     timeout_s: float = 600.0,
+    usage: Usage | None = None,
 ) -> list[Swept]:
     """Ask the project's tests what they do, in throw-away processes.
 
@@ -64,6 +68,7 @@ def sweep(
         jobs: Sizes at a time; 0 for one a CPU in a dry sweep, one in a real one.
         options: Further options of pytest's.
         timeout_s: For everything together.
+        usage: Asks the driver who computes on which device; for a real sweep of one size at a time.
 
     Raises:
         SweepError: The interpreter is not there, has no pytest, or took too long.
@@ -81,8 +86,9 @@ def sweep(
             "out": str(place / "seen"),
         }
         (place / "request.json").write_text(json.dumps(request), encoding="utf-8")
-        _run(python or sys.executable, place, root, timeout_s)
-        return [_read(place / f"seen.{size}", size, place) for size in sizes]
+        with contextlib.nullcontext() if usage is None else Touched(usage) as touched:
+            _run(python or sys.executable, place, root, timeout_s)
+        return [_read(place / f"seen.{size}", size, place, touched) for size in sizes]
 
 
 def _run(python: str, place: Path, root: Path, timeout_s: float) -> None:
@@ -122,13 +128,19 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def _read(path: Path, size: int, place: Path) -> Swept:
+def _read(path: Path, size: int, place: Path, touched: Touched | None) -> Swept:
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise SweepError(f"the sweep with {size} devices ended without an answer: {_tail(place / 'log')}") from None
-    tests = {nodeid: Seen(**each) for nodeid, each in found["tests"].items()}
+    tests = {nodeid: _seen(each, touched) for nodeid, each in found["tests"].items()}
     return Swept(size=size, tests=tests, files=found["files"])
+
+
+def _seen(told: dict[str, Any], touched: Touched | None) -> Seen:
+    span = (told.pop("began", None), told.pop("ended", None))
+    devices = touched.between(*span) if touched is not None and None not in span else 0
+    return Seen(**told, devices=devices)
 
 
 def _tail(path: Path) -> str:

@@ -3,7 +3,8 @@
     python inside.py REQUEST.json
 
 The request: `{"root", "tests", "sizes", "mode": "dry" | "real", "out", "jobs"}`. For each size a line is appended to
-`out`: `{"size", "tests": {nodeid: {"outcome", "reason", "workers"}}, "files": {path: outcome}}`.
+`out`: `{"size", "tests": {nodeid: {"outcome", "reason", "workers"}}, "files": {path: outcome}}`; a real sweep adds when
+each test `began` and `ended`, on the monotonic clock.
 """
 
 import contextlib

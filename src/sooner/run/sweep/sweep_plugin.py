@@ -1,6 +1,7 @@
 """The side of pytest: outcomes by node id; a dry sweep runs nothing but guards. Standard library and pytest only."""
 
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -49,14 +50,15 @@ class Plugin:
         """Run an item and keep its outcome; nothing is reported."""
         from _pytest.runner import runtestprotocol
 
-        before = self._workers
+        before, began = self._workers, time.monotonic()
         try:
             reports = runtestprotocol(item, log=False, nextitem=nextitem)
         except SystemExit as stop:
             outcome = "skip" if isinstance(stop.code, int) and stop.code in _SKIP_EXITS else "fail"
             self.tests[item.nodeid] = {"outcome": outcome, "reason": f"exit {stop.code}", "workers": 0}
             return True
-        self.tests[item.nodeid] = {**_outcome(reports), "workers": self._workers - before}
+        span = {} if self.dry else {"began": began, "ended": time.monotonic()}
+        self.tests[item.nodeid] = {**_outcome(reports), "workers": self._workers - before, **span}
         return True
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
