@@ -1,8 +1,8 @@
 """The sweeps: throw-away processes that ask the tests themselves."""
 
+import contextlib
 import os
 import select
-import contextlib
 import sys
 import textwrap
 
