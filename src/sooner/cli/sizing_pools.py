@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct, structs
 
 from sooner.cli import sizing_files as files
-from sooner.cli.processes import in_processes
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
+from sooner.run.in_processes import in_processes
 
 if TYPE_CHECKING:
     from sooner.analysis.sizing.facts import PoolSpec, Queue

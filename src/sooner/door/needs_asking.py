@@ -1,16 +1,17 @@
 """Evaluates the needs of test files on disk, in several processes where there are many files."""
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from importlib import resources
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from sooner.door.needs_kept import Answer, Row
 from sooner.door.needs_tree import sources_of
 from sooner.model.errors import SettingsError
 from sooner.plan.needs import Inference, Names, TestNeeds, load_rules
+from sooner.run.in_processes import in_processes
 from sooner.warm.forking import fork_refusal
 
 T = TypeVar("T")
@@ -73,9 +74,6 @@ def _row(needs: TestNeeds) -> Row:
     return (needs.nodeid, *numbers, needs.adaptive, needs.confidence.value, letters)
 
 
-_shared: dict[str, Callable[[str], Any]] = {}
-
-
 def of_each(function: Callable[[str], T], root: Path, paths: Sequence[str], jobs: int = 0) -> list[T]:
     """A function of each test file, in the order of the files, in processes where that is quicker.
 
@@ -87,22 +85,12 @@ def of_each(function: Callable[[str], T], root: Path, paths: Sequence[str], jobs
         paths: The files.
         jobs: Processes; 0 for one a CPU.
     """
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
     sizes = [_size(root / path) for path in paths]
-    count = min(jobs or len(os.sched_getaffinity(0)), len(paths))
-    if count <= 1 or (sum(sizes) < _FEW_BYTES and not jobs):
+    if jobs == 1 or (sum(sizes) < _FEW_BYTES and not jobs):
         return [function(path) for path in paths]
     order = sorted(range(len(paths)), key=lambda i: -sizes[i])
-    _shared["now"] = function
-    try:
-        context = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(count, mp_context=context, initializer=_collect_rarely) as pool:
-            found = dict(zip(order, pool.map(_of_one, [paths[i] for i in order]), strict=True))
-    finally:
-        _shared.clear()
-    return [found[i] for i in range(len(paths))]
+    found = in_processes(function, [paths[i] for i in order], most=jobs, begin=_collect_rarely)
+    return [one for _, one in sorted(zip(order, found, strict=True), key=itemgetter(0))]
 
 
 def _collect_rarely() -> None:
@@ -110,10 +98,6 @@ def _collect_rarely() -> None:
     import gc
 
     gc.set_threshold(200_000, 20, 100)
-
-
-def _of_one(path: str) -> Any:
-    return _shared["now"](path)
 
 
 def _size(path: Path) -> int:
