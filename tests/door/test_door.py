@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as ET
 
 import psutil
 import pytest
@@ -284,3 +285,17 @@ def test_who_waits_for_the_devices_of_another_run_says_so(suite):
     )
     done = suite.pytest("--gpus=virtual:1", PYTHONUNBUFFERED="1")
     assert "1 passed" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_tests_are_about_as_deep_in_frames_as_in_plain_pytest(suite, devices):
+    suite.write(
+        test_deep="import inspect, pytest\n"
+        f"@pytest.mark.gpus({devices})\n"
+        "def test_deep(record_property): record_property('depth', len(inspect.stack(0)))\n"
+    )
+    depths = []
+    for options in ([], ["--gpus=virtual:2"], ["--gpus=virtual:2", "--isolation=fork"]):
+        suite.pytest("--junitxml=j.xml", *options)
+        depths.append(int(ET.parse(suite.folder / "j.xml").getroot().find(".//property").get("value")))
+    assert max(depths) - depths[0] <= 5

@@ -1,9 +1,10 @@
 """The controlling side of workers: which run where, at what level of isolation, and from which origin they come."""
 
 import contextlib
+import functools
 import select
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from sooner.devices.masks import visible_env
 from sooner.door.channel import Receiver, send
 from sooner.door.guards import guards_of_project
 from sooner.door.origins import Origin, Process, Remote, Zygote, remote_spec
+from sooner.door.serving import Server
 from sooner.door.units import DoorUnit, Level
 from sooner.door.worker import Errand, Ran
 from sooner.model.devices import Device
@@ -124,6 +126,13 @@ class Workshop:
         if width > 1 and not self.refusal:
             self._origin(width)
 
+    def begin(self) -> Server | None:
+        """Fork the process that workers of one device are forked from; in that process, return what it is to run."""
+        if self.refusal:
+            return None
+        self._origins[1] = zygote = self._zygote()
+        return zygote.server
+
     def make(self, positions: tuple[int, ...], level: Level, path: str, *, guarded: bool) -> Hand:
         """A worker on these devices.
 
@@ -151,12 +160,16 @@ class Workshop:
     def _origin(self, width: int) -> Origin:
         if width not in self._origins:
             if width <= 1:
-                make: Callable[[], Any] = lambda: guards_of_project(self._session.config)  # noqa: E731
-                self._origins[width] = Zygote(self._session, make)
+                self._origins[width] = zygote = self._zygote()
+                if zygote.server is not None:
+                    zygote.server.run()
             else:
                 mask = visible_env(self._devices[:width])
                 self._origins[width] = self._remote(mask, files=[], forks=True)
         return self._origins[width]
+
+    def _zygote(self) -> Zygote:
+        return Zygote(self._session, functools.partial(guards_of_project, self._session.config))
 
     def _remote(self, environment: Mapping[str, str], *, files: Sequence[str], forks: bool) -> Remote:
         spec = remote_spec(self._session.config, self._nodeids, files=files)

@@ -16,6 +16,7 @@ from sooner.door.journal import Entry, Journal
 from sooner.door.quarantine import Quarantined
 from sooner.door.record import Record
 from sooner.door.reporting import Reporter, how_it_ended, message_of, outcome_of, seconds_of
+from sooner.door.serving import Server
 from sooner.door.units import DoorUnit, Level, units_of, works_of_units
 from sooner.door.wider import Wider
 from sooner.door.widths import Widths
@@ -92,14 +93,21 @@ class Loop:
         """Workers that are done with everything but their exit: waited for at once where they hold device memory."""
         self._wider = Wider(session.items, len(devices), self._widths, are_pretended=not self._holds_memory)
 
-    def run(self) -> None:
-        """Run all units; raises what pytest's own loop raises for `-x`, `--maxfail` and `session.shouldstop`."""
+    def run(self) -> Server | None:
+        """Run all units; raises what pytest's own loop raises for `-x`, `--maxfail` and `session.shouldstop`.
+
+        Returns:
+            None; but in the process that workers are forked from, what that has to run, as near to pytest's own loop
+            as can be.
+        """
+        units = self._units.values()
+        if sum(unit.level is Level.FORK and not unit.is_by_evidence for unit in units) >= _MANY_FORKS:
+            pages.collapse()
+        if (server := self._workshop.begin()) is not None:
+            return server
         try:
-            units = self._units.values()
             for width in sorted({unit.devices for unit in units}):
                 self._workshop.prepare(width)
-            if sum(unit.level is Level.FORK and not unit.is_by_evidence for unit in units) >= _MANY_FORKS:
-                pages.collapse()
             self._run_all()
             if self._wider.has_some:
                 self._schedule(self._wider.units())
@@ -110,6 +118,7 @@ class Loop:
             self._journal.workers = self._workshop.count
             self._end_all()
             self._ledger.save()
+        return None
 
     def _schedule(self, units: Sequence[DoorUnit]) -> None:
         self._units = {unit.key: unit for unit in units}

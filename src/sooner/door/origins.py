@@ -165,10 +165,12 @@ class Zygote(Served):
         self._session = session
         self._guards = guards
         self._pid = 0
+        self.server: Server | None = None
+        """In the child, where it is for the caller to run it."""
         super().__init__(self._fork())
 
     def _fork(self) -> socket.socket:
-        """Fork; the child never returns from here."""
+        """Fork; in the child, set `server`."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._session.config.get_terminal_writer().flush()
         quiet_threads()
@@ -177,7 +179,8 @@ class Zygote(Served):
         if self._pid == 0:
             ours.close()
             kernel.die_with_parent(signal.SIGTERM, parent)
-            Server(self._session, self._session.items, theirs, guards=self._guards).run()
+            self.server = Server(self._session, self._session.items, theirs, guards=self._guards)
+            return theirs
         theirs.close()
         return ours
 
@@ -188,6 +191,8 @@ class Zygote(Served):
                 self._spare.end()
             self._channel.close()
             self._spare, self._channel = None, self._fork()
+            if self.server is not None:
+                self.server.run()
 
     def close(self) -> None:
         """End the spare and the server."""

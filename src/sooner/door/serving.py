@@ -51,16 +51,20 @@ class Server:
         self._begin = begin
         self._show = show
         self._children: dict[int, int] = {}
+        self._parent = 0
         self._ready = Readiness(session)
 
     def run(self) -> NoReturn:
         """Serve; the process ends here."""
         try:
-            self._run()
+            # A worker runs from here, not from where it was forked: tests are as many frames deep as in plain pytest.
+            if (worker := self._worker()) is not None:
+                worker.run(parent=self._parent)
         finally:
             os._exit(0)
 
-    def _run(self) -> None:
+    def _worker(self) -> Worker | None:
+        """Fork on request: returns a worker in each child, and None here once nobody asks any more."""
         wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._before = {number: signal.getsignal(number) for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM)}
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -78,8 +82,10 @@ class Server:
                 except ConnectionError:
                     data = b""
                 if not data:
-                    return
-                self._serve(pickle.loads(data), fds)  # noqa: S301 - the controlling pytest's
+                    return None
+                worker = self._serve(pickle.loads(data), fds)  # noqa: S301 - the controlling pytest's
+                if worker is not None:
+                    return worker
 
     def _reap(self) -> None:
         for pid, status, _ in kernel.reap():
@@ -87,24 +93,24 @@ class Server:
                 with contextlib.suppress(OSError):
                     self._channel.send(pickle.dumps((self._children.pop(pid), status)))
 
-    def _serve(self, request: Any, fds: list[int]) -> None:
+    def _serve(self, request: Any, fds: list[int]) -> Worker | None:
         kind, serial, signum = request
         if kind == "signal":
             kernel.send([pid for pid, number in self._children.items() if number == serial], signum)
-            return
-        parent = os.getpid()
+            return None
+        self._parent = os.getpid() if kind == "fork" else os.getppid()
         pid = 0 if kind == "become" else os.fork()
         if pid == 0:
             self._leave()
             self._begin()
             channel, position = socket.socket(fileno=fds[0]), Position(fds[1])
-            worker = Worker(
+            return Worker(
                 self._session, self._items, self._ready, channel, position, guards=self._guards, show=self._show
             )
-            worker.run(parent=parent if kind == "fork" else os.getppid())
         self._children[pid] = serial
         for fd in fds:
             os.close(fd)
+        return None
 
     def _leave(self) -> None:
         """Let go of what belongs to the server, in a process that becomes a worker."""

@@ -64,7 +64,8 @@ class Door:
                 loop = Loop(
                     session, self._devices, self._journal, durations, self._record, quarantined=self._quarantined
                 )
-                loop.run()
+                if (server := loop.run()) is not None:
+                    server.run()
             finally:
                 durations.save()
                 self._journal.close()
