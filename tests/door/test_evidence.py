@@ -136,3 +136,13 @@ def test_an_impossible_budget_is_one_clear_error(suite):
     done = suite.pytest("--gpus=virtual:1", "--isolation-budget=much")
     assert done.returncode == 4
     assert "--isolation-budget" in done.stderr
+
+
+def test_a_cache_that_somebody_spoilt_counts_as_empty(suite):
+    suite.write(test_p="def test_p(): pass\n")
+    suite.journal()
+    folder = suite.folder / ".pytest_cache/v/sooner"
+    (folder / "evidence").write_text('{"test_p.py::test_p": 3, "other": {"alone": 1}}')
+    (folder / "durations").write_text("[]")
+    done, _ = suite.journal("--isolation-budget=0.5")
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -52,6 +52,7 @@ class Ledger:
         self._known = {
             nodeid: Evidence(alone=int(value.get("alone", 0)), trouble=str(value.get("trouble", "")))
             for nodeid, value in (known.items() if isinstance(known, dict) else ())
+            if isinstance(value, dict)
         }
         self._has_changed = False
 

@@ -80,10 +80,9 @@ def units_of(
 
     def goes_alone(i: int) -> bool:
         """Whether evidence gives an item a process of its own."""
-        if is_alone is None or isolation != "auto" or how not in ("auto", "test"):
+        if is_alone is None or how not in ("auto", "test") or items[i].get_closest_marker("isolation"):
             return False
-        is_asked = items[i].get_closest_marker("isolation") is not None
-        return not is_asked and scopes[id(_file(items[i]))] == "function" and is_alone(i)
+        return scopes[id(_file(items[i]))] == "function" and is_alone(i)
 
     def kinship(i: int) -> tuple[int, int, Level, bool]:
         """What neighbouring items must have in common to be one unit."""
