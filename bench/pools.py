@@ -9,6 +9,9 @@ Beside it:
 - *Allen-Cunneen*: E[wait] by the formula for G/G/c (Allen, "Probability, statistics and queueing theory", 1990), with
   true machines, measured rates and variances, beside the observed mean.
 
+*Nodes*: three labels share nodes that split. Each label is predicted as a pool of its own; with the nodes declared; and
+with their number fitted. Options there replace 4-device jobs by ones of 1, 2 or 4 devices, in more or fewer shards.
+
 Options: what a workflow's jobs could be replaced by (shards, sizes, a cron), replayed on what was fitted, and on the
 truth; pairs whose true p90 of the signal differ by at least 5 % must come out in the right order.
 """
@@ -23,18 +26,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from figures import machine, save, table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
-from sooner.analysis.sizing.events import Machines, Task, play
+from sooner.analysis.sizing.declared import crowd_of, fitted, split_of
+from sooner.analysis.sizing.events import Machines, Nodes, Task, play
 from sooner.analysis.sizing.facts import DAY_S, HOUR_S, PoolSpec, Queue, Steps
 from sooner.analysis.sizing.fifo import starts
 from sooner.analysis.sizing.judge import judge
 from sooner.analysis.sizing.needs import TestNeed
 from sooner.analysis.sizing.placement import Lane, Option, Runner
 from sooner.analysis.sizing.replay import Pool, waiting
-from sooner.analysis.sizing.synthetic import Recipe, World, dispersion, queue_of, true_starts, world
+from sooner.analysis.sizing.synthetic import (
+    Recipe,
+    SharedRecipe,
+    World,
+    dispersion,
+    queue_of,
+    shared_queues,
+    shared_tasks,
+    true_starts,
+    world,
+)
 
 KINDS = ("all jobs known", "machines vary", "machines are booted", "others hold a third", "others hold 60 %")
 
@@ -120,10 +135,10 @@ SHARDS = ((1, 4.0), (2, 2.0), (4, 1.0), (8, 0.5), (4, 0.5), (4, 2.0))
 """(shards, length of each in units): what the workflow's jobs could be replaced by."""
 
 
-def option(name: str, shards: int, seconds: float, every_h: float | None = None) -> Option:
+def option(name: str, shards: int, seconds: float, every_h: float | None = None, label: str = "p") -> Option:
     need = TestNeed(nodeid="t")
     walls = (seconds,) * shards
-    runner = Runner(devices=4, label="p")
+    runner = Runner(devices=4, label=label)
     lanes = [Lane(runner=runner, tests=(need.nodeid,), shards=((),) * shards, walls_s=walls)]
     if every_h is not None:
         lanes.append(
@@ -209,6 +224,119 @@ def ranking(pools: int) -> tuple[str, dict[str, Any]]:
     return f"{text}\nall: {total:.1%} of pairs in the right order", figures
 
 
+def node_recipe(random: np.random.Generator) -> SharedRecipe:
+    return SharedRecipe(
+        nodes=int(random.choice([2, 4, 8, 16])),
+        load=float(random.uniform(0.5, 0.85)),
+        batch=float(random.uniform(2, 10)),
+        median_s=float(random.choice([900, 2400, 6000])),
+        sigma=float(random.uniform(0.3, 0.9)),
+        handover_s=float(random.uniform(5, 60)),
+        reserves=bool(random.random() < 0.7),
+    )
+
+
+NODE_OPTIONS = (
+    ("gpu.4", 2, 2.0),
+    ("gpu.4", 4, 1.0),
+    ("gpu.2", 2, 2.0),
+    ("gpu.2", 4, 1.0),
+    ("gpu.2", 4, 2.0),
+    ("gpu.1", 8, 1.0),
+)
+"""(label, shards, length of each in units)."""
+
+
+def node_truth(  # noqa: PLR0917 - one caller
+    made: SharedRecipe, tasks: list[Task], gone: Any, pushes: list[float], some: Option, since: float
+) -> float:
+    """p90 of the signal of an option on the true nodes."""
+    kept = [task for task, is_gone in zip(tasks, gone, strict=True) if not is_gone]
+    lane = some.lanes[0]
+    added = [Task(label=lane.runner.label, created=at, seconds=wall) for at in pushes for wall in lane.walls_s]
+    started = np.array(play([*kept, *added], dict.fromkeys(made.shares, made.pool)).started)[len(kept) :]
+    ends = (started - np.array([task.created for task in added])).reshape(len(pushes), -1) + np.array(lane.walls_s)
+    return float(np.quantile(ends.max(axis=1)[np.array(pushes) >= since], 0.9))
+
+
+def nodes(pools: int) -> tuple[str, dict[str, Any]]:
+    random = np.random.default_rng(900)
+    found: dict[str, list[float]] = {name: [] for name in ("alone", "declared", "fitted")}
+    right = pairs = refused = best = 0
+    for seed in range(pools):
+        made = node_recipe(random)
+        tasks = shared_tasks(made, seed)
+        queues = shared_queues(made, tasks, seed)
+        unknown = Nodes(
+            nodes=tuple(structs.replace(node, count=0) for node in made.pool.nodes),
+            handover_s=made.handover_s, reserves=made.reserves,
+        )  # fmt: skip
+        split = min(split_of(queue, 0.7) for queue in queues.values())
+        crowds = {"alone": None, "declared": crowd_of(queues, made.pool)}
+        crowds["fitted"] = fitted(crowd_of(queues, unknown), split)
+        judged: dict[str, Any] = {}
+        for name, crowd in crowds.items():
+            for label, queue in queues.items():
+                one = judge(queue, PoolSpec(label=label), crowd=crowd)
+                found[name].append(off(one.predicted.p90, one.observed.p90))
+                if name == "declared":
+                    judged[label] = one
+        if any(abs(one.errors.get("declared", 1.0)) > 0.2 or not one.fits for one in judged.values()):
+            refused += 1
+            continue
+        wide = np.array([task.label == "gpu.4" for task in tasks])
+        bursts = np.cumsum(np.concatenate([[True], np.diff([task.created for task in tasks]) > 1.0]))
+        chosen = np.unique(bursts[wide])
+        chosen = chosen[:: max(2, len(chosen) // 120)]
+        gone = wide & np.isin(bursts, chosen)
+        first = [float(tasks[int(np.flatnonzero(bursts == burst)[0])].created) for burst in chosen]
+        pushes = sorted(at for at in first if at >= judged["gpu.4"].since)
+        created = np.array([task.created for task, is_gone in zip(tasks, gone, strict=True) if is_gone])
+        known = {
+            label: Pool(
+                label=label, queue=queues[label], capacity=Steps((0.0,), (1.0,)), delay_s=one.delay_s,
+                ours=np.isin(queues[label].created, created).astype(float) * (label == "gpu.4"),
+                since=one.since, until=one.until, crowd=crowds["declared"],
+            )
+            for label, one in judged.items()
+        }  # fmt: skip
+        options = [
+            option(f"{n} x {length:g} on {label}", n, length * made.median_s, label=label)
+            for label, n, length in NODE_OPTIONS
+        ]
+        said = [waiting(some, known, pushes) for some in options]
+        told = [node_truth(made, tasks, gone, pushes, some, judged["gpu.4"].since) for some in options]
+        for i, j in itertools.combinations(range(len(options)), 2):
+            if abs(told[i] - told[j]) >= 0.05 * min(told[i], told[j]):
+                pairs += 1
+                right += (told[i] < told[j]) == (said[i].signal_p90 < said[j].signal_p90)
+        best += told[int(np.argmin([one.signal_p90 for one in said]))] <= 1.05 * min(told)
+    rows = []
+    for name, values in found.items():
+        errors = np.abs(np.array(values))
+        rows.append(
+            [
+                name,
+                len(errors),
+                f"{np.median(errors):.1%}",
+                f"{(errors <= 0.1).mean():.0%}",
+                f"{(errors <= 0.2).mean():.0%}",
+            ]
+        )
+    share = right / max(1, pairs)
+    text = table(["nodes", "labels", "p90 off", "<10 %", "<20 %"], rows)
+    ranked = (
+        f"{share:.1%} of {pairs} pairs in the right order, best within 5 %: {best}/{pools - refused}, refused {refused}"
+    )
+    return f"{text}\noptions on nodes: {ranked}", {
+        **found,
+        "right": right,
+        "pairs": pairs,
+        "refused": refused,
+        "best": best,
+    }
+
+
 def speed() -> tuple[str, dict[str, float]]:
     one = world(Recipe(machines=650, batch=60, load=0.85, days=60), 0)
     created, seconds = one.created.tolist(), one.seconds.tolist()
@@ -244,10 +372,15 @@ def speed() -> tuple[str, dict[str, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pools", type=int, default=20, help="pools of each kind (default: %(default)s)")
-    parser.add_argument("--only", choices=["accuracy", "ranking", "speed"], help="one part")
+    parser.add_argument("--only", choices=["accuracy", "ranking", "nodes", "speed"], help="one part")
     options = parser.parse_args()
     figures: dict[str, Any] = {"machine": machine()}
-    parts = {"accuracy": lambda: accuracy(options.pools), "ranking": lambda: ranking(options.pools), "speed": speed}
+    parts = {
+        "accuracy": lambda: accuracy(options.pools),
+        "ranking": lambda: ranking(options.pools),
+        "nodes": lambda: nodes(options.pools),
+        "speed": speed,
+    }
     for name, part in parts.items():
         if options.only in (None, name):
             text, figures[name] = part()

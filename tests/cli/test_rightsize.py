@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from sooner.analysis.sizing.synthetic import Recipe, made
+from sooner.analysis.sizing.synthetic import Recipe, SharedRecipe, made, shared_queues, shared_tasks
 
 TRUNK = textwrap.dedent("""\
     name: trunk
@@ -176,3 +176,31 @@ def test_queues_are_replayed_where_the_pools_are_understood(sooner, suite, proje
     assert found["commits_per_day"] > 1
     assert options["all-on-2"]["waiting"]["queue_p90"] < 0.5 * options["all-on-4"]["waiting"]["queue_p90"]
     assert options[found["best"]]["lost"] == []
+
+
+def test_a_smaller_runner_on_the_same_nodes_has_a_queue_though_nobody_used_it_yet(sooner, suite, project):
+    recipe = SharedRecipe(days=14, nodes=3, load=0.8, shares={"linux.gpu.1": (1, 0.2), "linux.gpu.4": (4, 0.8)})
+    with (project / "jobs.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["label", "job", "run", "created", "started", "completed"])
+        for label, queue in shared_queues(recipe, shared_tasks(recipe, 3), 3).items():
+            for i, row in enumerate(zip(queue.created, queue.started, queue.completed, strict=True)):
+                ours = label == "linux.gpu.4" and i % 20 < 6
+                writer.writerow([label, "rocm / distributed" if ours else "other", i // 20, *row])
+    widths = {"linux.gpu.1": 1, "linux.gpu.2": 2, "linux.gpu.4": 4}
+    asked = (
+        "rightsize", *suite[:4], "--current", "linux.gpu.4:3", "--runner", "2=linux.gpu.2", "--jobs", "jobs.csv",
+        "--job", "*distributed*", "--objective", "time-to-signal", "--pools", "p.json", "--json",
+    )  # fmt: skip
+
+    def options(**more):
+        (project / "p.json").write_text(json.dumps({"n": {"nodes": 3, "devices": 8, "widths": widths} | more}))
+        done = sooner(*asked)
+        assert done.returncode == 0, done.stderr
+        return {one["name"]: one for one in json.loads(done.stdout)["options"]}
+
+    found = options()
+    assert found["all-on-2"]["waiting"]["queue_p90"] < found["all-on-4"]["waiting"]["queue_p90"]
+    refused = options(nodes=30)
+    assert refused["all-on-2"]["waiting"] is None
+    assert "shares nodes with linux.gpu" in refused["all-on-2"]["refused"]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sooner.analysis.sizing.synthetic import Recipe, made
+from sooner.analysis.sizing.synthetic import Recipe, SharedRecipe, made, shared_queues, shared_tasks
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +129,69 @@ def test_too_few_jobs_do_not_fit(sooner, project):
     pools = answer(sooner("simulate-pool", "--jobs", "jobs.csv", "--json"))
     assert pools["a"]["fits"] is False
     assert pools["a"]["predicted"] == {"p50": None, "p90": None}
+
+
+NODES = {"devices": 8, "widths": {"gpu.1": 1, "gpu.2": 2, "gpu.4": 4}, "handover_s": 20}
+
+
+@pytest.fixture
+def shared_nodes(project):
+    recipe = SharedRecipe(days=14, nodes=4, load=0.8)
+    with (project / "jobs.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["label", "created", "started", "completed"])
+        for label, queue in shared_queues(recipe, shared_tasks(recipe, 3), 3).items():
+            for row in zip(queue.created, queue.started, queue.completed, strict=True):
+                writer.writerow([label, *row])
+    return project
+
+
+def test_nodes_that_several_labels_share_may_be_declared_and_their_number_be_fitted(sooner, shared_nodes):
+    (shared_nodes / "p.json").write_text(json.dumps({"mi355": NODES}))
+    done = sooner("simulate-pool", "--jobs", "jobs.csv", "--pools", "p.json", "--json")
+    assert "note: mi355: nodes fitted on the first part: 4 of 8 devices" in done.stderr
+    for pool in answer(done).values():
+        assert pool["model"] == "declared"
+        assert pool["fits"] is True
+        assert abs(pool["errors"]["declared"]) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("pools", "problem"),
+    [
+        ({"n": {"nodes": 4, "devices": 8}}, "n: nodes need `widths`"),
+        ({"n": {**NODES, "devices": 2}}, "n: a job of gpu.4 takes 4 devices, and no node has more than 2"),
+        ({"n": {**NODES, "devices": None}}, "n: each kind of node needs `devices`, a number from 1 on"),
+        ({"n": {**NODES, "nodes": -1}}, "n: -1 is no number of nodes; leave it out to have it fitted"),
+        ({"n": {**NODES, "nodes": []}}, "n: needs nodes, of which one kind at most has no number"),
+        ({"n": {**NODES, "widths": {"gpu.1": "one"}}}, "n: a job of gpu.1 cannot take 'one' devices"),
+        ({"n": {**NODES, "reserves": "yes"}}, "n: `reserves` is true or false, not 'yes'"),
+        ({"n": NODES, "gpu.2": 4}, "gpu.2 is declared twice: as a pool of its own, and on n"),
+        ({"gpu.2": {"capacity": 4, "boot_s": -3}}, "boot_s -3 is no number of seconds"),
+    ],
+)
+def test_nodes_that_cannot_be_are_one_clear_error(sooner, shared_nodes, pools, problem):
+    (shared_nodes / "p.json").write_text(json.dumps(pools))
+    done = sooner("simulate-pool", "--jobs", "jobs.csv", "--pools", "p.json")
+    assert done.returncode == 4
+    assert problem in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_a_file_says_that_nobody_understands_is_named_and_ignored(sooner, jobs, project):
+    (project / "p.toml").write_text("[a]\ncapactiy = 20\n")
+    done = sooner("simulate-pool", "--jobs", jobs, "--pools", "p.toml", "--json")
+    assert "note: p.toml: 'capactiy' says nothing of a pool, and is ignored" in done.stderr
+    assert answer(done)["a"]["fits"] is True
+
+
+def test_a_job_that_waits_for_others_does_not_wait_for_a_machine_meanwhile(sooner, project):
+    rows = ["id,needs,label,priority,created,started,completed"]
+    for i in range(300):
+        at = 1_780_000_000 + 3600 * i
+        rows.append(f"b{i},,build,,{at},{at + 5},{at + 1805}")
+        rows.append(f't{i},"b{i}, unknown",gpu,{i % 2},{at},{at + 1815},{at + 2000}')
+    (project / "jobs.csv").write_text("\n".join(rows))
+    pools = answer(sooner("simulate-pool", "--jobs", "jobs.csv", "--json"))
+    assert pools["gpu"]["observed"] == {"p50": 10.0, "p90": 10.0}
+    assert pools["gpu"]["fits"] is True

@@ -8,7 +8,9 @@ import click
     "--jobs", metavar="FILE", help="Jobs: CSV, JSON, JSON lines or Parquet with label, created, started, completed."
 )
 @click.option("--history", "root", metavar="DIR", help="Jobs of a history instead.")
-@click.option("--pools", metavar="FILE", help="What is known of pools (CSV, JSON, TOML): label, capacity, at, boot_s.")
+@click.option(
+    "--pools", metavar="FILE", help="What is known of pools (CSV, JSON, TOML): machines over time, nodes that split."
+)
 @click.option("--label", "labels", multiple=True, metavar="LABEL", help="Only this pool; may be repeated.")
 @click.option("--train", default=0.7, show_default=True, help="Share of the time before the part that is judged.")
 @click.option("--horizon", default=6.0, show_default=True, help="Hours predicted before what happened is looked at.")

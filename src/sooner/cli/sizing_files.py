@@ -20,15 +20,17 @@ T = TypeVar("T")
 
 Column = list[Any]
 
-_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "label": ("label", "labels", "runner", "runner_label", "pool", "queue"),
     "created": ("created", "created_at", "queued", "queued_at", "arrival", "submitted"),
     "started": ("started", "started_at", "start", "start_time"),
     "completed": ("completed", "completed_at", "finished", "finished_at", "ended", "end", "ended_at"),
     "seconds": ("seconds", "duration", "duration_s", "duration_seconds"),
+    "priority": ("priority",),
+    "id": ("id", "job_id"),
+    "needs": ("needs", "after", "depends_on"),
 }
-_CAPACITY: Final = ("capacity", "machines", "size", "runners", "servers", "count", "max", "concurrency", "slots")
-_AT: Final = ("at", "from", "since", "time", "start")
+"""Columns of tables, by the names that people give them."""
 _NOTHING: Final = frozenset({"", "nan", "none", "null", "nat", "n/a", "-"})
 _MILLISECONDS: Final = 1e11
 """Epoch seconds reach this in the year 5138: larger numbers are milli-, micro- or nanoseconds."""
@@ -179,7 +181,7 @@ def _parquet(path: Path) -> dict[str, Column]:
 
 def column(found: Mapping[str, Column], field: str) -> Column | None:
     """The column of a field under any of its names."""
-    return next((found[name] for name in _FIELDS[field] if name in found), None)
+    return next((found[name] for name in FIELDS[field] if name in found), None)
 
 
 def texts(values: Column) -> list[str]:
@@ -219,6 +221,19 @@ def _number(path: Path, name: str, line: int, value: Any, *, is_time: bool) -> f
         raise SizingFileError(path, f"{name} {value!r} is no number", line=line) from None
 
 
+def names(cell: Any) -> list[str]:
+    """Several names in one cell: a list, a JSON list, or separated by spaces, commas or semicolons."""
+    if isinstance(cell, list):
+        return texts(cell)
+    text = "" if cell is None else str(cell).strip()
+    if text.startswith("["):
+        try:
+            return texts(msgspec.json.decode(text.encode(), type=list[Any]))
+        except msgspec.DecodeError:
+            text = text.strip("[]")
+    return [] if text.lower() in _NOTHING else text.replace(",", " ").replace(";", " ").split()
+
+
 def moment(option: str, text: str) -> float:
     """A time from the command line, epoch seconds.
 
@@ -241,86 +256,3 @@ def epoch(path: Path, name: str, line: int, value: Any) -> float:
         return iso_epoch(value.isoformat() if isinstance(value, dt.datetime) else str(value).strip())
     except ValueError:
         raise SizingFileError(path, f"{name} {value!r} is no time (epoch seconds or ISO 8601)", line=line) from None
-
-
-class Declared(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file says of one pool."""
-
-    label: str
-    steps: tuple[tuple[float, float], ...] = ()
-    """(since when, machines), ascending."""
-    boot_s: float = 0.0
-
-
-def pools(path: Path) -> dict[str, Declared]:
-    """What is declared of pools: by label.
-
-    A JSON or TOML object of `label -> machines` or `label -> {capacity, boot_s}`, a list of such objects with `label`
-    (alone or under `pools`), or a CSV table with the columns label, capacity, and, where it changes, at.
-
-    Raises:
-        SizingFileError: It cannot be understood.
-    """
-    if path.suffix.lower() in {".json", ".toml"}:
-        rows = _pool_rows(path, document(path))
-    else:
-        found = table(path)
-        rows = [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)]
-    declared: dict[str, Declared] = {}
-    for line, row in enumerate(rows, 2):
-        one = _pool(path, line, {str(key).lower(): value for key, value in row.items()})
-        before = declared.get(one.label)
-        if before is not None:
-            one = Declared(label=one.label, steps=tuple(sorted({*before.steps, *one.steps})), boot_s=one.boot_s)
-        declared[one.label] = one
-    return declared
-
-
-def _pool_rows(path: Path, data: Any) -> list[dict[str, Any]]:
-    if isinstance(data, dict):
-        inner = next((data[key] for key in ("pools", "pool") if isinstance(data.get(key), list | dict)), data)
-        if isinstance(inner, dict):
-            inner = [
-                {"label": label, **(about if isinstance(about, dict) else {"capacity": about})}
-                for label, about in inner.items()
-            ]
-        data = inner
-    if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
-        raise SizingFileError(path, "must hold pools: an object by label, or a list of objects with `label`")
-    return data
-
-
-def _pool(path: Path, line: int, row: Mapping[str, Any]) -> Declared:
-    label = next((row[name] for name in _FIELDS["label"] if row.get(name)), None)
-    if label is None:
-        raise SizingFileError(path, "a pool has no label", line=line)
-    capacity = next((row[name] for name in _CAPACITY if row.get(name) not in (None, "")), None)
-    at = next((row[name] for name in _AT if row.get(name) not in (None, "")), None)
-    boot = row.get("boot_s", row.get("boot_seconds", row.get("boot")))
-    return Declared(
-        label=texts([label])[0],
-        steps=tuple(sorted(_steps(path, line, capacity, at))),
-        boot_s=0.0 if boot in (None, "") else numbers(path, "boot_s", [boot], is_time=False)[0],
-    )
-
-
-def _steps(path: Path, line: int, capacity: Any, at: Any) -> list[tuple[float, float]]:
-    if capacity is None:
-        return []
-    if isinstance(capacity, list):
-        found = []
-        for one in capacity:
-            if isinstance(one, dict):
-                since = next((one[name] for name in _AT if name in one), None)
-                found += _steps(path, line, next((one[n] for n in _CAPACITY if n in one), None), since)
-            elif isinstance(one, list) and len(one) == 2:  # noqa: PLR2004 - a pair
-                found += _steps(path, line, one[1], one[0])
-            else:
-                raise SizingFileError(path, f"capacity {one!r} is no pair of a time and a number", line=line)
-        return found
-    count = numbers(path, "capacity", [capacity], is_time=False)[0]
-    if count != count:  # noqa: PLR0124 - not a number
-        return []
-    if count < 0:
-        raise SizingFileError(path, f"capacity {capacity!r} is negative", line=line)
-    return [(float("-inf") if at is None else numbers(path, "at", [at], is_time=True)[0], count)]

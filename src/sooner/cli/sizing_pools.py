@@ -9,12 +9,13 @@ import msgspec
 from msgspec import Struct, structs
 
 from sooner.cli import sizing_files as files
+from sooner.cli.sizing_declared import declarations
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.run.in_processes import in_processes
 
 if TYPE_CHECKING:
-    from sooner.analysis.sizing.facts import PoolSpec, Queue
+    from sooner.analysis.sizing.facts import Queue
     from sooner.analysis.sizing.judge import Judged
 
 
@@ -65,19 +66,21 @@ def _show(question: Question) -> int:
     from sooner.report.sizing import pools_text
 
     queues, notes = queues_of(question.jobs, question.root)
-    specs = specs_of(question.pools)
+    declared = declarations(question.pools)
     wanted = question.labels or tuple(queues)
     missing = [label for label in wanted if label not in queues]
     if missing:
         raise UsageError(f"no jobs of {missing[0]!r}: there are {', '.join(sorted(queues)[:20])}")
+    crowds, fitted = declared.crowds(queues, question.train)
+    notes += [*declared.notes, *fitted]
     for note in notes:
         click.echo(f"note: {note}", err=True)
     share = max(400_000, 4_000_000 // max(1, len(wanted)))
 
     def judged_pool(label: str) -> "Judged":
         return judge(
-            queues[label], specs.get(label) or spec_of(label), train=question.train,
-            horizon_s=question.horizon * 3600, seed=question.seed, most_jobs=share,
+            queues[label], declared.spec(label), train=question.train, horizon_s=question.horizon * 3600,
+            seed=question.seed, most_jobs=share, crowd=crowds.get(label),
         )  # fmt: skip
 
     jobs = sum(len(queues[label]) for label in wanted)
@@ -105,13 +108,25 @@ def queues_of(jobs: Path | None, root: str) -> "tuple[dict[str, Queue], list[str
         values = files.column(found, field)
         return None if values is None else files.numbers(jobs, field, values, is_time=is_time)
 
+    completed = numbers("completed", is_time=True)
     return load.queues(
         labels=files.texts(label) if label is not None else ["jobs"] * len(created),
-        created=files.numbers(jobs, "created", created, is_time=True),
+        created=_ready(found, files.numbers(jobs, "created", created, is_time=True), completed),
         started=numbers("started", is_time=True),
-        completed=numbers("completed", is_time=True),
+        completed=completed,
         seconds=numbers("seconds", is_time=False),
+        priority=numbers("priority", is_time=False),
     )
+
+
+def _ready(found: Mapping[str, files.Column], created: list[float], completed: list[float] | None) -> list[float]:
+    """When each job could have started: it was created, and what it needs had ended."""
+    from sooner.analysis.sizing import load
+
+    ids, needs = files.column(found, "id"), files.column(found, "needs")
+    if ids is None or needs is None or completed is None:
+        return created
+    return load.ready(created, completed, files.texts(ids), [files.names(cell) for cell in needs])
 
 
 def _of_history(root: str) -> "tuple[dict[str, Queue], list[str]]":
@@ -122,28 +137,3 @@ def _of_history(root: str) -> "tuple[dict[str, Queue], list[str]]":
         raise UsageError(f"there is no history at {root}: `sooner ingest` makes one")
     with History(root) as history:
         return load.queues_of_history(history)
-
-
-def spec_of(label: str) -> "PoolSpec":
-    """A pool of which nothing is declared."""
-    from sooner.analysis.sizing.facts import PoolSpec
-
-    return PoolSpec(label=label)
-
-
-def specs_of(path: Path | None) -> "dict[str, PoolSpec]":
-    """What is declared of pools."""
-    from sooner.analysis.sizing.facts import PoolSpec, Steps
-
-    if path is None:
-        return {}
-    return {
-        one.label: PoolSpec(
-            label=one.label,
-            capacity=Steps(tuple(at for at, _ in one.steps), tuple(count for _, count in one.steps))
-            if one.steps
-            else None,
-            boot_s=one.boot_s,
-        )
-        for one in files.pools(path).values()
-    }

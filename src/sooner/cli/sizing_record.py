@@ -1,19 +1,23 @@
 """The record behind `sooner rightsize`: pools, judged, and when the jobs came that options replace."""
 
+from collections.abc import Iterable, Mapping
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import structs
 
 from sooner.analysis.sizing import load
 from sooner.analysis.sizing.facts import DAY_S, Queue, Steps
-from sooner.analysis.sizing.judge import Judged, judge
+from sooner.analysis.sizing.judge import TOLERANCE, TRAIN, Judged, judge
 from sooner.analysis.sizing.replay import Pool
 from sooner.cli import sizing_files as files
-from sooner.cli.sizing_pools import spec_of, specs_of
+from sooner.cli.sizing_declared import Declarations, declarations
 from sooner.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from sooner.analysis.sizing.declared import Crowd
     from sooner.analysis.sizing.facts import Numbers
 
 
@@ -27,26 +31,57 @@ def record_of(
     ours = load.meant(found.names, pattern)
     if not ours.any():
         raise UsageError(f"--job {pattern!r} means no job: there are {', '.join(sorted(set(found.names))[:10])}")
-    specs = specs_of(pools)
-    known: dict[str, Pool] = {}
-    refused: dict[str, str] = {}
+    declared = declarations(pools)
+    queues = {}
+    positions = {}
     for label in sorted(set(found.labels)):
         rows = np.array([one == label for one in found.labels])
         created, started, completed = (array[rows] for array in found.times)
-        queue, _ = load.queue_of(created, started, completed, np.full(int(rows.sum()), np.nan))
-        judged = judge(queue, specs.get(label) or spec_of(label))
-        if judged.can_rank and judged.steps is not None:
-            known[label] = _pool(label, queue, judged, found.times[0][rows & ours])
-        else:
-            refused[label] = judged.reason if not judged.fits else "its waits come from others' load, not from ours"
+        queues[label], _ = load.queue_of(created, started, completed, np.full(int(rows.sum()), np.nan))
+        positions[label] = found.times[0][rows & ours]
+    queues = {label: queue for label, queue in queues.items() if len(queue)}
+    known, refused, notes = _understood(queues, positions, declared)
     pushes = load.pushes(found.times[0][ours], [found.runs[i] for i in np.flatnonzero(ours)])
     span = (pushes[-1] - pushes[0]) / DAY_S if len(pushes) > 1 else 0.0
     since = min((pool.since for pool in known.values()), default=-np.inf)
     inside = tuple(at for at in pushes if at >= since)
-    return known, refused, inside, (len(pushes) - 1) / span if span else None, []
+    return known, refused, inside, (len(pushes) - 1) / span if span else None, [*declared.notes, *notes]
 
 
-def _pool(label: str, queue: Queue, judged: Judged, replaced: "Numbers") -> Pool:
+def _understood(
+    queues: Mapping[str, Queue], replaced: Mapping[str, "Numbers"], declared: Declarations
+) -> tuple[dict[str, Pool], dict[str, str], list[str]]:
+    """Pools by which options can be ranked, why others are not, notes."""
+    crowds, notes = declared.crowds(queues, TRAIN)
+    known: dict[str, Pool] = {}
+    refused: dict[str, str] = {}
+    for label, queue in queues.items():
+        crowd = crowds.get(label)
+        judged = judge(queue, declared.spec(label), crowd=crowd)
+        if crowd is not None and judged.fits and abs(judged.errors.get("declared", inf)) > TOLERANCE:
+            refused[label] = f"what is declared of its machines is {judged.errors.get('declared', inf):+.0%} off at p90"
+        elif judged.fits if crowd is not None else judged.can_rank and judged.steps is not None:
+            known[label] = _pool(label, queue, judged, replaced[label], crowd)
+        else:
+            refused[label] = judged.reason if not judged.fits else "its waits come from others' load, not from ours"
+    for shared in declared.shared:
+        _same_for_all(shared.widths, known, refused)
+    return known, refused, notes
+
+
+def _same_for_all(labels: Iterable[str], known: dict[str, Pool], refused: dict[str, str]) -> None:
+    """Labels that share nodes are understood together or not at all, those among them that had no job yet too."""
+    why = next((f"shares nodes with {label}: {refused[label]}" for label in labels if label in refused), None)
+    one = next((known[label] for label in labels if label in known), None)
+    for label in labels:
+        if why is not None:
+            known.pop(label, None)
+            refused.setdefault(label, why)
+        elif one is not None and label not in known:
+            known[label] = structs.replace(one, label=label)
+
+
+def _pool(label: str, queue: Queue, judged: Judged, replaced: "Numbers", crowd: "Crowd | None") -> Pool:
     return Pool(
         label=label,
         queue=queue,
@@ -56,6 +91,7 @@ def _pool(label: str, queue: Queue, judged: Judged, replaced: "Numbers") -> Pool
         ours=np.isin(queue.created, replaced).astype(np.float64),
         since=judged.since or 0.0,
         until=judged.until or 0.0,
+        crowd=crowd,
     )
 
 

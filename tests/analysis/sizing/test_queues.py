@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sooner.analysis.sizing.declared import crowd_of, fitted, split_of
 from sooner.analysis.sizing.events import Machines, Nodes, Task, play
 from sooner.analysis.sizing.facts import Node, PoolSpec, Steps
-from sooner.analysis.sizing.fifo import starts, starts_out_of_order, whole
+from sooner.analysis.sizing.fifo import starts, starts_by_priority, starts_out_of_order, whole
 from sooner.analysis.sizing.judge import _Judge, judge
-from sooner.analysis.sizing.load import queue_of
+from sooner.analysis.sizing.load import queue_of, ready
 from sooner.analysis.sizing.seen import delays, disorder_of, load_of, look
-from sooner.analysis.sizing.synthetic import Recipe, dispersion, made
+from sooner.analysis.sizing.synthetic import Recipe, SharedRecipe, dispersion, made, shared_queues, shared_tasks
 
 ALWAYS = 0.0
 
@@ -94,7 +95,50 @@ def test_the_newest_first_lets_the_oldest_wait():
     assert found == [0, 20, 10]
 
 
+apart = st.lists(st.tuples(st.integers(0, 500), st.integers(1, 60)), min_size=1, unique_by=lambda one: one[0]).map(
+    sorted
+)
+"""Of jobs that come at one moment the general replay hears one after the other: the first may be given a machine."""
+
+
+@given(apart, st.integers(1, 6), st.data())
+def test_by_priority_the_fast_path_and_the_general_replay_agree(some, count, data):
+    created, seconds = [float(at) for at, _ in some], [float(s) for _, s in some]
+    priority = data.draw(st.lists(st.integers(0, 2), min_size=len(some), max_size=len(some)))
+    tasks = [
+        Task(label="p", created=at, seconds=s, priority=first)
+        for at, s, first in zip(created, seconds, priority, strict=True)
+    ]
+    general = play(tasks, {"p": Machines(capacity=flat(count))})
+    assert starts_by_priority(created, seconds, flat(count), priority) == general.started
+    assert starts_by_priority(created, seconds, flat(count), [0] * len(some)) == starts(created, seconds, flat(count))
+
+
+def test_a_job_of_a_higher_priority_overtakes_and_one_that_is_given_up_takes_no_machine():
+    found = starts_by_priority([0, 1, 2, 3], [10, 10, 10, 1], flat(1), [0, 0, 0, 5], patience=[99, 5, 99, 99])
+    assert found == [0, float("inf"), 11, 10]
+
+
+def test_a_job_that_needs_another_is_ready_when_that_one_has_ended():
+    nan = float("nan")
+    found = ready([0, 5, 6, 7], [20, 9, nan, 30], ["a", "b", "c", "d"], [[], ["a"], ["nobody", "a", "b"], ["c"]])
+    assert found == [0, 20, 20, 7]
+
+
 # The general replay.
+
+
+def test_a_job_that_is_given_up_in_the_queue_takes_no_machine_and_nobody_waits_for_it_longer():
+    tasks = [
+        Task(label="t", created=0, seconds=10),
+        Task(label="t", created=1, seconds=10, patience=5),
+        Task(label="t", created=2, seconds=10),
+        Task(label="t", created=2, seconds=10, after=(1,)),
+    ]
+    played = play(tasks, {"t": Machines(capacity=flat(1))})
+    assert played.started[2] == 10
+    assert np.isnan([played.started[1], played.started[3]]).all()
+    assert played.completed[1] == 5
 
 
 def test_a_job_waits_for_those_that_it_needs():
@@ -236,6 +280,65 @@ def test_a_pool_whose_machines_vanish_is_said_not_to_fit():
     found = judge(broken, PoolSpec(label="p"))
     assert not found.fits
     assert "off" in found.reason
+
+
+@pytest.fixture(scope="module")
+def split_nodes():
+    recipe = SharedRecipe(days=21, nodes=5, load=0.8)
+    return recipe, shared_queues(recipe, shared_tasks(recipe, 3), 3)
+
+
+def test_labels_that_share_nodes_are_predicted_together_within_a_tenth(split_nodes):
+    recipe, queues = split_nodes
+    crowd = crowd_of(queues, recipe.pool)
+    for label, queue in queues.items():
+        found = judge(queue, PoolSpec(label=label), crowd=crowd)
+        assert found.model == "declared"
+        assert found.predicted.p90 == pytest.approx(found.observed.p90, rel=0.1)
+        assert abs(found.errors["declared"]) < 0.05
+        assert abs(found.errors["calibrated"]) > 0.1
+
+
+def test_the_number_of_nodes_is_fitted_where_nobody_says_it(split_nodes):
+    recipe, queues = split_nodes
+    nodes = Nodes(nodes=(Node(count=0, devices=8, widths=recipe.pool.nodes[0].widths),), handover_s=20)
+    crowd = fitted(crowd_of(queues, nodes), split_of(queues["gpu.4"], 0.7))
+    assert crowd.pool.nodes[0].count == recipe.nodes
+
+
+def test_what_is_declared_wrongly_of_nodes_is_not_believed(split_nodes):
+    recipe, queues = split_nodes
+    wrong = SharedRecipe(nodes=4 * recipe.nodes).pool
+    found = judge(queues["gpu.4"], PoolSpec(label="gpu.4"), crowd=crowd_of(queues, wrong))
+    assert found.model != "declared"
+    assert found.errors["declared"] < -0.5
+
+
+def test_machines_that_are_booted_are_predicted_as_declared():
+    queue, capacity = made(Recipe(days=21, boot_s=300, load=0.4, batch=4), 5)
+    pool = Machines(capacity=capacity, boot_s=300, idle_s=600)
+    found = judge(queue, PoolSpec(label="p", capacity=capacity), crowd=crowd_of({"p": queue}, pool))
+    assert abs(found.errors["declared"]) < 0.1
+    assert found.fits
+
+
+def test_a_pool_full_of_others_jobs_has_no_delay_of_hours():
+    queue, _ = made(Recipe(days=14, load=1.05, others=0.9, machines=30, batch=20), 3)
+    found = delays(queue, load_of(queue), since=-np.inf, until=np.inf)
+    assert np.quantile(queue.waits, 0.5) > 3600
+    assert found.max() <= 1200
+
+
+def test_jobs_with_priorities_are_predicted_in_their_order():
+    recipe = Recipe(days=21, load=0.9, machines=8, batch=6)
+    queue, capacity = made(recipe, 5)
+    urgent = (np.arange(len(queue)) % 5 == 0).astype(float)
+    begun = np.array(starts_by_priority(queue.created.tolist(), queue.seconds.tolist(), capacity, urgent.tolist()))
+    told, _ = queue_of(queue.created, begun + 10, begun + 10 + queue.seconds, queue.seconds, urgent)
+    blind, _ = queue_of(queue.created, begun + 10, begun + 10 + queue.seconds, queue.seconds)
+    spec = PoolSpec(label="p", capacity=capacity)
+    assert abs(judge(told, spec).errors["declared"]) < 0.03
+    assert abs(judge(blind, spec).errors["declared"]) > abs(judge(told, spec).errors["declared"])
 
 
 def test_few_jobs_are_no_evidence():

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Numbers, PoolSpec, Queue, Steps
-from sooner.analysis.sizing.fifo import starts, starts_out_of_order, whole
+from sooner.analysis.sizing.fifo import starts, starts_by_priority, starts_out_of_order, whole
 from sooner.analysis.sizing.seen import BIN_S, Load, Seen, delays
 
 WINDOW_S: Final = 14 * DAY_S
@@ -246,6 +246,7 @@ def calibrate(past: Past, most_jobs: int) -> float | None:
     if len(inside) < _FEW or queue.created[inside[-1]] - queue.created[inside[0]] < min(2 * DAY_S, span / 2):
         return past.calibration
     created, seconds = queue.created[inside], queue.seconds[inside]
+    priority = None if queue.priority is None else queue.priority[inside].tolist()
     begin = float(created[0])
     wanted = _height(queue.waits[inside])
     short = float(np.median(past.delays))
@@ -254,7 +255,8 @@ def calibrate(past: Past, most_jobs: int) -> float | None:
 
     @functools.cache
     def height(count: int) -> float:
-        found = replay(created.tolist(), seconds.tolist(), Steps((begin,), (float(count),)), past.disorder, busy=busy)
+        machines = Steps((begin,), (float(count),))
+        found = replay(created.tolist(), seconds.tolist(), machines, past.disorder, busy=busy, priority=priority)
         return _height(np.array(found) - created + short)
 
     most = max(2, 2 * int(past.seen.busy_top.max()) + 2)
@@ -278,8 +280,11 @@ def replay(
     *,
     busy: Sequence[float] = (),
     patience: Sequence[float] | None = None,
+    priority: Sequence[float] | None = None,
 ) -> list[float]:
     """When jobs start, in the order in which the pool takes them; the same chances every time."""
+    if priority is not None:
+        return starts_by_priority(created, seconds, capacity, priority, busy=busy, patience=patience)
     if disorder < IN_ORDER:
         return starts(created, seconds, capacity, busy=busy, patience=patience)
     chances = np.random.default_rng(len(created)).random(2 * len(created) + 2).tolist()

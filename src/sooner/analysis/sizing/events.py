@@ -6,14 +6,13 @@ jobs wait and let go when they idle, or are nodes that split into pieces of 1, 2
 
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
-from math import inf, nan
-from typing import Final
+from math import inf, isnan, nan
 
 from msgspec import Struct
 
 from sooner.analysis.sizing.facts import Node, Steps
 
-_ENDED, _CHANGED, _BOOTED, _IDLED, _READY = range(5)
+_ENDED, _CHANGED, _BOOTED, _IDLED, _READY, _GIVEN_UP = range(6)
 """Kinds of events; at one moment machines become free before jobs ask for them."""
 
 
@@ -25,8 +24,10 @@ class Task(Struct, frozen=True, kw_only=True, gc=False):
     seconds: float
     after: tuple[int, ...] = ()
     """Positions of the jobs that must have ended."""
-    priority: int = 0
+    priority: float = 0
     """Higher first; equals in the order in which they came."""
+    patience: float = inf
+    """When it is given up if it still waits."""
     group: str = ""
     """A newer job of another `push` in this group cancels the older ones, waiting or running."""
     push: str = ""
@@ -132,6 +133,8 @@ class _Replay:
             self._ended(what, now)
         elif kind == _READY:
             self._ready(what, now)
+        elif kind == _GIVEN_UP:
+            self._give_up(what, now)
         else:
             pool = self._numbered[what]
             if not isinstance(pool, _Split):
@@ -149,6 +152,15 @@ class _Replay:
             self.start(index, now, 0.0)
         else:
             pool.join(index, now)
+            if task.patience < inf and isnan(self._result.started[index]):
+                self.at(max(now, task.patience), _GIVEN_UP, index)
+
+    def _give_up(self, index: int, now: float) -> None:
+        if isnan(self._result.started[index]) and not self._gone[index]:
+            self._gone[index] = True
+            self._result.completed[index] = now
+            for follower in self._waiting_for.get(index, ()):
+                self._gone[follower] = True
 
     def _cancel_older(self, index: int, now: float) -> None:
         task = self._tasks[index]
@@ -186,7 +198,7 @@ class _Replay:
         """Whether it was cancelled."""
         return self._gone[index]
 
-    def priority(self, index: int) -> int:
+    def priority(self, index: int) -> float:
         """Lower is sooner."""
         return self._places[index]
 
@@ -216,18 +228,23 @@ class _Line:
 
     def __init__(self, replay: _Replay) -> None:
         self.replay = replay
-        self._heap: list[tuple[int, float, int]] = []
+        self._heap: list[tuple[float, float, int]] = []
 
     def add(self, index: int, now: float) -> None:
         """Join."""
         heappush(self._heap, (self.replay.priority(index), now, index))
 
-    def first(self) -> int:
-        """Who is next, -1 where nobody waits."""
+    def head(self) -> tuple[float, float, int] | None:
+        """Who is next, with what it is compared by: smaller is sooner. None where nobody waits."""
         heap = self._heap
         while heap and self.replay.is_gone(heap[0][2]):
             heappop(heap)
-        return heap[0][2] if heap else -1
+        return heap[0] if heap else None
+
+    def first(self) -> int:
+        """Who is next, -1 where nobody waits."""
+        head = self.head()
+        return -1 if head is None else head[2]
 
     def pop(self) -> None:
         """The first one leaves."""
@@ -235,14 +252,6 @@ class _Line:
 
     def __len__(self) -> int:
         return len(self._heap)
-
-    def in_order(self) -> list[int]:
-        """Everybody, the first one first."""
-        return [index for *_, index in sorted(self._heap) if not self.replay.is_gone(index)]
-
-    def remove(self, taken: set[int]) -> None:
-        """Some leave from anywhere."""
-        self._heap = sorted(entry for entry in self._heap if entry[2] not in taken)
 
 
 class _Fixed:
@@ -351,21 +360,21 @@ class _Scaled:
 
 
 class _Split:
-    """Nodes that give each job as many devices as its label says: the fullest node on which it fits."""
+    """Nodes that give each job as many devices as its label says: the fullest node on which it fits.
 
-    _MOST_LOOKED_AT: Final = 200
-    """Jobs of the queue that are tried behind a first one that does not fit, where nothing is reserved."""
+    Jobs of one width stand in one line: where the first of them does not fit, none of them does.
+    """
 
     def __init__(self, replay: _Replay, pool: Nodes) -> None:
-        self._line = _Line(replay)
         self._replay, self._pool = replay, pool
         self._free = [node.devices for node in pool.nodes for _ in range(node.count)]
         self._widths = {label: width for node in pool.nodes for label, width in node.widths.items()}
+        self._lines = {width: _Line(replay) for width in set(self._widths.values())}
         self._place: dict[int, int] = {}
 
     def join(self, index: int, now: float) -> None:
         """A job comes."""
-        self._line.add(index, now)
+        self._lines[self._replay.width(index, self._widths)].add(index, now)
         self._fill(now)
 
     def free(self, index: int, now: float) -> None:
@@ -374,20 +383,20 @@ class _Split:
         self._fill(now)
 
     def _fill(self, now: float) -> None:
-        while (first := self._line.first()) >= 0 and self._put(first, now):
-            self._line.pop()
-        if len(self._line) and not self._pool.reserves:
-            others = self._line.in_order()[1 : self._MOST_LOOKED_AT]
-            taken = {index for index in others if self._put(index, now)}
-            if taken:
-                self._line.remove(taken)
+        while True:
+            heads = sorted((head, width) for width, line in self._lines.items() if (head := line.head()) is not None)
+            if self._pool.reserves:
+                heads = heads[:1]
+            taken = next((width for (*_, index), width in heads if self._put(index, width, now)), 0)
+            if not taken:
+                return
+            self._lines[taken].pop()
 
-    def _put(self, index: int, now: float) -> bool:
-        width = self._replay.width(index, self._widths)
-        fits = [node for node, free in enumerate(self._free) if free >= width]
+    def _put(self, index: int, width: int, now: float) -> bool:
+        fits = [(free, node) for node, free in enumerate(self._free) if free >= width]
         if not fits:
             return False
-        node = min(fits, key=lambda node: self._free[node])
+        _, node = min(fits)
         self._free[node] -= width
         self._place[index] = node
         self._replay.start(index, now, self._pool.handover_s)

@@ -30,6 +30,8 @@ class Queue(Struct, frozen=True, kw_only=True):
     """How long it runs; NaN where nobody knows."""
     to_predict: NDArray[np.bool_]
     """Jobs of the last part of the record whose start is not told: the model has to."""
+    priority: Numbers | None = None
+    """Higher is taken first; None: all are alike."""
 
     @property
     def waits(self) -> Numbers:
@@ -66,12 +68,15 @@ class PoolSpec(Struct, frozen=True, kw_only=True):
     """Machines over time: how many jobs run at once."""
     boot_s: float = 0.0
     """From the moment that a job is given a machine until it starts on it; the machine is taken meanwhile."""
+    idle_s: float | None = None
+    """Machines are booted when jobs wait, and let go when they idle for so long; None: they stay on."""
 
 
 class Node(Struct, frozen=True, kw_only=True):
     """Machines that split: each has `devices` and gives jobs of each label as many as `widths` says."""
 
     count: int
+    """How many there are; 0 where nobody knows."""
     devices: int
     widths: Mapping[str, int]
 

@@ -129,6 +129,41 @@ def starts_out_of_order(
     return found
 
 
+def starts_by_priority(
+    created: Sequence[float],
+    seconds: Sequence[float],
+    capacity: Steps,
+    priority: Sequence[float],
+    *,
+    busy: Sequence[float] = (),
+    patience: Sequence[float] | None = None,
+) -> list[float]:
+    """The same where jobs of a higher priority are taken first; equals in the order in which they came."""
+    found = [inf] * len(created)
+    state = _Machines(capacity, busy)
+    free, now, following = state.free, -inf, 0
+    waiting: list[tuple[float, int]] = []
+    while waiting or following < len(created):
+        if not waiting:
+            now = max(now, created[following])
+        start = max(free[0], now) if free else inf
+        while state.next_change <= start and state.next_change < inf:
+            state.apply()
+            start = max(free[0], now) if free else inf
+        if start == inf:
+            break
+        now = start
+        while following < len(created) and created[following] <= now:
+            heappush(waiting, (-priority[following], following))
+            following += 1
+        _, index = heappop(waiting)
+        if patience is not None and now > patience[index]:
+            continue
+        heapreplace(free, now + seconds[index])
+        found[index] = now
+    return found
+
+
 class _Machines:
     """Machines that are added and taken away while jobs run."""
 

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec import Struct, field, structs
-from numpy.typing import NDArray
 
 from sooner.analysis.sizing.candidates import (
     BLIND,
@@ -25,6 +24,7 @@ from sooner.analysis.sizing.candidates import (
     past_of,
     replay,
 )
+from sooner.analysis.sizing.declared import Crowd, begun, handover_s, some_of, split_of
 from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Indices, Numbers, Percentiles, PoolSpec, Queue, Steps
 from sooner.analysis.sizing.seen import delays, disorder_of, load_of, look, undelayed
 
@@ -32,6 +32,8 @@ HORIZON_S: Final = 6 * HOUR_S
 """How far ahead is predicted, by default, before what happened meanwhile is looked at."""
 TOLERANCE: Final = 0.2
 """A pool is understood where the predicted p90 is within this share of the observed one."""
+TRAIN: Final = 0.7
+"""Share of the time before the part that is judged, by default."""
 _TOLERANCE_P50: Final = 0.35
 _SLACK_S: Final = 15.0
 """Differences below this do not matter where jobs take minutes."""
@@ -97,10 +99,11 @@ def judge(
     queue: Queue,
     spec: PoolSpec,
     *,
-    train: float = 0.7,
+    train: float = TRAIN,
     horizon_s: float = HORIZON_S,
     seed: int = 1,
     most_jobs: int = 4_000_000,
+    crowd: Crowd | None = None,
 ) -> Judged:
     """Fit on the first part of a pool's record, predict the rest, compare.
 
@@ -111,32 +114,23 @@ def judge(
         horizon_s: How far ahead is predicted from what is known.
         seed: Of the draws of delays.
         most_jobs: Simulated jobs that may be spent.
+        crowd: All jobs of the declared machines, where these are shared, or booted when needed.
     """
     if not len(queue):
         return _nothing(spec, "no jobs")
     known = ~np.isnan(queue.started)
     if int(known.sum()) < _FEW:
         return _nothing(spec, f"only {int(known.sum())} jobs that started", jobs=len(queue))
-    found = _Judge(queue, spec, train=train, horizon_s=horizon_s, seed=seed, most_jobs=most_jobs).judged()
+    found = _Judge(queue, spec, train=train, horizon_s=horizon_s, seed=seed, most_jobs=most_jobs, crowd=crowd).judged()
     if not queue.to_predict.any():
         return found
     # What is asked for cannot be compared: whether the pool is understood is judged on what was told.
     told = _Judge(
-        only(queue, ~queue.to_predict), spec, train=train, horizon_s=horizon_s, seed=seed, most_jobs=most_jobs
-    )
+        some_of(queue, ~queue.to_predict), spec, train=train, horizon_s=horizon_s, seed=seed, most_jobs=most_jobs,
+        crowd=None if crowd is None else crowd.only_told(),
+    )  # fmt: skip
     before = told.judged()
     return structs.replace(found, fits=before.fits, reason=f"before the part that is asked for: {before.reason}")
-
-
-def only(queue: Queue, kept: NDArray[np.bool_]) -> Queue:
-    """Some of a queue's jobs."""
-    return Queue(
-        created=queue.created[kept],
-        started=queue.started[kept],
-        completed=queue.completed[kept],
-        seconds=queue.seconds[kept],
-        to_predict=queue.to_predict[kept],
-    )
 
 
 def _nothing(spec: PoolSpec, reason: str, jobs: int = 0) -> Judged:
@@ -161,6 +155,7 @@ class _Block(NamedTuple):
     seconds: list[float]
     busy: list[float]
     patience: list[float] | None
+    priority: list[float] | None
 
 
 class _Belief(NamedTuple):
@@ -175,18 +170,23 @@ class _Judge:
     """One pass over a record."""
 
     def __init__(
-        self, queue: Queue, spec: PoolSpec, *, train: float, horizon_s: float, seed: int, most_jobs: int
+        self,
+        queue: Queue,
+        spec: PoolSpec,
+        *,
+        train: float,
+        horizon_s: float,
+        seed: int,
+        most_jobs: int,
+        crowd: Crowd | None = None,
     ) -> None:
         self._queue, self._spec = queue, spec
         self._told = queue.waits
         self._random = np.random.default_rng(seed)
         self._begin, self._end = float(queue.created[0]), float(queue.created[-1]) + 1.0
-        self._told_until = self._end
-        if queue.to_predict.any():
-            self._told_until = float(queue.created[queue.to_predict][0])
-            self._split = self._told_until
-        else:
-            self._split = self._begin + train * (self._end - self._begin)
+        self._split = split_of(queue, train)
+        self._told_until = self._split if queue.to_predict.any() else self._end
+        self._crowd = crowd
         self._load = load_of(queue)
         found = delays(queue, self._load, since=-np.inf, until=self._split)
         self._delay_s = float(np.median(found))
@@ -225,6 +225,9 @@ class _Judge:
             shares = self._shares()
             sizes: dict[str, Steps] = {}
             for name, candidate in CANDIDATES.items():
+                if name == "declared" and self._crowd is not None:
+                    self._predicted[name].append(self._waits_as_declared(self._crowd, past, block))
+                    continue
                 draws = candidate(past, until + self._after_s) if self._is_worth(name, shares) else []
                 self._predicted[name].append(_mixed([self._waits(block, draw) for draw in draws]))
                 if draws and draws[0].capacity is not None:
@@ -271,6 +274,7 @@ class _Judge:
             seconds=self._seconds(jobs, since).tolist(),
             busy=queue.completed[early][running].tolist(),
             patience=np.where(never, queue.completed[jobs], np.inf).tolist() if never.any() else None,
+            priority=None if queue.priority is None else queue.priority[jobs].tolist(),
         )
 
     @property
@@ -294,11 +298,21 @@ class _Judge:
         if draw.capacity is None or not len(block.jobs):
             return added
         found = replay(
-            block.created, block.seconds, draw.capacity, self._disorder, busy=block.busy, patience=block.patience
-        )
+            block.created, block.seconds, draw.capacity, self._disorder, busy=block.busy, patience=block.patience,
+            priority=block.priority,
+        )  # fmt: skip
         begun = np.minimum(np.array(found)[block.place], block.until + 30 * DAY_S)
         waits: Numbers = begun - self._queue.created[block.jobs] + added
         return waits
+
+    def _waits_as_declared(self, crowd: Crowd, past: Past, block: "_Block") -> Numbers:
+        """Waits of the jobs of a block where all jobs of the declared machines are replayed."""
+        if not len(block.jobs):
+            return np.zeros(0)
+        found = begun(crowd, block.since, block.until + self._after_s)[crowd.position(self._spec.label)[block.jobs]]
+        beyond = np.maximum(0.0, self._drawn(past.delays, len(block.jobs)) - handover_s(crowd.pool))
+        waits: Numbers = np.minimum(found, block.until + 30 * DAY_S) - self._queue.created[block.jobs] + beyond
+        return np.maximum(0.0, waits)
 
     def _drawn(self, sample: Numbers, count: int) -> Numbers:
         """Values of an ascending sample, each part of it as often as it is there, in an order of chance."""
@@ -346,7 +360,7 @@ class _Judge:
             if len(observed[0])
         ]
         if not both:
-            return 0.0 if name == "declared" and self._spec.capacity else 1.0
+            return 0.0 if name == "declared" and (self._spec.capacity or self._crowd) else 1.0
         able = [one for one in both if len(one[0][0])]
         if len(able) < len(both) / 2:
             return np.inf

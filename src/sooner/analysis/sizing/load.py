@@ -23,6 +23,7 @@ def queues(
     started: Sequence[float] | None,
     completed: Sequence[float] | None,
     seconds: Sequence[float] | None,
+    priority: Sequence[float] | None = None,
 ) -> tuple[dict[str, Queue], list[str]]:
     """Queues of a table, by label, the busiest first, and notes on rows that were left out."""
     count = len(created)
@@ -30,6 +31,7 @@ def queues(
     begun = nothing if started is None else np.asarray(started, dtype=np.float64)
     ended = nothing if completed is None else np.asarray(completed, dtype=np.float64)
     took = nothing if seconds is None else np.asarray(seconds, dtype=np.float64)
+    first = None if priority is None else np.nan_to_num(np.asarray(priority, dtype=np.float64))
     names, codes = np.unique(np.asarray(labels, dtype=object).astype(str), return_inverse=True)
     notes: list[str] = []
     found: dict[str, Queue] = {}
@@ -38,7 +40,9 @@ def queues(
     at = np.asarray(created, dtype=np.float64)
     for index in np.argsort(-np.diff(edges), kind="stable").tolist():
         rows = order[edges[index] : edges[index + 1]]
-        queue, left_out = queue_of(at[rows], begun[rows], ended[rows], took[rows])
+        queue, left_out = queue_of(
+            at[rows], begun[rows], ended[rows], took[rows], None if first is None else first[rows]
+        )
         if left_out:
             notes.append(
                 f"{names[index]}: {left_out} of {len(rows)} jobs left out: no time, or ended before they began"
@@ -48,8 +52,22 @@ def queues(
     return found, notes
 
 
-def queue_of(created: Numbers, started: Numbers, completed: Numbers, seconds: Numbers) -> tuple[Queue, int]:
-    """A queue of one label, in order, and how many rows were left out."""
+def ready(
+    created: Sequence[float], completed: Sequence[float], ids: Sequence[str], needs: Sequence[Sequence[str]]
+) -> list[float]:
+    """When jobs could have started: they were created, and all that they need (by its id, where known) had ended."""
+    ended = dict(zip(ids, completed, strict=True))
+    nothing = float("-inf")
+    return [
+        max(at, *(end for one in needed if (end := ended.get(one, nothing)) == end), nothing)
+        for at, needed in zip(created, needs, strict=True)
+    ]
+
+
+def queue_of(
+    created: Numbers, started: Numbers, completed: Numbers, seconds: Numbers, priority: Numbers | None = None
+) -> tuple[Queue, int]:
+    """A queue of one label, in order, and how many rows were left out. Equal priorities are none."""
     completed = np.where(np.isnan(completed), started + seconds, completed)
     took = np.where(np.isnan(started + completed), seconds, completed - started)
     good = ~np.isnan(created) & ~(took < 0) & ~(completed < created) & np.isfinite(created)
@@ -60,6 +78,9 @@ def queue_of(created: Numbers, started: Numbers, completed: Numbers, seconds: Nu
     kept = predict | ~np.isnan(started) | ~np.isnan(completed)
     created, started, completed, took = created[kept], started[kept], completed[kept], took[kept]
     predict = predict[kept]
+    if priority is not None:
+        priority = priority[order][kept]
+        priority = priority if len(np.unique(priority)) > 1 else None
     running = ~np.isnan(started) & np.isnan(completed)
     horizon = np.nanmax(np.concatenate([created, completed])) + 1.0 if len(created) else 0.0
     queue = Queue(
@@ -68,6 +89,7 @@ def queue_of(created: Numbers, started: Numbers, completed: Numbers, seconds: Nu
         completed=np.where(predict, np.nan, np.where(running, horizon, completed)),
         seconds=took,
         to_predict=predict,
+        priority=priority,
     )
     return queue, int(len(good) - kept.sum())
 

@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from sooner.analysis.sizing.candidates import replay
 from sooner.analysis.sizing.decide import Waiting
+from sooner.analysis.sizing.declared import Crowd, at_work, handover_s, machines, tasks_of
+from sooner.analysis.sizing.events import Task, play
 from sooner.analysis.sizing.facts import HOUR_S, Numbers, Queue, Steps
 from sooner.analysis.sizing.fifo import whole
 from sooner.analysis.sizing.placement import Lane, Option
@@ -28,6 +30,8 @@ class Pool(Struct, frozen=True, kw_only=True):
     """1 for jobs that options replace."""
     since: float
     until: float
+    crowd: Crowd | None = None
+    """Everybody's jobs, where the machines are shared with other labels, or booted when needed."""
 
 
 def waiting(option: Option, pools: Mapping[str, Pool], pushes: Sequence[float]) -> Waiting | str:
@@ -45,9 +49,12 @@ def waiting(option: Option, pools: Mapping[str, Pool], pushes: Sequence[float]) 
     missing = sorted({one.runner.label for one in option.lanes if one.runner.devices} - set(pools))
     if missing:
         return f"the pool {missing[0]} is not known or not understood"
-    for label in {one.runner.label for one in option.lanes}:
-        lanes = [one for one in option.lanes if one.runner.label == label]
-        waits = _waits(lanes, pools.get(label), pushes)
+    for lanes in _together(option.lanes, pools):
+        pool = pools.get(lanes[0].runner.label)
+        if pool is not None and pool.crowd is not None:
+            waits = _waits_in_crowd(lanes, pools, pool.crowd, pushes)
+        else:
+            waits = _waits(lanes, pool, pushes)
         for one, per_shard in zip(lanes, waits, strict=True):
             if one.every_h is None:
                 queued.append(per_shard.ravel())
@@ -60,6 +67,45 @@ def waiting(option: Option, pools: Mapping[str, Pool], pushes: Sequence[float]) 
     return Waiting(queue_p50=float(q50), queue_p90=float(q90), signal_p50=float(s50), signal_p90=float(s90))
 
 
+def _together(lanes: Sequence[Lane], pools: Mapping[str, Pool]) -> list[list[Lane]]:
+    """Lanes by the machines that they run on."""
+    found: dict[object, list[Lane]] = {}
+    for one in lanes:
+        pool = pools.get(one.runner.label)
+        shared = None if pool is None or pool.crowd is None else id(pool.crowd)
+        found.setdefault(shared or one.runner.label, []).append(one)
+    return list(found.values())
+
+
+def _waits_in_crowd(
+    lanes: Sequence[Lane], pools: Mapping[str, Pool], crowd: Crowd, pushes: Sequence[float]
+) -> list[Numbers]:
+    """The same for lanes of all labels that share machines."""
+    members = [pool for pool in pools.values() if pool.crowd is crowd]
+    since, until = max(pool.since for pool in members), min(pool.until for pool in members)
+    queue = crowd.queue
+    stays = np.ones(len(queue), dtype=np.bool_)
+    for pool in members:
+        if pool.label in crowd.labels:
+            stays[crowd.position(pool.label)] = pool.ours == 0
+    stays &= (queue.created >= since) & (queue.created < until)
+    tasks = [*at_work(crowd, since), *tasks_of(crowd, np.flatnonzero(stays), queue.created[stays])]
+    first = len(tasks)
+    for one in lanes:
+        begins = list(pushes) if one.every_h is None else _ticks(since, until, one.every_h).tolist()
+        tasks += [Task(label=one.runner.label, created=at, seconds=wall) for at in begins for wall in one.walls_s]
+    shared = machines(crowd, since, labels=[one.runner.label for one in lanes])
+    started = np.array(play(tasks, shared).started)[first:]
+    waits = started - np.array([task.created for task in tasks[first:]])
+    found = []
+    for one in lanes:
+        count = len(pushes) if one.every_h is None else len(_ticks(since, until, one.every_h))
+        here, waits = waits[: count * len(one.walls_s)], waits[count * len(one.walls_s) :]
+        beyond = max(0.0, pools[one.runner.label].delay_s - handover_s(crowd.pool))
+        found.append(here.reshape(count, len(one.walls_s)) + beyond)
+    return found
+
+
 def _waits(lanes: Sequence[Lane], pool: Pool | None, pushes: Sequence[float]) -> list[Numbers]:
     """For each lane, waits by run and shard (periodic lanes: none are asked for, but they load the pool)."""
     if pool is None:
@@ -69,7 +115,7 @@ def _waits(lanes: Sequence[Lane], pool: Pool | None, pushes: Sequence[float]) ->
     created, seconds, whose = [queue.created[kept]], [queue.seconds[kept]], [np.full(int(kept.sum()), -1)]
     shapes = []
     for index, one in enumerate(lanes):
-        at = np.asarray(pushes) if one.every_h is None else _ticks(pool, one.every_h)
+        at = np.asarray(pushes) if one.every_h is None else _ticks(pool.since, pool.until, one.every_h)
         shapes.append((len(at), len(one.walls_s)))
         created.append(np.repeat(at, len(one.walls_s)))
         seconds.append(np.tile(np.array(one.walls_s), len(at)))
@@ -85,7 +131,7 @@ def _waits(lanes: Sequence[Lane], pool: Pool | None, pushes: Sequence[float]) ->
     return [waits[owner == index].reshape(shape) for index, shape in enumerate(shapes)]
 
 
-def _ticks(pool: Pool, every_h: float) -> Numbers:
+def _ticks(since: float, until: float, every_h: float) -> Numbers:
     step = every_h * HOUR_S
-    ticks: Numbers = np.arange(np.ceil(pool.since / step) * step, pool.until, step)
+    ticks: Numbers = np.arange(np.ceil(since / step) * step, until, step)
     return ticks

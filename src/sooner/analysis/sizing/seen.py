@@ -18,6 +18,10 @@ _LIGHT: Final = 0.5
 _FEW: Final = 20
 _SHORTEST: Final = 0.2
 """Share of the shortest waits that stand for undelayed starts where a pool was never idle."""
+_LONGEST_DELAY_S: Final = 1200.0
+"""Handing over a machine takes minutes at most, booting it included; unless even the shortest wait of an idle pool is
+longer: then `_USUAL` times that."""
+_USUAL: Final = 2.0
 _CROWD: Final = 4
 _LONGEST_WAIT_S: Final = 5 * DAY_S
 _MARGIN_S: Final = 1.0
@@ -73,9 +77,16 @@ def delays(queue: Queue, load: Load, *, since: float, until: float) -> Numbers:
     light = max(1.0, _LIGHT * float(np.quantile(load.running[known], 0.99)))
     idle: Numbers = np.sort(waits[load.inside[known] <= light])
     if len(idle) >= _FEW:
-        return idle
+        return _plausible(idle)
     shortest: Numbers = np.sort(waits)[: max(1, int(_SHORTEST * len(waits)))]
-    return shortest
+    return _plausible(shortest)
+
+
+def _plausible(waits: Numbers) -> Numbers:
+    """Without those that are too long for a delay: a pool without many of our jobs may be full of others'."""
+    longest = max(_LONGEST_DELAY_S, _USUAL * float(waits[0]))
+    kept: Numbers = waits[waits <= longest]
+    return kept
 
 
 def disorder_of(queue: Queue, *, since: float, until: float, threshold_s: float, most: int = 120) -> float:

@@ -1,13 +1,14 @@
 """Pools whose truth is known: bursts, cron, days and weeks, others' jobs, machines that come and go. Seeded."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from sooner.analysis.sizing.events import Machines, Task, play
-from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Numbers, Queue, Steps
+from sooner.analysis.sizing.events import Machines, Nodes, Task, play
+from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Node, Numbers, Queue, Steps
 from sooner.analysis.sizing.fifo import starts
 
 _MONDAY: Final = 1_767_571_200.0
@@ -137,3 +138,57 @@ def dispersion(created: Numbers, bin_s: float = 600.0) -> float:
     """Index of dispersion of arrivals: variance over mean of their count in bins; 1 for a Poisson process."""
     counts = np.bincount(((created - created[0]) // bin_s).astype(int))
     return float(counts.var() / counts.mean())
+
+
+class SharedRecipe(Struct, frozen=True, kw_only=True):
+    """Nodes that split, and what loads them."""
+
+    days: int = 28
+    nodes: int = 8
+    devices: int = 8
+    shares: dict[str, tuple[int, float]] = field(
+        default_factory=lambda: {"gpu.1": (1, 0.2), "gpu.2": (2, 0.3), "gpu.4": (4, 0.5)}
+    )
+    """By label: devices of a job, share of the load."""
+    load: float = 0.75
+    batch: float = 6.0
+    median_s: float = 2400.0
+    sigma: float = 0.6
+    handover_s: float = 20.0
+    reserves: bool = True
+
+    @property
+    def pool(self) -> Nodes:
+        """The nodes."""
+        widths = {label: width for label, (width, _) in self.shares.items()}
+        node = Node(count=self.nodes, devices=self.devices, widths=widths)
+        return Nodes(nodes=(node,), handover_s=self.handover_s, reserves=self.reserves)
+
+
+def shared_tasks(recipe: SharedRecipe, seed: int) -> list[Task]:
+    """All jobs of nodes that split, label after label."""
+    random = np.random.default_rng(seed)
+    mean_s = recipe.median_s * np.exp(recipe.sigma**2 / 2)
+    tasks: list[Task] = []
+    for label, (width, share) in recipe.shares.items():
+        per_day = recipe.load * share * recipe.nodes * recipe.devices * DAY_S / (width * mean_s)
+        created = pushes(Recipe(days=recipe.days, batch=recipe.batch), per_day, random)
+        seconds = recipe.median_s * np.exp(random.normal(0, recipe.sigma, len(created)))
+        tasks += [
+            Task(label=label, created=a, seconds=b) for a, b in zip(created.tolist(), seconds.tolist(), strict=True)
+        ]
+    return tasks
+
+
+def shared_queues(recipe: SharedRecipe, tasks: Sequence[Task], seed: int) -> dict[str, Queue]:
+    """The record of nodes that split, by label."""
+    random = np.random.default_rng(seed)
+    started = np.array(play(tasks, dict.fromkeys(recipe.shares, recipe.pool)).started)
+    created = np.array([task.created for task in tasks])
+    begun = started + random.exponential(5.0, len(tasks))
+    ended = started + np.array([task.seconds for task in tasks])
+    found = {}
+    for label in recipe.shares:
+        rows = np.array([task.label == label for task in tasks])
+        found[label] = queue_of(created[rows], begun[rows], np.maximum(ended, begun + 1.0)[rows])
+    return found
