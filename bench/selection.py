@@ -4,7 +4,8 @@ Each rule decides every commit after the training share with what was known then
 Made projects (`selection_projects.py`) of many natures, where it is known what truly broke; and a real table, where
 there is one (`--data DIR` or SOONER_DATA: the folder that holds ozone_jobs.csv.gz), in blocks of time, each decided
 with what was before it only. The hazards' spans and weights were chosen on that table's commits between 25 and 70 % and
-on the made projects of seed 1; the blocks after 70 % and other seeds were looked at afterwards.
+on the made projects of seed 1, what cover chooses first on seeds 2 to 4; all blocks have been looked at since.
+`--only readings`: cover that learns from red that is repeated or lasts, flakes included.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from figures import machine, save, table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "analysis" / "selection"))
 from selection_projects import NATURES, Nature, Project, project
-from sooner.analysis.selection.backtest import Backtest, Plan
+from sooner.analysis.selection.backtest import Backtest, Plan, Step, compared, windows
 from sooner.analysis.selection.choice import selection
 from sooner.analysis.selection.clusters import (
     correlation_2019,
@@ -37,7 +38,7 @@ from sooner.analysis.selection.clusters import (
 )
 from sooner.analysis.selection.correlation import jaccard, pairs, phi, tables
 from sooner.analysis.selection.cover import Constraints, exact, greedy
-from sooner.analysis.selection.facts import Record, cells, mean_minutes, until
+from sooner.analysis.selection.facts import Cells, Record, cells, mean_minutes, until
 from sooner.analysis.selection.flakes import REAL, judge
 from sooner.analysis.selection.names import known_lineage
 from sooner.analysis.selection.policy import Goal, Learner
@@ -64,30 +65,42 @@ def rolling(facts: Record, train: float, choose: Callable[[Record, int], frozens
     return found
 
 
-def cover_until(share: float, *, judged: bool = True) -> Callable[[Record, int], frozenset[int]]:
+def broken(facts: Record, known: Cells, reading: str) -> Any:
+    """By cell: a breakage as the flake model judges, or a crude one (red, repeated or lasting), or just red."""
+    if reading == "red":
+        return known.passes == 0
+    judged = judge(known, len(facts.jobs))
+    if reading == "judged":
+        return judged.began >= REAL
+    crude = either(truths(facts, known, judged))
+    return np.isin(known.commit * len(facts.jobs) + known.job, crude.commit * len(facts.jobs) + crude.job)
+
+
+def greedy_order(facts: Record, commit: int, reading: str) -> tuple[list[int], list[float], Any, Any]:
+    """Greedy cover of what is known: its order, the share that is seen with each, all jobs' costs, which are there."""
+    known = cells(facts)
+    real = broken(facts, known, reading)
+    alive = np.zeros(len(facts.jobs), dtype=bool)
+    alive[known.job[known.commit >= commit - 20]] = True
+    events, where = np.unique(known.commit[real], return_inverse=True)
+    sees = np.zeros((len(events), len(facts.jobs)), dtype=bool)
+    sees[where, known.job[real]] = True
+    sees &= alive
+    left, order, seen = sees.any(axis=1), list[int](), list[float]()
+    whole, cost = left.sum(), np.maximum(mean_minutes(facts), 0.05)
+    while left.any():
+        order.append(int((sees[left].sum(axis=0) / cost).argmax()))
+        left &= ~sees[:, order[-1]]
+        seen.append(float(1 - left.sum() / whole))
+    return order, seen, cost, alive
+
+
+def cover_until(share: float, reading: str = "judged") -> Callable[[Record, int], frozenset[int]]:
     """The peer: the fewest minutes that see this share of all breakages known so far, greedily."""
 
     def choose(facts: Record, commit: int) -> frozenset[int]:
-        known = cells(facts)
-        real = judge(known, len(facts.jobs)).began >= REAL if judged else known.passes == 0
-        seen = known.commit >= commit - 20
-        alive = np.zeros(len(facts.jobs), dtype=bool)
-        alive[known.job[seen]] = True
-        events, where = np.unique(known.commit[real], return_inverse=True)
-        sees = np.zeros((len(events), len(facts.jobs)), dtype=bool)
-        sees[where, known.job[real]] = True
-        sees &= alive
-        left, chosen = np.ones(len(events), dtype=bool), set()
-        cost = np.maximum(mean_minutes(facts), 0.05)
-        wanted = share * sees.any(axis=1).sum()
-        while (~left).sum() < wanted - 1e-9:
-            gain = sees[left].sum(axis=0) / cost
-            job = int(gain.argmax())
-            if gain[job] <= 0:
-                break
-            chosen.add(job)
-            left &= ~sees[:, job]
-        return frozenset(chosen)
+        order, seen, _, _ = greedy_order(facts, commit, reading)
+        return frozenset(order[: int(np.searchsorted(seen, share - 1e-9)) + 1])
 
     return choose
 
@@ -127,41 +140,126 @@ def true_breakages(project: Project) -> Truth:
     return Truth(commit=commit, job=job, probability=np.ones(len(commit)))
 
 
+BUDGETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+def steps_at(facts: Record, train: float, goals: Sequence[Goal]) -> list[list[Step]]:
+    """Several goals at once: the rankings are the same."""
+    learner = Learner(facts, every=EVERY, lineage=known_lineage(facts))
+    plans = [Plan(goal=goal, train=train, every=EVERY) for goal in goals]
+    return compared(learner, plans, lambda _done, _all: None)
+
+
+def chosen(steps: Sequence[Step]) -> Selected:
+    return {step.commit: step.selected for step in steps}
+
+
+def covers_at(facts: Record, train: float, budgets: Sequence[float], reading: str = "judged") -> list[Selected]:
+    """Rolling greedy cover cut at budgets: its jobs in its order, until half of the next one does not fit."""
+    first, found = int(train * len(facts.commits)), [dict[int, frozenset[int]]() for _ in budgets]
+    order, cost, whole = list[int](), np.zeros(0), 0.0
+    for commit in range(first, len(facts.commits)):
+        if (commit - first) % EVERY == 0:
+            order, _, cost, alive = greedy_order(until(facts, commit), commit, reading)
+            whole = float(cost[alive].sum())
+        spent = np.cumsum(cost[order]) - cost[order] / 2
+        for one, budget in zip(found, budgets, strict=True):
+            one[commit] = frozenset(order[: int(np.searchsorted(spent, budget * whole, side="right"))])
+    return found
+
+
 def natures(quick: bool, seeds: Sequence[int]) -> tuple[str, list[list[Any]]]:
     """Peers on made projects, each beside `sooner` at the cost of the peer."""
-    peers: list[tuple[str, Callable[[Record, int], frozenset[int]], int]] = [
-        ("rolling cover", cover_until(1.0), EVERY),
-        ("rolling cover of 90 %", cover_until(0.9), EVERY),
-        ("2019", way_of_2019, 4 * EVERY),
-        ("at random, 60 %", at_random(0.6), 1 if quick else EVERY),
-    ]
+    budgets = BUDGETS[::4] if quick else BUDGETS
     rows: list[list[Any]] = []
     for name, nature in list(NATURES.items())[: 3 if quick else None]:
         for seed in seeds:
             made = project(nature, seed)
             truth, facts = true_breakages(made), made.facts
-            for label, rule, every in peers[:1] if quick else peers:
-                theirs = rolling(facts, 0.5, rule, every)
-                cost = cost_share(facts, theirs)
-                mine = ours(facts, 0.5, Goal(budget=min(max(cost, 0.03), 1.0)))
-                peer, own = score(truth, theirs), score(truth, mine)
-                rows.append([name, seed, label, own.breakages, cost, peer.recall, cost_share(facts, mine), own.recall])
-                print("  ".join(map(str, rows[-1])), file=sys.stderr)
-            sure = ours(facts, 0.5, Goal(recall=0.97))
-            found = score(truth, sure)
-            rows.append(
-                [name, seed, "all jobs", found.breakages, 1.0, 1.0, cost_share(facts, sure), found.recall]
-            )  # the last two: what a recall of 97 % cost, and reached
-    shown = [[*map(str, row[:4]), *(f"{value:.1%}" for value in row[4:])] for row in rows]
-    head = ["nature", "seed", "peer", "breakages", "cost", "recall", "sooner: cost", "recall"]
-    text = table(head, shown)
-    for label in dict.fromkeys(row[2] for row in rows if row[2] != "all jobs"):
-        gains = np.array([row[7] - row[5] for row in rows if row[2] == label])
-        text += (
-            f"\nagainst {label}: {gains.mean():+.1%} on average at equal cost; better in {int((gains > 0).sum())},"
-            f" equal in {int((gains == 0).sum())}, worse in {int((gains < 0).sum())} of {len(gains)}"
-        )
-    return text, rows
+            peers = {f"{budget:.0%}": found for budget, found in zip(
+                budgets, covers_at(facts, 0.5, budgets), strict=True)}  # fmt: skip
+            peers["all it knows"] = rolling(facts, 0.5, cover_until(1.0), EVERY)
+            if not quick:
+                peers["2019"] = rolling(facts, 0.5, way_of_2019, 4 * EVERY)
+                peers["random 60 %"] = rolling(facts, 0.5, at_random(0.6), EVERY)
+            costs = {label: max(round(cost_share(facts, found), 4), 0.03) for label, found in peers.items()}
+            distinct = sorted(set(costs.values()))
+            goals = [*(Goal(budget=cost) for cost in distinct), *(Goal(recall=recall) for recall in RECALLS)]
+            steps = steps_at(facts, 0.5, goals)
+            mine = [chosen(some) for some in steps]
+            for label, theirs in peers.items():
+                own = mine[distinct.index(costs[label])]
+                hits = score(truth, theirs), score(truth, own)
+                rows.append([name, seed, label, hits[0].breakages, cost_share(facts, theirs), hits[0].caught,
+                             cost_share(facts, own), hits[1].caught])  # fmt: skip
+            for recall, some in zip(RECALLS, steps[len(distinct) :], strict=True):
+                found, held = score(truth, chosen(some)), windows(truth.by_commit(), some)
+                stated = float(np.mean([step.stated for step in some]))
+                rows.append([name, seed, f"recall {recall:.0%}", found.breakages, 1.0, found.breakages,
+                             cost_share(facts, chosen(some)), found.caught, stated, found.recall,
+                             held.count, held.held])  # fmt: skip
+            print(name, seed, file=sys.stderr)
+    return "\n".join([by_budget(rows), asked_recalls(rows)]), rows
+
+
+RECALLS = (0.9, 0.95, 0.97)
+
+
+def by_budget(rows: Sequence[Sequence[Any]]) -> str:
+    """For each nature and peer: breakages that the peer caught > that we caught / all; then how many were won."""
+    labels = [label for label in dict.fromkeys(row[2] for row in rows) if not label.startswith("recall")]
+    lines = []
+    for name in dict.fromkeys(row[0] for row in rows):
+        line = [name]
+        for label in labels:
+            some = [row for row in rows if row[0] == name and row[2] == label]
+            theirs, own, whole = (sum(row[i] for row in some) for i in (5, 7, 3))
+            line.append(f"{theirs} > {own} / {whole} at {np.mean([row[6] for row in some]):.0%}")
+        lines.append(line)
+    totals, won = ["all"], ["won / equal / lost"]
+    for label in labels:
+        some = [row for row in rows if row[2] == label]
+        totals.append(" > ".join(str(sum(row[i] for row in some)) for i in (5, 7)))
+        counts = [sum(sign(row[7] - row[5]) == way for row in some) for way in (1, 0, -1)]
+        won.append(" / ".join(map(str, counts)))
+    return table(["caught by the peer > by sooner", *labels], [*lines, totals, won])
+
+
+def readings(seeds: Sequence[int]) -> str:
+    """Cover that learns from the crude reading, scored by it and by what truly broke, beside `sooner` at its cost."""
+    lines, budgets = [], (0.2, 0.3, 0.4, 0.6)
+    for name in ("matrix", "mostly alone", "no repeats", "fast commits"):
+        for seed in seeds:
+            made = project(NATURES[name], seed)
+            facts, scored = made.facts, {"crude": either(truths(made.facts)), "true": true_breakages(made)}
+            theirs = covers_at(facts, 0.5, budgets, "crude")
+            costs = [max(round(cost_share(facts, found), 4), 0.03) for found in theirs]
+            mine = [chosen(steps) for steps in steps_at(facts, 0.5, [Goal(budget=cost) for cost in costs])]
+            for label, truth in scored.items():
+                pairs_ = [(score(truth, one), score(truth, own)) for one, own in zip(theirs, mine, strict=True)]
+                cells_ = [f"{one.caught} > {own.caught} / {own.breakages}" for one, own in pairs_]
+                lines.append([f"{name} {seed}, {label}", *cells_])
+            print(name, seed, file=sys.stderr)
+    return table(["cover of what lasts > sooner", *(f"{budget:.0%}" for budget in budgets)], lines)
+
+
+def sign(value: int) -> int:
+    return (value > 0) - (value < 0)
+
+
+def asked_recalls(rows: Sequence[Sequence[Any]]) -> str:
+    lines = []
+    for recall in RECALLS:
+        some = [row for row in rows if row[2] == f"recall {recall:.0%}"]
+        caught, whole = sum(row[7] for row in some), sum(row[3] for row in some)
+        costs = [row[6] for row in some]
+        stated = f"{np.mean([row[8] for row in some]):.1%}"
+        kept = f"{sum(row[9] >= row[8] for row in some)}/{len(some)}"
+        held = f"{sum(row[11] for row in some) / sum(row[10] for row in some):.1%}"
+        lines.append([f"{recall:.0%}", f"{caught}/{whole}", f"{caught / whole:.1%}", f"{np.mean(costs):.1%}",
+                      f"{min(costs):.0%}-{max(costs):.0%}", stated, kept, held])  # fmt: skip
+    head = ["recall asked", "caught", "", "mean cost", "from - to", "stated bound", "projects above it", "windows held"]
+    return table(head, lines)
 
 
 BLOCKS = (0.25, 0.4, 0.55, 0.7, 0.85, 1.0)
@@ -183,16 +281,20 @@ def either(found: Mapping[str, Truth]) -> Truth:
 def by_block(facts: Record, quick: bool) -> list[list[str]]:
     """Every rule from 25 % on, in blocks of time: caught of judged ones, of repeated or persisted ones, and cost."""
     begin = BLOCKS[0]
+    budgets = (0.6,) if quick else (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+    goals = [*(Goal(budget=budget) for budget in budgets), Goal(recall=0.9), Goal(recall=0.97)]
+    names = [*(f"sooner, budget {budget:.0%}" for budget in budgets), "sooner, recall 90%", "sooner, recall 97%"]
+    mine = [chosen(steps) for steps in steps_at(facts, begin, goals)]
     rules: list[tuple[str, Callable[[], Selected]]] = [
-        (f"sooner, budget {b:.0%}", lambda b=b: ours(facts, begin, Goal(budget=b)))
-        for b in ((0.6,) if quick else (0.3, 0.4, 0.5, 0.6, 0.7, 0.8))
+        (name, lambda selected=selected: selected) for name, selected in zip(names, mine, strict=True)
     ]
-    rules += [(f"sooner, recall {r:.0%}", lambda r=r: ours(facts, begin, Goal(recall=r))) for r in (0.9, 0.97)]
     rules += [
         (f"rolling cover of {share:.0%}", lambda share=share: rolling(facts, begin, cover_until(share), EVERY))
         for share in ((1.0,) if quick else (0.9, 1.0))
     ]
-    rules.append(("rolling cover, all red", lambda: rolling(facts, begin, cover_until(1.0, judged=False), EVERY)))
+    for name, reading in (("all red", "red"), ("repeated or lasting", "crude")):
+        choose = cover_until(1.0, reading)
+        rules.append((f"rolling cover, {name}", lambda choose=choose: rolling(facts, begin, choose, EVERY)))
     rules.append(("way of 2019, rolling", lambda: rolling(facts, begin, way_of_2019, 4 * EVERY)))
     rules.append(("at random, 60 %", lambda: rolling(facts, begin, at_random(0.6), 1)))
     found = truths(facts)
@@ -388,7 +490,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer points and projects, no pandas")
     parser.add_argument("--large", action="store_true", help="10,000 jobs x 100,000 commits too (needs 16 GiB)")
-    parser.add_argument("--only", choices=["speed", "natures", "ozone"], help="only this part")
+    parser.add_argument("--only", choices=["speed", "natures", "readings", "ozone"], help="only this part")
     parser.add_argument("--data", type=Path, help="folder that holds ozone_jobs.csv.gz (else SOONER_DATA)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[2], help="of the made projects")
     options = parser.parse_args(arguments)
@@ -400,6 +502,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(text)
         document["recommended"] = recommended()
         print(document["recommended"])
+    if options.only == "readings":
+        print(readings(options.seeds))
     data = options.data or (Path(os.environ["SOONER_DATA"]) if os.environ.get("SOONER_DATA") else None)
     if options.only in (None, "ozone") and data is not None and (data / "ozone_jobs.csv.gz").is_file():
         facts, quiet = ozone(data)

@@ -75,7 +75,7 @@ def answer(done):
 def test_the_backtest_has_a_line_for_each_later_commit_in_order(sooner, kept):
     found = answer(sooner("jobs", "backtest", "--history", kept, "--budget", "0.6", "--retrain-every", "10", "--json"))
     assert [line["sha"] for line in found["commits"]] == [f"{i:040x}" for i in range(105, 150)]
-    assert all(set(line) == {"sha", "selected"} for line in found["commits"])
+    assert all(set(line) == {"sha", "selected", "level", "stated"} for line in found["commits"])
     assert all("gpu" in line["selected"] for line in found["commits"] if int(line["sha"], 16) in (132, 134))
     assert 0.3 < found["summary"]["cost"] <= 0.62
     assert set(found["summary"]["by_definition"]) == {"judged", "repeated", "persisted"}
@@ -84,6 +84,28 @@ def test_the_backtest_has_a_line_for_each_later_commit_in_order(sooner, kept):
 def test_the_backtest_is_the_same_every_time(here, kept):
     one, two = (here("jobs", "backtest", "--history", kept, "--train", "0.5", "--json").stdout for _ in range(2))
     assert one == two
+
+
+def test_a_nightly_backstop_costs_and_is_named(here, kept):
+    plain = answer(here("jobs", "backtest", "--history", kept, "--budget", "0.3", "--json"))
+    nightly = answer(here("jobs", "backtest", "--history", kept, "--budget", "0.3", "--full-nightly", "--json"))
+    assert nightly["summary"]["full_nightly"] is True
+    assert nightly["summary"]["cost"] > plain["summary"]["cost"]
+    assert sum(len(line["selected"]) == 6 for line in nightly["commits"]) >= 3
+
+
+def test_flakes_says_whether_the_model_can_be_believed(here, kept, table, tmp_path):
+    found = answer(here("jobs", "flakes", "--history", kept, "--json"))
+    assert found["held_out"]["all_cells"] == 900
+    assert found["held_out"]["verdict_agreement"] >= 0.95
+    assert found["control"] is None
+    text = here("jobs", "flakes", "--history", kept).stdout
+    assert "hidden repeats of 900 cells" in text
+    assert "no control" in text
+    once = tmp_path / "once.csv"
+    once.write_text("\n".join(line for line in table.read_text().splitlines() if ",2,push" not in line))
+    assert here("ingest", once, "--history", tmp_path / "h").returncode == 0
+    assert "no job ran twice" in here("jobs", "flakes", "--history", tmp_path / "h").stdout
 
 
 def test_people_see_what_was_caught_missed_and_spent(here, kept):
@@ -101,6 +123,18 @@ def test_select_says_why_of_each_job_and_shows_the_frontier(here, kept):
     text = here("jobs", "select", "--history", kept).stdout
     assert "costs next to nothing" in text
     assert "not enough evidence" in text
+
+
+def test_select_writes_one_page_that_opens_offline(here, kept, project):
+    assert here("jobs", "select", "--history", kept, "--html", "page.html").returncode == 0
+    page = (project / "page.html").read_text()
+    ET.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
+    assert "costs next to nothing" in page
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
+    done = here("jobs", "select", "--history", kept, "--html", "no/such/folder/page.html")
+    assert done.returncode == 4
+    assert "cannot be written" in done.stderr
 
 
 def test_correlate_answers_in_both_ways_and_draws(here, kept, project):

@@ -16,8 +16,11 @@ from sooner.model.outcomes import ExitCode
 @click.option("--train", default=0.7, show_default=True, metavar="SHARE", help="Commits that are only learned from.")
 @click.option("--retrain-every", default=25, show_default=True, metavar="N", help="Commits after which it learns anew.")
 @click.option("--full-every", default=0, show_default=True, metavar="N", help="Every N-th commit runs all (0: none).")
+@click.option("--full-nightly", is_flag=True, help="The first commit of each day (UTC) runs all.")
 @click.option("--json", "as_json", is_flag=True, help='{"commits": [{"sha", "selected"}], "summary"} on stdout.')
-def backtest(*, train: float, retrain_every: int, full_every: int, as_json: bool, **options: Any) -> int:
+def backtest(
+    *, train: float, retrain_every: int, full_every: int, full_nightly: bool, as_json: bool, **options: Any
+) -> int:
     """Replay the history: what would have been chosen for each commit, what caught, missed and spent.
 
     Each commit is decided with what was known when its first job was asked for. Without --recall and --budget: what
@@ -37,13 +40,18 @@ def backtest(*, train: float, retrain_every: int, full_every: int, as_json: bool
     from sooner.analysis.selection.names import known_lineage
     from sooner.analysis.selection.settings import terms
 
-    plan = Plan(goal=wanted, train=train, every=retrain_every, full_every=full_every)
+    plan = Plan(goal=wanted, train=train, every=retrain_every, full_every=full_every, full_nightly=full_nightly)
     quiet = quiet_commits(facts, files_of(options["root"], where), settings)
     lineage = known_lineage(facts)
     done = Backtest.run(facts, plan, terms=terms(facts, settings), lineage=lineage, quiet=quiet, progress=_progress())
     if as_json:
         commits = [
-            {"sha": facts.commits[step.commit], "selected": sorted(facts.jobs[job] for job in step.selected)}
+            {
+                "sha": facts.commits[step.commit],
+                "selected": sorted(facts.jobs[job] for job in step.selected),
+                "level": step.level,
+                "stated": step.stated,
+            }
             for step in done.steps
         ]
         click.echo(printed_json({"commits": commits, "summary": done.summary}))

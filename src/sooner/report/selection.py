@@ -7,6 +7,7 @@ from sooner.analysis.selection.backtest import Summary
 from sooner.analysis.selection.change import Answer
 from sooner.analysis.selection.choice import Selection
 from sooner.analysis.selection.related import Correlation
+from sooner.analysis.selection.validate import Control, HeldOut
 from sooner.model.text import one_line
 
 _MOST_MISSED: Final = 20
@@ -32,7 +33,7 @@ def backtest_text(summary: Summary, *, recall: float | None, budget: float | Non
         f"cost    {percent(summary.cost)} of running everything",
         f"level   {percent(summary.level)} of the cost; of the breakages before it would have caught {was}",
         f"stated bound held in {summary.windows.held} of {summary.windows.count} rolling windows",
-        f"missed breakages stayed red for {summary.red_hours:.0f} hours together",
+        f"missed breakages stayed red for {summary.red_hours:.0f} hours together{_later(summary)}",
         "other readings of a breakage:",
     ]
     for name, score in summary.by_definition.items():
@@ -51,6 +52,13 @@ def backtest_text(summary: Summary, *, recall: float | None, budget: float | Non
     if len(summary.missed) > _MOST_MISSED:
         lines.append(f"  ... and {len(summary.missed) - _MOST_MISSED} more (--json)")
     return "\n".join(lines)
+
+
+def _later(summary: Summary) -> str:
+    if summary.detection_hours is None:
+        return ""
+    count = f"{summary.seen_later} of {len(summary.missed)}"
+    return f"; {count} were seen later, after {summary.detection_hours:.1f} hours (median)"
 
 
 def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
@@ -97,6 +105,27 @@ def selection_text(selection: Selection) -> str:
     if selection.note:
         parts.append(selection.note)
     return "\n\n".join(parts)
+
+
+def flakes_text(held: HeldOut, control: Control | None, code: Control | None) -> str:
+    """Whether the flake model can be believed."""
+    if not held.all_cells:
+        lines = ["no job ran twice on the same commit: nothing here tells a flake from a breakage"]
+    else:
+        said = f"the next outcome was foretold in {percent(held.all_agreement)}"
+        lines = [
+            f"hidden repeats of {held.all_cells:,} cells: {said}, broken or not in {percent(held.verdict_agreement)}"
+        ]
+        bounds = f"always saying flake: {percent(held.always_flake)}; the model's own limit: {percent(held.ceiling)}"
+        lines += [f"of {held.cells:,} whose first attempt failed: {percent(held.agreement)} ({bounds})"]
+    if control is None:
+        return "\n".join([*lines, "no commit is known to touch only documentation: no control"])
+    for name, one in (("", control), (", without the jobs that read it", code)):
+        if one is not None:
+            rate = f"{one.rate:.1f} [{one.low:.1f}, {one.high:.1f}] (of {one.commits})"
+            lines.append(f"breakages for 100 commits of documentation{name}: {rate}; for 100 others: {one.others:.1f}")
+            lines += [f"  {one_line(job)}: {share:.2f}" for job, share in one.jobs]
+    return "\n".join(lines)
 
 
 def _frontier_text(selection: Selection) -> str:

@@ -14,8 +14,9 @@ import numpy as np
 from document_2019 import COMBINED, COMBINED_CLUSTERS, RECOMMENDED, history
 from made import HOUR, project
 
-from sooner.analysis.selection.backtest import Backtest, Plan
+from sooner.analysis.selection.backtest import Backtest, Plan, Step, compared, summary
 from sooner.analysis.selection.cover import Constraints, Floor
+from sooner.analysis.selection.decide import choose
 from sooner.analysis.selection.facts import State, mean_minutes, record, until
 from sooner.analysis.selection.names import known_lineage
 from sooner.analysis.selection.policy import Goal, Learner, Terms
@@ -142,6 +143,71 @@ def test_every_kth_commit_runs_everything():
     chosen = selections(made.facts, Goal(budget=0.3), full_every=10)
     assert all(len(chosen[commit]) == 12 for commit in (84, 94, 104, 114))
     assert len(chosen[85]) < 12
+
+
+def test_the_first_commit_of_each_night_runs_everything():
+    made = project(commits=120)  # three commits a day
+    chosen = selections(made.facts, Goal(budget=0.3), full_nightly=True)
+    assert all((len(chosen[commit]) == 12) == (commit % 3 == 0) for commit in range(87, 120))
+
+
+def test_a_backstop_says_how_long_breakages_went_unseen():
+    attempts = [
+        (c, 0, State.FAILED if 3 <= c <= 20 else State.PASSED, c * HOUR * 8 + i, 9.0) for c in range(60) for i in (0, 1)
+    ]
+    facts = record([str(c) for c in range(60)], ["x"], attempts)
+
+    def seen(chosen):
+        steps = [
+            Step(commit=c, selected=frozenset({0} if c in chosen else ()), level=0.5, stated=0.0) for c in range(60)
+        ]
+        return summary(facts, Plan(goal=Goal(budget=0.5)), steps)
+
+    late, never = seen({9}), seen(())
+    assert (late.seen_later, late.detection_hours, late.red_hours) == (1, 48.0, 48.0)
+    assert (never.seen_later, never.detection_hours, never.red_hours) == (0, None, 144.0)
+
+
+def test_several_goals_at_once_decide_as_each_alone():
+    facts = project(seed=5, commits=160).facts
+    goals = [Goal(budget=0.3), Goal(recall=0.9), Goal(recall=0.97, budget=0.6)]
+    learner = Learner(facts, lineage=known_lineage(facts))
+    together = compared(learner, [Plan(goal=goal) for goal in goals], lambda _done, _all: None)
+    for goal, steps in zip(goals, together, strict=True):
+        assert {step.commit: step.selected for step in steps} == selections(facts, goal)
+
+
+def test_a_small_budget_buys_what_has_paid_for_long_whatever_was_red_of_late():
+    attempts = []
+    for commit in range(420):
+        for job in range(12):
+            steady = job == 3 and commit % 14 < 2  # really broken for two commits, again and again
+            noise = job == 7 and commit > 410  # red of late, and no repeat has told yet whether that is real
+            for repeat in range(1 if job == 7 else 2):
+                state = State.FAILED if steady or noise else State.PASSED
+                attempts.append((commit, job, state, commit * 8 * HOUR + repeat * HOUR, 30.0))
+    facts = record([f"{i:040x}" for i in range(420)], [f"job{i:02}" for i in range(12)], attempts)
+    learner = Learner(facts)
+    learner.warm_up(420)
+    learner.learn(420)
+    _, ranking = learner.ranked(420)
+    assert 3 in ranking.steady
+    assert ranking.order[0] == 3
+    assert ranking.share[7] > ranking.share[3]
+
+
+def test_what_documentation_leaves_out_is_not_spent_on_other_jobs():
+    made = project(seed=3, commits=300)
+    learner = Learner(made.facts)
+    learner.warm_up(300)
+    learner.learn(300)
+    _, ranking = learner.ranked(300)
+    usual = set(choose(ranking, 0.5).selected)
+    harmless = frozenset(usual - ranking.first.keys())
+    assert harmless
+    quiet = choose(ranking, 0.5, without=harmless)
+    assert set(quiet.selected) == usual - harmless
+    assert quiet.bank > 0
 
 
 @pytest.mark.parametrize("commits", [1, 2, 5])

@@ -81,6 +81,7 @@ def test_held_out_repeats_agree():
     assert result.cells > 100
     assert result.agreement >= 0.9
     assert result.all_agreement >= 0.95
+    assert result.verdict_agreement >= 0.95
 
 
 def test_commits_that_cannot_break_anything_come_out_flat():

@@ -1,13 +1,13 @@
 """Rolling origin: every commit after the training share is decided as it would have been decided then. Pure."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from msgspec import Struct
 
 from sooner.analysis.selection.calibrate import Past, Point, recall_at
-from sooner.analysis.selection.decide import choose
+from sooner.analysis.selection.decide import Ranking, choose
 from sooner.analysis.selection.facts import Record, cells
 from sooner.analysis.selection.flakes import judge
 from sooner.analysis.selection.policy import Goal, Learner, Lineage, Terms
@@ -21,6 +21,7 @@ _JUST_BELOW = 0.99
 _PAID_BACK_IN = 50
 """Commits over which what was spent too much, or too little, is made up for."""
 _STEERED = 0.05
+_DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,8 @@ class Plan:
     """Commits after which the rule learns anew."""
     full_every: int = 0
     """Every so many commits everything runs (a backstop), 0 for never; it counts as cost."""
+    full_nightly: bool = False
+    """The first commit of each day (UTC) runs everything."""
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -76,34 +79,72 @@ class Summary(Struct, frozen=True, kw_only=True):
     windows: Windows
     missed: tuple[Missed, ...]
     full_every: int
+    full_nightly: bool
     red_hours: float
     """Of all missed breakages together, until a selected job or a full run saw them or somebody mended them."""
+    seen_later: int
+    """Missed breakages that a selected job or a full run saw later, while they were there."""
+    detection_hours: float | None
+    """Median of these, from the breaking commit to the one that saw it; None where there is none."""
     enough_evidence: bool
     """False where so few breakages are known that the recall asked for cannot be told from less."""
 
 
-def _decisions(learner: Learner, plan: Plan, progress: Callable[[int, int], None]) -> Iterator[Step]:
-    """Decide commit after commit. What became known after a commit was decided does not reach its decision."""
-    facts = learner.facts
-    first = int(plan.train * len(facts.commits))
-    learner.warm_up(first)
-    bank, level, stated = 0.0, 1.0, 0.0
-    spent: dict[int, frozenset[int]] = {}
-    for commit in range(first, len(facts.commits)):
-        if (commit - first) % plan.every == 0:
-            learner.learn(commit)
-            level = plan.goal.level(learner.past)
-            stated = recall_at(learner.past, level).low
-            if level == plan.goal.budget and level < 1.0:
-                level = _steered(learner, level, spent)
-            progress(commit - first, len(facts.commits) - first)
-        full = plan.full_every > 0 and (commit - first) % plan.full_every == 0
-        _, ranking = learner.ranked(commit)
-        choice = choose(ranking, 1.0 if full else level, bank, learner.without(commit))
-        bank = choice.bank if not full else bank
+class _Spender:
+    """What one goal takes of each commit's ranking."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.steps: list[Step] = []
+        self._bank, self._level, self._stated = 0.0, 1.0, 0.0
+        self._spent: dict[int, frozenset[int]] = {}
+        self._day = -1
+
+    def learn(self, learner: Learner) -> None:
+        """Find the level anew."""
+        goal = self.plan.goal
+        level = goal.level(learner.past)
+        self._stated = recall_at(learner.past, level).low
+        self._level = _steered(learner, level, self._spent) if level == goal.budget and level < 1.0 else level
+
+    def decide(self, learner: Learner, commit: int, ranking: Ranking) -> None:
+        """Choose the jobs of a commit."""
+        full = self._is_full(learner, commit)
+        choice = choose(ranking, 1.0 if full else self._level, self._bank, learner.without(commit))
         if not full:
-            spent[commit] = frozenset(choice.selected)
-        yield Step(commit=commit, selected=frozenset(choice.selected), level=level, stated=stated)
+            self._bank = choice.bank
+            self._spent[commit] = frozenset(choice.selected)
+        self.steps.append(
+            Step(commit=commit, selected=frozenset(choice.selected), level=self._level, stated=self._stated)
+        )
+
+    def _is_full(self, learner: Learner, commit: int) -> bool:
+        """Whether a backstop runs everything here."""
+        day, before = int(learner.facts.decided[commit] // _DAY_S), self._day
+        self._day = day
+        nightly = self.plan.full_nightly and before not in {-1, day}
+        return nightly or (self.plan.full_every > 0 and len(self.steps) % self.plan.full_every == 0)
+
+
+def compared(learner: Learner, plans: Sequence[Plan], progress: Callable[[int, int], None]) -> list[list[Step]]:
+    """Decide commit after commit, for several goals at once: all start, and learn anew, on the same commits.
+
+    What became known after a commit was decided does not reach its decision.
+    """
+    facts, train, every = learner.facts, plans[0].train, plans[0].every
+    first = int(train * len(facts.commits))
+    learner.warm_up(first)
+    spenders = [_Spender(plan) for plan in plans]
+    for commit in range(first, len(facts.commits)):
+        if (commit - first) % every == 0:
+            learner.learn(commit)
+            for spender in spenders:
+                spender.learn(learner)
+            progress(commit - first, len(facts.commits) - first)
+        _, ranking = learner.ranked(commit)
+        for spender in spenders:
+            spender.decide(learner, commit, ranking)
+    return [spender.steps for spender in spenders]
 
 
 def _steered(learner: Learner, budget: float, selected: Mapping[int, frozenset[int]]) -> float:
@@ -130,6 +171,7 @@ def summary(facts: Record, plan: Plan, steps: list[Step], past: Past | None = No
     scores = {name: score(truth, selected) for name, truth in found.items()}
     low, high = interval(found["judged"], selected)
     missed = misses(facts, found["judged"], selected)
+    later = [one.red_hours for one in missed if one.detected_after_commits is not None and one.red_hours is not None]
     level = steps[-1].level if steps else 1.0
     expected = recall_at(past, level) if past is not None else Point(level=level, recall=0.0, low=0.0)
     return Summary(
@@ -145,15 +187,18 @@ def summary(facts: Record, plan: Plan, steps: list[Step], past: Past | None = No
         by_definition=scores,
         level=level,
         expected=expected,
-        windows=_windows(found["judged"].by_commit(), steps),
+        windows=windows(found["judged"].by_commit(), steps),
         missed=tuple(missed),
         full_every=plan.full_every,
+        full_nightly=plan.full_nightly,
+        seen_later=len(later),
+        detection_hours=float(np.median(later)) if later else None,
         red_hours=float(np.sum([one.red_hours or 0.0 for one in missed])),
         enough_evidence=plan.goal.recall is None or expected.low >= plan.goal.recall,
     )
 
 
-def _windows(broken: dict[int, list[int]], steps: list[Step]) -> Windows:
+def windows(broken: dict[int, list[int]], steps: list[Step]) -> Windows:
     """Rolling windows; one fails where so many misses would be rare (1 in 20) if the stated bound were true."""
     from scipy.stats import binom
 
@@ -195,5 +240,5 @@ class Backtest(Struct, frozen=True, kw_only=True):
             progress: Called with how many of how many commits are decided.
         """
         learner = Learner(facts, every=plan.every, terms=terms, lineage=lineage, quiet=quiet)
-        steps = list(_decisions(learner, plan, progress))
+        (steps,) = compared(learner, [plan], progress)
         return cls(steps=steps, summary=summary(facts, plan, steps, learner.past))

@@ -18,8 +18,9 @@ from msgspec import Struct
 from sooner.analysis.selection.facts import Indices, Numbers
 
 _LEVELS: Final = np.linspace(0.0, 1.0, 201)
-_UNKNOWN: Final = 2.0
-"""Breakages of unknown level."""
+_UNKNOWN: Final = 1.0
+"""Breakages of unknown level. On made projects, where 97 % was asked for, 97.5 % were caught with 1 (for 81 % of the
+cost), 97.9 % with 2 (83 %), 96.8 % with 0 (79 %)."""
 _TAIL: Final = 0.05
 _LEAST_WEIGHT: Final = 1e-6
 

@@ -8,8 +8,7 @@ from msgspec import Struct
 from sooner.analysis.selection.calibrate import Point, frontier, recall_at, trials_for
 from sooner.analysis.selection.cover import Constraints, Proof, Solution, exact, greedy
 from sooner.analysis.selection.decide import choose, reasons
-from sooner.analysis.selection.facts import Flags, Indices, Numbers
-from sooner.analysis.selection.flakes import REAL
+from sooner.analysis.selection.facts import Flags, Numbers
 from sooner.analysis.selection.policy import Goal, Learner
 from sooner.analysis.selection.settings import JobSettings, constraints
 
@@ -71,7 +70,7 @@ def selection(learner: Learner, goal: Goal, settings: JobSettings, *, solver_s: 
     choice = choose(ranking, level)
     expected = recall_at(learner.past, level)
     why = reasons(view, ranking, choice)
-    sees, _ = breakages(learner)
+    sees = learner.events
     selected = set(choice.selected)
     seen = sees[:, sorted(selected)].any(axis=1) if selected else np.zeros(len(sees), dtype=bool)
     by_one = sees.sum(axis=1)
@@ -112,24 +111,11 @@ def _doubt(count: int, recall: float) -> str:
     )
 
 
-def breakages(learner: Learner) -> tuple[Flags, Indices]:
-    """[breakage, job]: the job really broke; and the commit of each breakage."""
-    known, judged = learner.judged_cells, learner.judged
-    jobs = len(learner.facts.jobs)
-    if known is None or judged is None:
-        return np.zeros((0, jobs), dtype=bool), np.zeros(0, dtype=np.int64)
-    real = judged.began >= REAL
-    commits, where = np.unique(known.commit[real], return_inverse=True)
-    sees = np.zeros((len(commits), jobs), dtype=bool)
-    sees[where, known.job[real]] = True
-    return sees, commits
-
-
 def fixed_set(
     learner: Learner, cost: Numbers, alive: Flags, recall: float, *, settings: JobSettings, solver_s: float
 ) -> FixedSet | None:
     """The best fixed set; None where too little is known."""
-    sees, _ = breakages(learner)
+    sees = learner.events
     jobs = np.flatnonzero(alive)
     some = sees[:, jobs]
     some = some[some.any(axis=1)]

@@ -4,7 +4,8 @@ The order is greedy: next comes the job with the most hazard per minute that the
 Covered is what history shows to break together: of a past breakage that several jobs saw, one of them is enough, and
 only as far as it was real (flakes that coincide cover nothing). Of what no past breakage tells, another job covers as
 much as it has seen of this one's breakages (`together.py`). With the hazards of `hazard.py` this is the weighted
-cover of breakage events with weights that fade, so it becomes the classical greedy cover where nothing ever fades.
+cover of breakage events with weights that fade, so it becomes the classical greedy cover where nothing ever fades. The
+first tenth of all minutes is spent by classical greedy cover itself: at small budgets it is hard to beat.
 """
 
 import heapq
@@ -15,8 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from sooner.analysis.selection.cover import Constraints
-from sooner.analysis.selection.facts import Numbers
+from sooner.analysis.selection.cover import Constraints, beginning
+from sooner.analysis.selection.facts import Flags, Numbers
 from sooner.analysis.selection.hazard import View
 from sooner.analysis.selection.together import Together
 
@@ -24,6 +25,10 @@ _REAL_ENOUGH: Final = 0.2
 """Reds less real than this cover nothing: not worth the arithmetic."""
 CHEAP_SHARE: Final = 0.03
 """The cheapest jobs, together at most this share of all minutes, are always taken: leaving them out saves nothing."""
+STEADY_SHARE: Final = 0.1
+"""As long as less than this share of all minutes is spent, greedy cover of the known breakages chooses. What little a
+small budget buys goes to jobs that have paid for years. Chosen on made projects, with Ozone's table in view: 0.07 to
+0.2 are alike, and without it small budgets fared worse than rolling greedy cover."""
 GRACE_RUNS: Final = 10.0
 """A job is new until its verdict is known on so many commits."""
 _BANK: Final = 0.25
@@ -46,6 +51,8 @@ class Ranking:
     """Jobs that are taken first whatever they cost, and why."""
     rules: Constraints = field(default_factory=Constraints)
     """Floors of facets, and jobs that need others."""
+    steady: frozenset[int] = frozenset()
+    """Jobs that greedy cover chose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +77,7 @@ def rank(
     cheap_share: float = CHEAP_SHARE,
     together: Together | None = None,
     rules: Constraints | None = None,
+    events: Flags | None = None,
     until: frozenset[int] | None = None,
 ) -> Ranking:
     """Put the jobs of a commit into order.
@@ -82,20 +90,31 @@ def rank(
         cheap_share: See CHEAP_SHARE.
         together: What jobs see of each other's breakages; without it only past breakages cover.
         rules: Floors and dependencies.
+        events: [breakage, job]: what was really broken in the known breakages.
         until: The order may end where it holds all of these jobs that exist: only their shares are asked for.
     """
     cost = view.minutes * view.ran * view.present * (1.0 if price is None else price)
     total = float(cost[view.alive].sum())
     first = _first(view, cost, total, pinned or {}, cheap_share)
     score = mixture @ view.shares()
-    order = _greedy(_Cover(view, mixture, together), view, cost, list(first), until)
+    begin = list(first)
+    if events is not None:
+        begin += beginning(events, cost, view.alive, begin, STEADY_SHARE * total)
+    order = _greedy(_Cover(view, mixture, together), view, cost, begin, until)
     share = np.full(len(cost), 2.0)
     if order:
         done = np.cumsum(cost[order])
         share[order] = (done - cost[order] / 2) / max(total, 1e-9)
     share[list(first)] = 0.0
     return Ranking(
-        order=order, share=share, cost=cost, total=total, score=score, first=first, rules=rules or Constraints()
+        order=order,
+        share=share,
+        cost=cost,
+        total=total,
+        score=score,
+        first=first,
+        rules=rules or Constraints(),
+        steady=frozenset(begin[len(first) :]),
     )
 
 
@@ -190,13 +209,17 @@ def choose(ranking: Ranking, level: float, bank: float = 0.0, without: frozenset
         without: Jobs that this commit cannot break.
     """
     budget = level * ranking.total + bank
-    selected, added, spent = dict[int, None](), dict[int, str](), 0.0
+    selected, added, spent, saved = dict[int, None](), dict[int, str](), 0.0, 0.0
     for job in ranking.order:
-        if job in selected or (job in without and job not in ranking.first and level < 1.0):
+        if job in selected:
+            continue
+        if job in without and job not in ranking.first and level < 1.0:
+            # What a commit cannot break frees money for other commits, not for jobs further down.
+            saved += float(ranking.cost[job])
             continue
         fresh = _with_needs(job, ranking, selected)
         price = float(ranking.cost[fresh].sum())
-        if job not in ranking.first and level < 1.0 and spent + price / 2 > budget:
+        if job not in ranking.first and level < 1.0 and saved + spent + price / 2 > budget:
             break
         added |= {one: "another selected job needs it" for one in fresh if one != job}
         selected |= dict.fromkeys(fresh)
@@ -250,7 +273,8 @@ def reasons(view: View, ranking: Ranking, choice: Choice) -> dict[int, str]:
         elif job in ranking.first:
             found[job] = ranking.first[job]
         elif job in selected:
-            found[job] = f"{percent:.1f} % of the risk in {minutes:.0f} min, place {place}: {red}"
+            steady = ", broke most often for its cost" if job in ranking.steady else ""
+            found[job] = f"{percent:.1f} % of the risk in {minutes:.0f} min, place {place}{steady}: {red}"
         else:
             found[job] = f"{percent:.1f} % of the risk, not worth {minutes:.0f} min at this budget: {red}"
     return found

@@ -14,8 +14,8 @@ import numpy as np
 from sooner.analysis.selection.calibrate import Past, level_for
 from sooner.analysis.selection.cover import Constraints
 from sooner.analysis.selection.decide import Ranking, rank
-from sooner.analysis.selection.facts import Cells, Indices, Numbers, Record, cells, mean_minutes
-from sooner.analysis.selection.flakes import Judged, Rates, judge
+from sooner.analysis.selection.facts import Cells, Flags, Indices, Numbers, Record, cells, mean_minutes
+from sooner.analysis.selection.flakes import REAL, Judged, Rates, judge
 from sooner.analysis.selection.hazard import MIXTURE, Sweep, View, mixture
 from sooner.analysis.selection.together import Together, together, word_groups
 
@@ -82,6 +82,8 @@ class Learner:
         self._began = np.full(len(self.all_cells), np.nan)
         self._groups = word_groups(facts.jobs)
         self._together: Together | None = None
+        self.events: Flags = np.zeros((0, len(facts.jobs)), dtype=bool)
+        """[breakage, job]: what really broke, as known when it learned last."""
         self._rates: Rates | None = None
         # A red cell's level and likelihoods are noted when its commit is ranked, and looked at once it is known.
         self._level = np.full(len(self.all_cells), np.nan)
@@ -130,6 +132,7 @@ class Learner:
         place = self._places(known)
         self._real[place], self._began[place] = judged.broken, judged.began
         self._together = together(known, judged, len(self.facts.jobs), self._groups)
+        self.events = _breakages(known, judged, len(self.facts.jobs))
         some = (judged.began > _SOME) & np.isfinite(self._level[place])
         at = place[some]
         self.past = Past(commit=known.commit[some], real=judged.began[some], level=self._level[at])
@@ -162,7 +165,14 @@ class Learner:
         view = self._sweep.at(commit, self._real, self._began)
         terms = self.terms
         ranking = rank(
-            view, self._mixture, price=terms.price, pinned=terms.pinned, together=self._together, rules=terms.rules
+            view,
+            self._mixture,
+            price=terms.price,
+            pinned=terms.pinned,
+            together=self._together,
+            rules=terms.rules,
+            events=self.events,
+            until=until,
         )
         if commit < len(self._red_cells) and len(reds := self._red_cells[commit]):
             jobs = self.all_cells.job[reds]
@@ -176,6 +186,15 @@ class Learner:
     def mixture(self) -> Numbers:
         """What each span counts for by now."""
         return self._mixture
+
+
+def _breakages(known: Cells, judged: Judged, jobs: int) -> Flags:
+    """[breakage, job]: the job really broke."""
+    real = judged.began >= REAL
+    commits, where = np.unique(known.commit[real], return_inverse=True)
+    sees = np.zeros((len(commits), jobs), dtype=bool)
+    sees[where, known.job[real]] = True
+    return sees
 
 
 def _by_commit(known: Cells, commits: int) -> list[Indices]:

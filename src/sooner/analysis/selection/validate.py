@@ -32,6 +32,9 @@ class HeldOut(Struct, frozen=True, kw_only=True):
     all_cells: int
     all_agreement: float
     """The same over all repeated cells, first passes too."""
+    verdict_agreement: float
+    """Share of all repeated cells in which "really broken", said after the first attempt alone, is what the hidden
+    repeats show together: not one of them passed."""
 
 
 class Control(Struct, frozen=True, kw_only=True):
@@ -60,10 +63,15 @@ def held_out_repeats(facts: Record, seed: int = 0) -> HeldOut:
     unique, first, counts = np.unique(keys[order], return_index=True, return_counts=True)
     repeated = np.flatnonzero(counts > 1)
     if not len(repeated):
-        return HeldOut(cells=0, agreement=1.0, brier=0.0, always_flake=1.0, ceiling=1.0, all_cells=0, all_agreement=1.0)
+        return HeldOut(
+            cells=0, agreement=1.0, brier=0.0, always_flake=1.0, ceiling=1.0, all_cells=0, all_agreement=1.0,
+            verdict_agreement=1.0,
+        )  # fmt: skip
     started = facts.state[order[first[repeated]]] == State.FAILED
     second = facts.state[order[first[repeated] + 1]] == State.FAILED
-    said = np.zeros(len(repeated))
+    passed = np.add.reduceat((facts.state[order] == State.PASSED).astype(np.int64), first)[repeated]
+    stayed = passed - ~started == 0
+    said, broken = np.zeros(len(repeated)), np.zeros(len(repeated))
     half = np.random.default_rng(seed).random(len(repeated)) < 0.5  # noqa: PLR2004 - halves
     for hidden in (half, ~half):
         cut = set(unique[repeated[hidden]].tolist())
@@ -71,7 +79,7 @@ def held_out_repeats(facts: Record, seed: int = 0) -> HeldOut:
         later[first] = False
         gone = order[later & np.isin(keys[order], list(cut))]
         kept = np.setdiff1d(np.arange(len(facts.commit)), gone)
-        said[hidden] = _foretold(facts, kept, unique[repeated[hidden]], width)
+        said[hidden], broken[hidden] = _foretold(facts, kept, unique[repeated[hidden]], width)
     right = (said >= 0.5) == second  # noqa: PLR2004 - more likely than not
     red = started
     return HeldOut(
@@ -82,15 +90,18 @@ def held_out_repeats(facts: Record, seed: int = 0) -> HeldOut:
         ceiling=float(np.maximum(said, 1 - said)[red].mean()) if red.any() else 1.0,
         all_cells=len(repeated),
         all_agreement=float(right.mean()),
+        verdict_agreement=float(((broken >= REAL) == stayed).mean()),
     )
 
 
-def _foretold(facts: Record, kept: Indices, wanted: Indices, width: int) -> Numbers:
+def _foretold(facts: Record, kept: Indices, wanted: Indices, width: int) -> tuple[Numbers, Numbers]:
+    """Probability that one more attempt fails, and that the job was really broken."""
     names = ("commit", "job", "state", "known", "minutes", "wait_min")
     seen = replace(facts, **{name: getattr(facts, name)[kept] for name in names})
     known: Cells = cells(seen)
-    chance = next_failure(known, judge(known, len(facts.jobs)))
-    return chance[np.searchsorted(known.commit * width + known.job, wanted)]
+    judged = judge(known, len(facts.jobs))
+    place = np.searchsorted(known.commit * width + known.job, wanted)
+    return next_failure(known, judged)[place], judged.broken[place]
 
 
 def on_commits(facts: Record, some: Sequence[int], exempt: Sequence[str] = ()) -> Control:
