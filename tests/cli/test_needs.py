@@ -116,3 +116,14 @@ def test_a_dry_sweep_adds_what_only_running_the_file_shows(sooner, suite):
     after = json.loads(sooner("needs", "tests/test_made.py", "--dry", "--json").stdout)
     assert before == []
     assert [each["nodeid"].partition("::")[2] for each in after] == ["test_made_1", "test_made_2"]
+
+
+def test_a_dry_sweep_leaves_tests_that_pytest_cannot_be_asked_about(sooner, suite):
+    entry = "import nowhere\nALL = [ OverrideDefinitions([], 'a', 'two', ngpu=2)]\n"
+    (suite / "tests" / "features.py").write_text(entry)
+    (suite / "tests" / "test_it.py").write_text("def test_host(): pass\n")
+    answer = json.loads(sooner("needs", "tests", "--dry", "--json").stdout)
+    assert {each["nodeid"]: each["min"] for each in answer} == {
+        "tests/test_it.py::test_host": 0,
+        "tests/features.py::two": 2,
+    }

@@ -28,6 +28,8 @@ class Project(Struct, frozen=True, kw_only=True):
     """The test files that were asked for, relative to the root."""
     rules: tuple[Path, ...]
     """The project's own rule tables (`needs-rules`)."""
+    lists: frozenset[str] = frozenset()
+    """Of the files, those whose tests are entries of a list: pytest cannot be asked about them."""
 
 
 def find_project(paths: Sequence[str]) -> Project:
@@ -44,7 +46,8 @@ def find_project(paths: Sequence[str]) -> Project:
     root, options = _root(places)
     names = _names(options)
     tests = tuple(dict.fromkeys(each for place in places for each in _tests(root, place, names)))
-    return Project(root=root, names=names, tests=tests, rules=_own_rules(root))
+    lists = frozenset(each for each in tests if not _is_usual(each, names) and _has_a_list(root / each))
+    return Project(root=root, names=names, tests=tests, rules=_own_rules(root), lists=lists)
 
 
 def _root(places: Sequence[Path]) -> tuple[Path, dict[str, Any]]:
@@ -124,8 +127,22 @@ def _tests(root: Path, place: Path, names: Names) -> Iterator[str]:
         return
     for path in python_files(place):
         relative = _relative(root, path)
-        if any(fnmatch(path.name, pattern) or fnmatch(relative, pattern) for pattern in names.files):
+        if _is_usual(relative, names) or ("test" in relative and _has_a_list(path)):
             yield relative
+
+
+def _is_usual(relative: str, names: Names) -> bool:
+    """Whether pytest would collect a file."""
+    name = relative.rpartition("/")[2]
+    return any(fnmatch(name, pattern) or fnmatch(relative, pattern) for pattern in names.files)
+
+
+def _has_a_list(path: Path) -> bool:
+    """Whether a file that pytest would not collect has tests of torchtitan's own runner."""
+    try:
+        return b" OverrideDefinitions(" in path.read_bytes()
+    except OSError:
+        return False
 
 
 def _relative(root: Path, path: Path) -> str:

@@ -25,14 +25,19 @@ def swept(project: Project, static: Sequence[TestNeeds], *, real: bool, python: 
         SweepError: The project's interpreter cannot be asked.
         UsageError: A real sweep without devices.
     """
+    asked = [path for path in project.tests if path not in project.lists]
+    if not asked:
+        return list(static)
     present = _present(devices) if real else ()
     sizes = tuple(size for size in SIZES if size <= len(present)) if real else SIZES
     mode = "real" if real else "dry"
-    click.echo(f"{mode} sweep of {len(project.tests)} files with {', '.join(map(str, sizes))} devices", err=True)
+    click.echo(f"{mode} sweep of {len(asked)} files with {', '.join(map(str, sizes))} devices", err=True)
     timeout_s = 3600.0 if real else 600.0
     with _usage(present) as usage:
-        seen = sweep(project.root, project.tests, sizes, mode=mode, python=python, timeout_s=timeout_s, usage=usage)
-    return merged(static, {each.size: _sweep(each, real=real) for each in seen})
+        seen = sweep(project.root, asked, sizes, mode=mode, python=python, timeout_s=timeout_s, usage=usage)
+    kept = [each for each in static if each.path in project.lists]
+    others = [each for each in static if each.path not in project.lists]
+    return [*merged(others, {each.size: _sweep(each, real=real) for each in seen}), *kept]
 
 
 def _present(devices: str) -> "tuple[Device, ...]":

@@ -57,19 +57,21 @@ def svg(values: Sequence[Sequence[float]], labels: Sequence[str], clusters: Sequ
     return "".join([*parts, "</svg>\n"])
 
 
-def page(picture: str, text: str) -> str:
-    """One HTML file that opens offline: the heat map, and below it what `correlate` says; all of it is data.
+def page(picture: str, text: str, title: str = "Which jobs fail together") -> str:
+    """One HTML file that opens offline: a picture, and below it what the command says; all of it is data.
 
     Args:
         picture: SVG, as `svg` writes it.
         text: Tables for a terminal.
+        title: Of the page.
     """
     safety = "default-src 'none'; style-src 'unsafe-inline'"
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Which jobs fail together</title>\n'
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>{_text(title)}</title>\n"
         f'<meta http-equiv="Content-Security-Policy" content="{safety}">\n'
         "<style>body{font-family:sans-serif;margin:2em}pre{overflow:auto}</style></head><body>\n"
-        "<h1>Which jobs fail together</h1>\n"
+        f"<h1>{_text(title)}</h1>\n"
         f'<div style="overflow:auto">{picture}</div>\n<pre>{_text(text)}</pre>\n</body></html>\n'
     )
 

@@ -1,6 +1,7 @@
 """Calls: of functions and classes of the tests, of the library under test, and of what is outside."""
 
 import ast
+from abc import abstractmethod
 from typing import Any
 
 from sooner.plan.needs.attributes import Attributes
@@ -11,6 +12,7 @@ from sooner.plan.needs.values import (
     UNKNOWN,
     Bound,
     Cls,
+    Dev,
     Env,
     Ext,
     Frame,
@@ -95,6 +97,8 @@ class Calling(Attributes):
         rule = None if func.module.is_model else self.rules.for_function(func.module.name, owner, func.name)
         if rule is not None:
             return self.natives.apply(rule, args, kwargs)
+        if self.rank is not None and not func.module.is_test_code and not func.module.is_model:
+            self._as_a_rank(kwargs)
         if self.depth >= DEEPEST:
             return UNKNOWN
         if not func.module.is_test_code and not func.module.is_model:
@@ -105,6 +109,20 @@ class Calling(Attributes):
                 self.natives.device_arguments(f"{func.module.name}.{func.name}", kwargs)
             return self._call_library(func, args, kwargs)
         return self._enter(func, args, kwargs)
+
+    @abstractmethod
+    def touch(self, device: Any, what: str) -> None:
+        """A device is used."""
+
+    def _as_a_rank(self, kwargs: dict[str, Any]) -> None:
+        """A worker that names NCCL to the library under test (`launch(..., backend="nccl")`) has a device of its own.
+
+        Raises:
+            Raised: There are fewer devices than ranks.
+        """
+        if self.rank is not None and hard(kwargs.get("backend")) == "nccl" and not self.quiet:
+            self.trace.backends.add("nccl")
+            self.touch(Dev("cuda", self.rank[0]), "a rank of an NCCL group")
 
     def _call_library(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A function of the library under test: only its answer counts, within a small budget."""
@@ -129,6 +147,7 @@ class Calling(Attributes):
     def _enter(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         env = Env(func.module, func.env)
         env.frame = frame = Frame(func.owner, args[0] if args else None)
+        frame.is_fixture = func.is_generator and "__fixture__" in func.attrs
         self.bind_arguments(func, args, kwargs, env)
         self.depth += 1
         result: Any = None
@@ -177,11 +196,10 @@ class Calling(Attributes):
         if cls.is_a("Enum", "IntEnum", "StrEnum"):
             members = self.enum_members(cls) or []
             return next((each for each in members if args and self.same(each.attrs["_value_"], args[0])), UNKNOWN)
-        if not cls.module.is_test_code and not cls.module.is_model and not self.quiet:
-            # Making something of the library under test may take devices, which its arguments say.
-            self.natives.call_outside(Unknown(f"{cls.module.name}.{cls.name}"), args, kwargs)
-            if not isinstance(cls.find("__record__"), list):
-                return Inst(cls)
+        if not cls.module.is_model:
+            told = self._told_of(cls, args, kwargs)
+            if told is not None:
+                return told
         maker = cls.find("__new__")
         if isinstance(maker, Wrapped):
             maker = maker.func
@@ -202,6 +220,20 @@ class Calling(Attributes):
         elif isinstance(fields, list):
             self._fill(made, cls, fields, args, kwargs)
         return made
+
+    def _told_of(self, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """What the rules make of a new instance; None where its own code says it."""
+        rule = self.rules.for_function(cls.module.name, "", cls.name)
+        if cls.module.is_test_code:
+            if rule is None:
+                return None
+            self.natives.apply(rule, args, kwargs)
+            return Unknown(f"{cls.name}()")
+        if self.quiet:
+            return None
+        # Making something of the library under test may take devices, which its arguments say.
+        self.natives.call_outside(Unknown(f"{cls.module.name}.{cls.name}"), args, kwargs)
+        return None if isinstance(cls.find("__record__"), list) else Inst(cls)
 
     def _fill(self, made: Inst, cls: Cls, fields: list[str], args: list[Any], kwargs: dict[str, Any]) -> None:
         given = dict(zip(fields, args, strict=False)) | kwargs

@@ -15,7 +15,6 @@ from sooner.plan.needs.values import (
     UNKNOWN,
     Bound,
     Cls,
-    Dev,
     Ext,
     Func,
     Inst,
@@ -69,7 +68,7 @@ def collect(machine: Machine, path: str, names: Names) -> list[Item]:
     fixtures = Fixtures(machine, path)
     module_marks = _marks_of(module.env.names.get("pytestmark"), machine)
     items: list[Item] = []
-    for name, value in list(module.env.names.items()):
+    for name, value in _named(module.env.names):
         if isinstance(value, Cls) and _is_test_class(name, value, names):
             items.extend(
                 _of_class(machine, path, name, value, module_marks=module_marks, fixtures=fixtures, names=names)
@@ -85,6 +84,11 @@ def collect(machine: Machine, path: str, names: Names) -> list[Item]:
                 _cases(machine, f"{path}::{name}", name, value, cls=None, marks=module_marks, fixtures=fixtures)
             )
     return items
+
+
+def _named(names: dict[Any, Any]) -> list[tuple[str, Any]]:
+    """The names of a module; `globals()[...]` may have put in something under a name that is not known."""
+    return [(name, value) for name, value in names.items() if isinstance(name, str)]
 
 
 def taint(item: Item, module: Mod) -> int:
@@ -159,7 +163,7 @@ def _methods(cls: Cls, prefixes: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         if not isinstance(owner, Cls):
             continue
         for name, value in owner.attrs.items():
-            if name in seen:
+            if name in seen or not isinstance(name, str):
                 continue
             seen.add(name)
             inner = value.func if isinstance(value, Wrapped) and value.kind != "property" else value
@@ -268,7 +272,9 @@ def _fixture_axis(machine: Machine, name: str, fixtures: Fixtures) -> _Axis | No
 
 def _axis(machine: Machine, mark: Mark, func: Any) -> _Axis | None:
     if mark.name == "__suffix__":
-        return _Axis(mark.args[0], suffix=True)
+        cases = hard(mark.args[0])
+        known = isinstance(cases, list) and cases and all(isinstance(hard(name), str) for name, _, _ in cases)
+        return _Axis([(hard(name), values, more) for name, values, more in cases], suffix=True) if known else None
     if mark.name == "__expand__":
         return _expanded(machine, mark, func)
     if mark.name == "__absl__":
@@ -339,8 +345,6 @@ def _case_id(
 ) -> str | None:
     if isinstance(explicit, str | int | float | bool):
         return str(explicit)
-    if isinstance(explicit, Unknown | Ext):
-        return None
     parts: list[str] = []
     for name, value in zip(fields, values, strict=False):
         part = _value_id(machine, value, name, index, by)
@@ -358,8 +362,6 @@ def _value_id(machine: Machine, value: Any, name: str, index: int, by: Any) -> s
             return None
         if isinstance(made, str | int | float | bool):
             return str(made)
-        if isinstance(made, Unknown | Ext):
-            return None
     return plain_id(value, name, index)
 
 
@@ -385,11 +387,7 @@ def plain_id(value: Any, name: str, index: int) -> str | None:
         if _DTYPES.fullmatch(value.path) or last.startswith("float8") or last == "bfloat16":
             return f"{name}{index}"
         return last if "()" not in value.path else f"{name}{index}"
-    if isinstance(value, Unknown):
-        return f"{name}{index}" if "()" in value.path else None
-    if isinstance(value, Dev | list | tuple | dict | set | range | bytes | Mark | Bound | Mod):
-        return f"{name}{index}"
-    return f"{name}{index}"
+    return f"{name}{index}"  # an object, or what is not known: more likely an object than a word
 
 
 def _expanded(machine: Machine, mark: Mark, func: Any) -> _Axis | None:

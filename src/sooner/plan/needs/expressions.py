@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final
 
+from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.growth import has_wide_field, would_explode
 from sooner.plan.needs.trace import ANY, Trace, asks_for_any
 from sooner.plan.needs.values import (
@@ -15,6 +16,7 @@ from sooner.plan.needs.values import (
     Cls,
     Dev,
     Env,
+    Environment,
     Ext,
     Func,
     Inst,
@@ -22,6 +24,7 @@ from sooner.plan.needs.values import (
     Native,
     OutOfFuel,
     Raised,
+    Return,
     Soft,
     Unknown,
     hard,
@@ -70,6 +73,7 @@ class Expressions(ABC):
 
     fuel: int
     size: int
+    environment: dict[str, Any]
     trace: Trace
 
     def ev(self, node: ast.expr, env: Env) -> Any:
@@ -192,6 +196,7 @@ class Expressions(ABC):
 
     def binary(self, kind: type, left: Any, right: Any) -> Any:
         """An arithmetic operation."""
+        left, right = uncounted(left), _uncounted_in(right)
         soft = isinstance(left, Soft) or isinstance(right, Soft)
         left, right = hard(left), hard(right)
         if (
@@ -390,6 +395,9 @@ class Expressions(ABC):
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
                 other = hard(self.ev(value, env))
+                if isinstance(other, Ext) and other.path == "os.environ":
+                    other = Environment(self.environment)
+                made = Environment(made) if isinstance(other, Environment) else made
                 made.update(other if isinstance(other, dict) else {})
                 continue
             made[self.key(self.ev(key, env))] = self.ev(value, env)
@@ -414,7 +422,7 @@ class Expressions(ABC):
     def item(self, value: Any, index: Any, path: str = "", line: int = 0) -> Any:
         """`value[index]`."""
         soft = isinstance(value, Soft) or isinstance(index, Soft)
-        value, index = hard(value), hard(index)
+        value, index = hard(value), uncounted(hard(index))
         if isinstance(value, Ext | Unknown):
             return self.outside_item(value, index)
         if isinstance(value, Cls):
@@ -438,7 +446,10 @@ class Expressions(ABC):
         """An item of something outside the tree."""
 
     def _ev_slice(self, node: ast.Slice, env: Env) -> Any:
-        parts = [None if each is None else hard(self.ev(each, env)) for each in (node.lower, node.upper, node.step)]
+        parts = [
+            None if each is None else uncounted(hard(self.ev(each, env)))
+            for each in (node.lower, node.upper, node.step)
+        ]
         if any(not isinstance(each, int | None) for each in parts):
             return UNKNOWN
         return slice(*parts)
@@ -527,6 +538,8 @@ class Expressions(ABC):
         frame = _frame(env)
         if frame is not None:
             frame.yielded.append(value)
+            if frame.is_fixture:
+                raise Return(None)
         return UNKNOWN
 
     def _ev_yieldfrom(self, node: ast.YieldFrom, env: Env) -> Any:
@@ -543,6 +556,11 @@ def _frame(env: Env | None) -> Any:
             return env.frame
         env = env.parent
     return None
+
+
+def _uncounted_in(value: Any) -> Any:
+    """The right side of `"%d of %d" % (n, m)` too."""
+    return tuple(uncounted(each) for each in value) if isinstance(value, tuple) else uncounted(value)
 
 
 def is_shallow(value: Any) -> bool:

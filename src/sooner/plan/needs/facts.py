@@ -102,6 +102,7 @@ class Derived(Struct, frozen=True, kw_only=True):
 def derived(at: Mapping[int, AtSize]) -> Derived:
     """From what happens at each size to the numbers; `unknown` wherever an unknown size could be the answer.
 
+    A size at which the test passes without having started a worker is none at which it runs.
     `full` is the smallest size from which on nothing changes any more in verdict, ranks and devices (up to the largest
     size of the profile); `adaptive` says that ranks or devices follow the number of visible devices.
     """
@@ -110,7 +111,7 @@ def derived(at: Mapping[int, AtSize]) -> Derived:
     unknown = [n for n in sizes if at[n].verdict is Verdict.UNKNOWN]
     guarded = 0 in at and at[0].verdict in (Verdict.SKIP, Verdict.FAIL)
     on_devices = [n for n in runs if n > 0 and (at[n].devices > 0 or guarded)]
-    least: Count = _first(runs, unknown)
+    least: Count = _first([n for n in runs if not at[n].vacuous] or runs, unknown)
     gpu_least: Count = _first(on_devices, [n for n in unknown if n > 0])
     most: Count = None
     inside = [n for n in sizes if n <= SIZES[-1]]
@@ -124,9 +125,9 @@ def derived(at: Mapping[int, AtSize]) -> Derived:
 
 
 def _is_adaptive(at: Mapping[int, AtSize], runs: list[int]) -> bool:
-    """Whether ranks or devices follow the host; that a test runs on the host where there is no device is not enough."""
-    shapes = {(at[n].ranks, at[n].devices) for n in runs if n > 0}
-    ranks = {at[n].ranks for n in runs if at[n].ranks is not None}
+    """Whether ranks or devices follow the host; that a test falls back to the host itself is not enough."""
+    shapes = {(at[n].ranks, at[n].devices) for n in runs if at[n].devices > 0}
+    ranks = {at[n].ranks for n in runs if at[n].ranks is not None and not at[n].vacuous}
     return len(shapes) > 1 or len(ranks) > 1
 
 

@@ -14,6 +14,7 @@ from sooner.plan.needs.values import (
     Mark,
     Mod,
     Native,
+    Signature,
     Unknown,
     Wrapped,
     hard,
@@ -28,6 +29,8 @@ def underlying(func: Any) -> Any:
     while True:
         if isinstance(func, Bound):
             func = func.func
+        elif isinstance(func, Func) and isinstance(said := func.attrs.get("__signature__"), Signature):
+            func = said.func
         elif isinstance(func, Func) and isinstance(func.attrs.get("__wrapped__"), Func | Bound):
             func = func.attrs["__wrapped__"]
         else:

@@ -20,11 +20,11 @@ from sooner.plan.needs.facts import (
     derived,
 )
 from sooner.plan.needs.judgement import Judge, Judged
+from sooner.plan.needs.listed import entries, needs_of_entries
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources
 from sooner.plan.needs.state import EVERYWHERE
-from sooner.plan.needs.trace import COUNT
 from sooner.plan.needs.values import OutOfFuel
 
 _MOST_DISBELIEFS: Final = 6
@@ -71,7 +71,13 @@ class Inference:
             if other not in known:
                 known[other] = seen.needs(other)
             result.append(known[other] if other == nodeid else replace(known[other], nodeid=nodeid))
-        return result
+        return [*result, *self._entries(path)]
+
+    def _entries(self, path: str) -> list[TestNeeds]:
+        """The tests that are entries of a list of a framework's own runner."""
+        tree, text = self.sources.tree(path), self.sources.read(path)
+        found = entries(text, tree, self.rules) if tree is not None and text is not None else []
+        return list(needs_of_entries(path, found, {size: self.machine(size) for size in SIZES})) if found else []
 
 
 class _File:
@@ -201,22 +207,26 @@ class _File:
         return ignored
 
     def _everywhere(self, nodeid: str, ignored: frozenset[tuple[str, int]]) -> dict[int, Judged | None]:
-        """What a test does at each size. Where nothing depends on the number of devices, one evaluation is enough."""
-        most = self.at(nodeid, SIZES[-1], ignored)
-        least = SIZES[-1] if most is None else self._same_from(nodeid, most)
-        return {size: most if size >= least else self.at(nodeid, size, ignored) for size in SIZES}
+        """What a test does at each size, from the largest on; one evaluation holds as far down as nothing differs."""
+        found: dict[int, Judged | None] = {}
+        least = SIZES[-1] + 1
+        for size in reversed(SIZES):
+            if size < least:
+                judged = self.at(nodeid, size, ignored)
+                least = size if judged is None else self._same_from(nodeid, judged, size)
+            found[size] = judged
+        return {size: found[size] for size in SIZES}
 
-    def _same_from(self, nodeid: str, most: Judged) -> int:
-        """The fewest devices from which on nothing differs, by what the test and all that makes it ask for."""
-        item, module = self.items[SIZES[-1]].get(nodeid), self.judges[SIZES[-1]].module
-        if item is None or most.trace.reach > SIZES[-1]:
-            return SIZES[-1]
-        asked = max(most.trace.asked, taint(item, module))
-        least = SIZES[-1] if asked == COUNT else max(asked, most.trace.reach)
-        if any(judge.module.failed is not None for size, judge in self.judges.items() if size >= least):
-            return SIZES[-1]
-        if any(nodeid not in items for size, items in self.items.items() if least <= size <= SIZES[-1]):
-            return SIZES[-1]
+    def _same_from(self, nodeid: str, judged: Judged, most: int) -> int:
+        """The fewest devices from which up to `most` nothing differs, by what the test and what makes it ask for."""
+        item, module = self.items[most].get(nodeid), self.judges[most].module
+        least = most if item is None else max(judged.trace.asked, taint(item, module), judged.trace.reach)
+        if least >= most:
+            return most
+        if any(judge.module.failed is not None for size, judge in self.judges.items() if least <= size <= most):
+            return most
+        if any(nodeid not in items for size, items in self.items.items() if least <= size <= most):
+            return most
         return least
 
     def _runs_beyond(self, nodeid: str, size: int, ignored: frozenset[tuple[str, int]]) -> bool:

@@ -110,7 +110,7 @@ class Judge:
             stop = Skip(stop.reason, stop.path, stop.line)
         if isinstance(stop, Skip):
             verdict, reason, place, soft = Verdict.SKIP, stop.reason, (stop.path, stop.line), stop.soft
-        elif isinstance(stop, Raised) and stop.kind != "XFailed":
+        elif isinstance(stop, Raised) and stop.kind != "XFailed" and not self._is_end_of_worker(stop):
             verdict, reason, place = Verdict.FAIL, str(stop), (stop.path, stop.line)
             soft = not stop.device
         if place[1] and verdict is not Verdict.RUN:
@@ -132,6 +132,10 @@ class Judge:
             soft=soft,
             guesses=0,
         )
+
+    def _is_end_of_worker(self, stop: Raised) -> bool:
+        """Whether a worker ends itself and says that all is well (`sys.exit(0)`)."""
+        return stop.kind == "SystemExit" and self.machine.rank is not None and stop.value in (0, None)
 
     @contextmanager
     def _patched(self, marks: list[Any]) -> Iterator[None]:

@@ -1,9 +1,10 @@
 """Command lines that start several processes: torchrun, accelerate launch, mpirun, deepspeed, and engines' options."""
 
+import itertools
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.values import UNKNOWN, Soft, Unknown, hard
+from sooner.plan.needs.values import UNKNOWN, Dev, Soft, Unknown, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -18,16 +19,30 @@ _PARALLEL: Final = re.compile(
     r"^(--tensor-parallel-size|-tp|--tp|--tp-size|--pipeline-parallel-size|-pp|--pp|--pp-size|--data-parallel-size|-dp|--dp)$"
 )
 _ON_DEVICES: Final = re.compile(r"\b(cuda|nccl|get_accelerator|Accelerator\(|hip|set_device)\b|\.cuda\(")
+_ENGINES: Final = re.compile(r"vllm\.entrypoints\.(openai\.)?(api_server|run_batch)|sglang\.launch_server")
+_ENGINE_VERBS: Final = ("serve", "run-batch")
+_MASKS: Final = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _CPU_WORDS: Final = ("--cpu", "--use_cpu", "gloo", "--no_cuda", "--no-cuda")
 
 
-def launch(machine: "Machine", command: Any) -> Any:
+def launch(machine: "Machine", command: Any, environment: Any = None) -> Any:
     """Note the processes that a command starts, and the devices that they use; gives what the command gives.
+
+    Args:
+        machine: Evaluates.
+        command: Words, or one line.
+        environment: What the processes are given of it, as far as it is known.
 
     Raises:
         Raised: There are fewer devices than its processes use.
     """
     words = _words(machine, command)
+    _touch_given(machine, words, environment)
+    if words is not None and _serves(words):
+        size = parallel_size(words)
+        if isinstance(size, int):
+            machine.need(max(1, size), "an engine is started")
+        return Unknown("process")
     if words is None or not any(isinstance(each, str) and _LAUNCHERS.search(each) for each in words):
         return Unknown("process")
     count = process_count(words)
@@ -41,6 +56,27 @@ def launch(machine: "Machine", command: Any) -> Any:
     elif count == 0:
         machine.launch_of_none()
     return Unknown("process")
+
+
+def _serves(words: list[Any]) -> bool:
+    """Whether a command starts an engine: `vllm serve`, `python -m vllm.entrypoints.openai.api_server`."""
+    texts = [each if isinstance(each, str) else "" for each in words]
+    if {"--help", "-h", "--version"} & set(texts):
+        return False
+    verbs = (second for first, second in itertools.pairwise(texts) if first.rpartition("/")[2] == "vllm")
+    return any(_ENGINES.fullmatch(each) for each in texts) or any(verb in _ENGINE_VERBS for verb in verbs)
+
+
+def _touch_given(machine: "Machine", words: list[Any] | None, environment: Any) -> None:
+    """A process that is given devices by their numbers (`CUDA_VISIBLE_DEVICES="3"`) uses them, and no others."""
+    given = hard(environment)
+    if not isinstance(given, dict) or words is None or not _uses_devices(machine, words):
+        return
+    for name in _MASKS:
+        mask = hard(given[name]) if name in given else None
+        for each in mask.split(",") if isinstance(mask, str) else ():
+            if each.strip().isdigit():
+                machine.touch(Dev("cuda", int(each)), f"{name}={mask}")
 
 
 def _words(machine: "Machine", command: Any) -> list[Any] | None:

@@ -3,8 +3,9 @@
 import ast
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, cast
 
+from sooner.plan.needs.counted import Counted, uncounted
 from sooner.plan.needs.defining import Defining
 from sooner.plan.needs.expressions import HOST_ERRORS
 from sooner.plan.needs.lazy_names import LazyNames, bound_names
@@ -12,7 +13,7 @@ from sooner.plan.needs.natives import Natives
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources, is_test_code, module_name
 from sooner.plan.needs.state import DEEPEST, DOUBTED, LIBRARY_FUEL, MODULE_FUEL
-from sooner.plan.needs.trace import COUNT, Trace
+from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -43,6 +44,10 @@ class Machine(Defining):
     def __init__(self, size: int, sources: Sources, rules: Rules) -> None:
         super().__init__(size, sources, rules)
         self.natives = Natives(self)
+        self.count = Counted(size, self._asked)
+
+    def _asked(self, fewest: int) -> None:
+        self.trace.ask(fewest)
 
     def load(self, path: str) -> Mod:
         """Execute a module of the tree once; what is left undone by an error is kept undone."""
@@ -92,14 +97,20 @@ class Machine(Defining):
         self.trace, self.quiet = Trace(), quiet
         library_fuel, self.library_fuel = self.library_fuel, 4 * LIBRARY_FUEL
         loading, self.loading = self.loading, False
+        environment, rank = self.environment, self.rank
+        if not loading:  # what the test at hand has set was not there when its modules were imported
+            self.environment, self.rank = {}, None
         try:
             yield
         finally:
             self.library_fuel, self.loading = library_fuel, loading
+            self.environment, self.rank = environment, rank
             self.fuel, self.trace, self.depth, self.current, self.overrides, self.guesses, self.quiet = state
 
     def _execute_one(self, module: Mod, statement: ast.stmt) -> None:
         self.trace.asked = 0
+        if isinstance(statement, ast.ClassDef):  # a definition ends, however long; loops before it may have cost much
+            self.fuel = max(self.fuel, MODULE_FUEL // 2)
         try:
             self.run([statement], module.env)
         except (OutOfFuel, *HOST_ERRORS):  # a statement that is beyond the evaluator is left out
@@ -198,12 +209,14 @@ class Machine(Defining):
             constant = self.natives.constant(f"{module.name}.{name}")
             if constant is not MISSING:
                 return constant
-            return Ext(f"{module.name}.{name}") if module.path.endswith("__init__.py") or module.is_model else found
+            if module.path.endswith("__init__.py") or module.is_model:
+                return Ext(f"{module.name}.{name}")
+            return found if found.path else Unknown(f"{module.name}.{name}")
         if isinstance(module, Ext):
             full = f"{module.path}.{name}" if module.path else name
-            if self.rules.is_model(full):
-                return self.load_model(self.rules.model_name(full))
             path = None if self.rules.is_outside(full) else self.sources.module(full, env.module.path)
+            if self.rules.is_model(full) and (path is None or self.rules.insists(full)):
+                return self.load_model(self.rules.model_name(full))
             return self.load(path) if path else self.natives.outside_attribute(module, name)
         return UNKNOWN
 
@@ -224,10 +237,13 @@ class Machine(Defining):
     # Devices
 
     def visible(self) -> int:
-        """The number of visible devices; asking is noted."""
-        self.trace.ask(COUNT)
+        """The number of visible devices, for whatever it may be used."""
+        return int(self.counted())
+
+    def counted(self) -> Counted:
+        """The number of visible devices; what is asked of it is noted."""
         self.trace.note(*self.current, "devices are counted")
-        return self.size
+        return cast("Counted", self.count)
 
     def touch(self, device: Any, what: str) -> None:
         """A device is used.
@@ -254,6 +270,7 @@ class Machine(Defining):
         Raises:
             Raised: There are fewer.
         """
+        count = uncounted(count)
         if not self.no_device_work and not self.quiet and count > 0:
             self._use(count, what)
             self.trace.used = max(self.trace.used, count)
@@ -268,7 +285,7 @@ class Machine(Defining):
         """So many processes are started."""
         if isinstance(count, int) and not isinstance(count, bool) and not self.quiet:
             self.trace.note(*self.current, "starts processes")
-            self.trace.rank_count(count, self.size)
+            self.trace.rank_count(uncounted(count), self.size)
 
     def launch_of_none(self) -> None:
         """A launcher is told to start no process: it refuses.

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.callbacks import call_back
+from sooner.plan.needs.outside_kinds import is_scalar_type
 from sooner.plan.needs.python_names import BUILTINS, method_of
 from sooner.plan.needs.rule_words import words
 from sooner.plan.needs.rules import Rule
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 _LONGEST_PATH: Final = 120
 _MOVERS: Final = ("to", "to_empty")
+_SAYING: Final = ("Config", "Args", "Spec", "Mock", "Placement", "Params", "Connector", "Strategy")
+"""Ends of names of what only says which devices there are."""
 _NO_WORK: Final = ("FakeTensorMode", "init_empty_weights", "init_on_device", "skip_init", "FakeMode", "get_fake_mode")
 
 
@@ -103,6 +107,8 @@ class Natives:
                 return machine.of_module(machine.load_model(machine.rules.model_name(value.path)), name)
         if path.startswith("pytest.mark."):
             return Mark(name, (), {}, *machine.current)
+        if name in ("name", "__name__") and is_scalar_type(scalar := Ext(value.path.removesuffix(".dtype"))):
+            return scalar.path.rpartition(".")[2]
         known = self.constant(path)
         if known is not MISSING:
             return known
@@ -176,6 +182,8 @@ class Natives:
 
     def _made(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """The result of a call of which nothing is known: a decorator gives back what it got."""
+        if call_back(self.machine, func.path, args, kwargs):
+            return Unknown(f"{func.path}()"[-_LONGEST_PATH:])
         last = func.path.rpartition(".")[2]
         decorated = len(args) == 1 and not kwargs and isinstance(args[0], Func | Cls)
         if decorated and ("()" in func.path or last[:1].islower()) and last not in ("Mock", "partial"):
@@ -201,10 +209,14 @@ class Natives:
     def device_arguments(self, path: str, kwargs: dict[str, Any]) -> None:
         """Devices that a call uses by its arguments' names: `device=`, `execution_device=`."""
         machine, last = self.machine, path.rpartition(".")[2]
-        if "device" in kwargs and not last.endswith(("Config", "Args", "Spec", "Mock", "Placement", "Params")):
+        if "device" in kwargs and not last.endswith(_SAYING):
             device = self.device(kwargs["device"])
             if isinstance(device, Dev):
                 machine.touch(device, f"{last}(device={device.kind})")
+        if "devices" in kwargs and "accelerator" not in kwargs and not last.endswith(_SAYING):
+            for each in machine.items_of(kwargs["devices"]) or ():
+                if isinstance(hard(each), Dev) or type(hard(each)) is int:
+                    machine.touch(self.device(each), f"{last}(devices=...)")
         for name, value in kwargs.items():
             if name.endswith("_device") and last[:1].islower() and isinstance(hard(value), Dev):
                 machine.touch(hard(value), f"{last}({name}={hard(value).kind})")
@@ -312,9 +324,7 @@ class Natives:
             return default
 
         expression = rule.expressions[part]
-        if "N" in rule.free[part]:
-            machine.trace.ask(rule.asks(part))
-        names = {**self.words, "N": machine.size, "arg": Native("arg", arg)}
+        names = {**self.words, "N": machine.count, "arg": Native("arg", arg)}
         env = Env(Mod("<rules>", "", is_model=True), None, names)
         env.names |= {"rank": machine.rank[0] if machine.rank else 0, "args": args, "kwargs": kwargs}
         env.names["world"] = machine.rank[1] if machine.rank else UNKNOWN

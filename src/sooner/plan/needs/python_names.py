@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.expressions import HOST_ERRORS
 from sooner.plan.needs.growth import has_wide_field
+from sooner.plan.needs.outside_kinds import is_kind_outside, is_of_outside, is_scalar_type, kind_outside
 from sooner.plan.needs.values import (
     MISSING,
     PLAIN,
@@ -13,6 +15,7 @@ from sooner.plan.needs.values import (
     Bound,
     Cls,
     Dev,
+    Environment,
     Ext,
     Func,
     Function,
@@ -20,6 +23,7 @@ from sooner.plan.needs.values import (
     Kwargs,
     Mod,
     Native,
+    Param,
     Raised,
     Soft,
     Unknown,
@@ -119,6 +123,10 @@ _HOST_TYPES: Final[dict[str, Any]] = {
 
 def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
     kind = hard(kind)
+    if isinstance(kind, Ext) and is_kind_outside(kind):
+        return is_of_outside(value, kind)
+    if isinstance(value, Param) or is_scalar_type(value):
+        return False if isinstance(kind, Native | Cls) else None
     if isinstance(kind, Native | Ext) and isinstance(value, PLAIN):
         host = _HOST_TYPES.get(name_of(kind))
         return isinstance(value, host) if host is not None else False
@@ -126,10 +134,10 @@ def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
         if isinstance(kind, Cls):
             return kind in value.cls.mro or (None if value.cls.is_open else False)
         return None if value.cls.is_open else False
-    if isinstance(value, Dev):
-        return name_of(kind) == "device"
-    if isinstance(value, Cls):
-        return name_of(kind) == "type"
+    if isinstance(value, Dev | Cls):
+        return name_of(kind) == ("device" if isinstance(value, Dev) else "type")
+    if isinstance(value, Ext) and isinstance(kind, Cls) and "()" not in value.path:
+        return False  # a class or function outside is no instance of a class of the tests
     if isinstance(value, Unknown | Ext):
         return None
     if isinstance(value, Func | Bound):
@@ -187,6 +195,10 @@ def _made_of(kind: type) -> Function:
 def _dict(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     made: dict[Any, Any] = {}
     first = hard(args[0]) if args else {}
+    if isinstance(first, Ext) and first.path == "os.environ":
+        return Environment(machine.environment | kwargs)
+    if isinstance(first, Environment):
+        return Environment(dict(first) | kwargs)
     if isinstance(first, dict):
         made.update(first)
     else:
@@ -198,7 +210,7 @@ def _dict(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
 
 
 def _range(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    numbers = [hard(each) for each in args]
+    numbers = [uncounted(hard(each)) for each in args]
     if not all(isinstance(each, int) for each in numbers) or not numbers:
         return UNKNOWN
     try:
@@ -271,7 +283,7 @@ def _str(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return Soft(str(value)) if isinstance(args[0], Soft) else str(value)
 
 
-def _type(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+def _type(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     value = hard(args[0]) if args else UNKNOWN
     if len(args) == 3 and isinstance(value, str):  # noqa: PLR2004 - type(name, bases, attributes)
         bases = [each for each in hard(args[1]) if isinstance(each, Cls | Ext)] if isinstance(args[1], tuple) else []
@@ -280,7 +292,15 @@ def _type(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
             {k: v for k, v in hard(args[2]).items() if isinstance(k, str)} if isinstance(hard(args[2]), dict) else {}
         )
         return made
+    outside = kind_outside(value)
+    if outside is not None:
+        return outside
+    if type(value) in _NAMED_TYPES:
+        return machine.natives.builtin(type(value).__name__)
     return value.cls if isinstance(value, Inst) else Unknown("type()")
+
+
+_NAMED_TYPES: Final = (int, float, str, bool, list, tuple, dict, set, bytes)
 
 
 def _super(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -378,6 +398,7 @@ def _call_method(machine: "Machine", value: Any, name: str, args: Args, kwargs: 
         args = [[hard(each) for each in items]] if items is not None else [UNKNOWN]
     if isinstance(value, str | bytes) and _is_too_long(value, name, args):
         return UNKNOWN
+    args = [uncounted(each) for each in args]
     if name not in _KEEPING:
         args = [hard(each) for each in args]
         if not all(is_plain(each) for each in (*args, *kwargs.values())):

@@ -1,10 +1,14 @@
 """The words that expressions of the rule table, and its models, can use besides Python's own."""
 
+import ast
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.device_tests import dtype_name, instantiate
 from sooner.plan.needs.launchers import launch, parallel_size
+from sooner.plan.needs.op_names import names
 from sooner.plan.needs.values import UNKNOWN, Dev, Ext, Inst, Mark, Native, Raised, Skip, Unknown, hard, is_plain
 
 if TYPE_CHECKING:
@@ -74,7 +78,7 @@ def _pairs(text: str) -> list[tuple[str, str, str]]:
 
 
 def _as_rank(machine: "Machine", args: list[Any]) -> Any:
-    rank, world = hard(args[0]), hard(args[1])
+    rank, world = uncounted(hard(args[0])), uncounted(hard(args[1]))
     known = isinstance(rank, int) and isinstance(world, int)
     machine.rank = (rank, world) if known else None
     values = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world}
@@ -112,11 +116,36 @@ def _suffixes(_machine: "Machine", args: list[Any]) -> Any:
 
 
 def _visible(machine: "Machine", _args: list[Any]) -> Any:
-    return machine.visible()
+    return machine.counted()
 
 
 def _is_known(_machine: "Machine", args: list[Any]) -> Any:
     return is_plain(_first(args))
+
+
+def _of_tree(machine: "Machine", args: list[Any]) -> Any:
+    """A constant of a class, as the tree under test has it: versions of a framework differ."""
+    module, owner, name, default = [hard(each) for each in args[:4]]
+    path = machine.sources.module(module, machine.current[0] or "")
+    tree = machine.sources.tree(path) if path else None
+    for node in tree.body if tree is not None else ():
+        if isinstance(node, ast.ClassDef) and node.name == owner:
+            for each in node.body:
+                targets = each.targets if isinstance(each, ast.Assign) else [getattr(each, "target", None)]
+                if any(isinstance(t, ast.Name) and t.id == name for t in targets):
+                    return _constant(getattr(each, "value", None), default)
+    return default
+
+
+def _constant(node: ast.expr | None, default: Any) -> Any:
+    try:
+        return default if node is None else ast.literal_eval(node)
+    except ValueError:
+        return default
+
+
+def _is_device(_machine: "Machine", args: list[Any]) -> Any:
+    return isinstance(_first(args), Dev)
 
 
 def _world(machine: "Machine", _args: list[Any]) -> Any:
@@ -158,12 +187,14 @@ def _parallel(machine: "Machine", args: list[Any]) -> Any:
 
 
 def _launched(machine: "Machine", args: list[Any]) -> Any:
-    return launch(machine, args[0] if args else UNKNOWN)
+    return launch(machine, args[0] if args else UNKNOWN, args[1] if len(args) > 1 else None)
 
 
 def _spawned(machine: "Machine", args: list[Any]) -> Any:
     """Workers for several world sizes, one after the other."""
     function, sizes, more = args[0], machine.items_of(args[1]), machine.items_of(args[2]) or []
+    if sizes == []:
+        machine.started(0)  # nobody comes
     for size in sizes or []:
         count = hard(size)
         machine.started(count)
@@ -211,10 +242,12 @@ def _jax_devices(machine: "Machine", args: list[Any]) -> Any:
 WORDS: Final[dict[str, Word]] = {
     "one_more_process": _one_more, "model_size": _model_size, "engine_size": _engine_size,
     "ranks": _ranks, "as_rank": _as_rank, "need": _need, "touch": _touch, "backend": _backend, "skip": _skip,
-    "fail": _fail, "suffixes": _suffixes, "visible": _visible, "is_known": _is_known, "world": _world, "rank": _rank,
+    "fail": _fail, "suffixes": _suffixes, "visible": _visible, "is_known": _is_known,
+    "is_device": _is_device, "of_tree": _of_tree, "world": _world, "rank": _rank,
     "device": _device, "device_module": _device_module, "named": _named, "skipif": _skip_if, "parallel": _parallel,
     "launched": _launched, "spawned": _spawned, "sizes_up_to": _sizes_up_to, "host_devices": _host_devices,
-    "jax_devices": _jax_devices, "request_host_devices": _request_host_devices,
+    "device_tests": instantiate, "op_names": names, "dtype_name": dtype_name, "jax_devices": _jax_devices,
+    "request_host_devices": _request_host_devices,
 }  # fmt: skip
 
 

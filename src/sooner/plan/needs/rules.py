@@ -6,16 +6,14 @@ The shipped table is `rules.toml`, commented; a user's file has the same form an
 import ast
 import tomllib
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, Final
 
 from msgspec import Struct
 
 from sooner.model.errors import SettingsError
 from sooner.plan.needs.sources import parsed
-from sooner.plan.needs.trace import ANY, COUNT, asks_for_any
 
-_KINDS: Final = ("call", "constant", "environment", "mark", "fixture", "model", "outside")
+_KINDS: Final = ("call", "constant", "environment", "mark", "fixture", "listed", "model", "outside")
 _PARTS: Final = ("returns", "needs", "ranks", "backend", "skip", "fail", "touches", "value")
 _TEXTS: Final = ("names", "why", "override", "decorator")
 
@@ -31,10 +29,6 @@ class Rule(Struct, frozen=True, kw_only=True):
     """Whether it holds even where the tree under test has the function itself."""
     decorator: bool = False
     """Whether the call makes a decorator: then it is the decorated test that is skipped, and not the caller."""
-
-    def asks(self, part: str) -> int:
-        """What an expression asks about visible devices: nothing, whether there is any, or how many."""
-        return _asks(self.expressions[part])
 
     @property
     def returns(self) -> bool:
@@ -81,6 +75,8 @@ class Rules:
         self.environment: dict[str, Rule] = {}
         self.marks: dict[str, Rule] = {}
         self.fixtures: dict[str, Rule] = {}
+        self.listed: dict[str, Rule] = {}
+        """By the last part of a call's name: calls that make an entry of a list of tests."""
         self.models: dict[str, ast.Module] = {}
         self._classes: dict[str, tuple[str, str]] = {}
         self._aliases: dict[str, str] = {}
@@ -111,6 +107,7 @@ class Rules:
             "environment": self.environment,
             "mark": self.marks,
             "fixture": self.fixtures,
+            "listed": self.listed,
         }[entry_kind]
         for name in rule.names:
             table.setdefault(name, rule)
@@ -181,14 +178,6 @@ class Rules:
         parts = name.split(".")
         tails = {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
         return bool(tails & self._outside) and not tails & self._inside
-
-
-@cache
-def _asks(tree: ast.expr) -> int:
-    every = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "N"]
-    compared = [node for node in ast.walk(tree) if isinstance(node, ast.Compare) and node.left in every]
-    simple = [node for node in compared if asks_for_any(node)]
-    return 0 if not every else ANY if len(simple) == len(every) else COUNT
 
 
 def _found(table: dict[str, Rule], path: str) -> Rule | None:

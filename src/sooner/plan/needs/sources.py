@@ -105,9 +105,18 @@ class Sources:
             if found:
                 return found
         if "." not in name:
-            return None
+            return self._on_its_path(name, importer)
         tails = [path for path in self._by_tail.get(name.rpartition(".")[2], []) if _ends(_dotted(path), name)]
         return tails[0] if tails else None
+
+    def _on_its_path(self, name: str, importer: str) -> str | None:
+        """A module beside or below a file that changes `sys.path` itself; the nearest one if there are several."""
+        if name not in self._by_tail or "sys.path" not in (self.read(importer) or ""):
+            return None
+        folder = importer.rpartition("/")[0]
+        below = [each for each in self._by_tail[name] if each.startswith(f"{folder}/")]
+        beside = [each for each in self._by_tail[name] if each.startswith(folder.rpartition("/")[0] + "/")]
+        return next(iter([*below, *beside]), None)
 
     def _at(self, folder: str, base: str) -> str | None:
         prefix = f"{folder}/{base}" if folder else base

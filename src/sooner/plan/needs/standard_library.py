@@ -12,11 +12,13 @@ from sooner.plan.needs.values import (
     Args,
     Bound,
     Cls,
+    Environment,
     Func,
     Function,
     Kwargs,
     Native,
     Raised,
+    Signature,
     Soft,
     Unknown,
     Wrapped,
@@ -45,6 +47,10 @@ def _wraps(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
         return wrapper
 
     return Native("wraps", decorate)
+
+
+def _signature(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    return Signature(args[0]) if args else UNKNOWN
 
 
 def _partial(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
@@ -163,6 +169,10 @@ def _getenv(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     return environment_value(machine, name, default) if isinstance(name, str) else UNKNOWN
 
 
+def _environ_copy(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
+    return Environment(machine.environment)
+
+
 def _environ_set(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     if len(args) == 2 and isinstance(hard(args[0]), str):  # noqa: PLR2004 - setdefault(name, value)
         return machine.environment.setdefault(hard(args[0]), args[1])
@@ -223,7 +233,8 @@ def _operators() -> dict[str, Function]:
 
 
 FUNCTIONS: Final[dict[str, Function]] = {
-    "functools.wraps": _wraps, "functools.partial": _partial, "functools.partialmethod": _partial,
+    "functools.wraps": _wraps, "inspect.signature": _signature,
+    "functools.partial": _partial, "functools.partialmethod": _partial,
     "functools.lru_cache": _same, "functools.cache": _same, "functools.total_ordering": _same,
     "functools.cached_property": _cached_property, "functools.reduce": _reduce, "wrapt.decorator": _same,
     "itertools.product": _combining(product), "itertools.chain": _combining(chain),
@@ -234,7 +245,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "collections.defaultdict": _default_dict, "contextlib.contextmanager": _contextmanager,
     "contextlib.asynccontextmanager": _contextmanager, "sys.exit": _exit, "os._exit": _exit, "os.getenv": _getenv,
     "os.environ.get": _getenv, "os.environ.setdefault": _environ_set, "os.environ.pop": _environ_pop,
-    "os.environ.copy": _constant(UNKNOWN), "copy.copy": _deepcopy, "copy.deepcopy": _deepcopy,
+    "os.environ.copy": _environ_copy, "copy.copy": _deepcopy, "copy.deepcopy": _deepcopy,
     "math.ceil": _computed(math.ceil), "math.floor": _computed(math.floor), "math.sqrt": _computed(math.sqrt),
     "math.prod": _computed(math.prod), "math.log2": _computed(math.log2), "math.log": _computed(math.log),
     "math.gcd": _computed(math.gcd), "platform.system": _constant("Linux"), "os.path.join": _path_join,

@@ -16,7 +16,7 @@ DOUBTED: Final = ("AttributeError", "KeyError", "IndexError", "TypeError", "Valu
 EVERYWHERE: Final = ("*", 0)
 """As a place that is not believed: no failure but those for lack of devices is believed."""
 MODULE_FUEL: Final = 60_000
-LIBRARY_FUEL: Final = 3_000
+LIBRARY_FUEL: Final = 1_500
 TEST_FUEL: Final = 30_000
 _LONGEST_PATH: Final = 120
 
@@ -34,6 +34,8 @@ class State(Statements):
 
     def __init__(self, size: int, sources: Sources, rules: Rules) -> None:
         self.size = size
+        self.count: int = size
+        """The same, as a number that notices what is asked of it."""
         self.sources = sources
         self.rules = rules
         self.trace = Trace()

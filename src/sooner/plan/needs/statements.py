@@ -21,6 +21,7 @@ from sooner.plan.needs.values import (
     Func,
     Inst,
     Loop,
+    Mark,
     Mod,
     OutOfFuel,
     Raised,
@@ -37,6 +38,8 @@ _LONGEST_LIST: Final = 10_000
 _MOST_TURNS: Final = 1024
 _MOST_TURNS_OF_WHILE: Final = 64
 """Turns of a loop that are followed."""
+_TURNS_OF_WAITING: Final = 2
+"""Of a loop that sleeps: what it waits for does not happen here."""
 
 
 class Statements(Expressions):
@@ -179,7 +182,8 @@ class Statements(Expressions):
     def _bind_item(self, owner: Any, index: Any, value: Any) -> None:
         owner, index = hard(owner), hard(index)
         if isinstance(owner, dict):
-            owner[self.key(index)] = value
+            if not isinstance(index, Unknown):  # under which name is not known
+                owner[self.key(index)] = value
         elif isinstance(owner, list) and isinstance(index, int | slice):
             try:
                 owner[index] = value
@@ -222,6 +226,11 @@ class Statements(Expressions):
             if self.is_ignored(skip.path, skip.line):
                 return
             skip.soft = True
+            raise
+        except Return as result:
+            made = result.value
+            if isinstance(made, Mark) and made.name == "skipif" and made.args and made.args[0] is True:
+                made.args = (Soft(True), *made.args[1:])
             raise
 
     def fork(self, bodies: Sequence[Sequence[ast.stmt]], env: Env) -> None:
@@ -294,7 +303,7 @@ class Statements(Expressions):
         self.run(node.orelse, env)
 
     def _do_while(self, node: ast.While, env: Env) -> None:
-        for _ in range(_MOST_TURNS_OF_WHILE):
+        for _ in range(_TURNS_OF_WAITING if _waits(node) else _MOST_TURNS_OF_WHILE):
             truth = self.truth(self.ev(node.test, env))
             if truth is False:
                 break
@@ -485,6 +494,16 @@ def _alike(values: list[Any]) -> Any:
 def softened(value: Any) -> Any:
     """A plain value as one that holds by default."""
     return Soft(value) if is_plain(value) else value
+
+
+def _waits(node: ast.While) -> bool:
+    """Whether a loop sleeps between its turns; kept with the node, which all sizes share."""
+    known = getattr(node, "sooner_waits", None)
+    if known is None:
+        calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+        known = any(getattr(func, "attr", getattr(func, "id", "")) == "sleep" for func in calls)
+        node.sooner_waits = known  # type: ignore[attr-defined]
+    return bool(known)
 
 
 def _loading(target: ast.expr) -> ast.expr:

@@ -7,8 +7,8 @@ from sooner.plan.needs.values import Mod
 
 ANY: Final = 1
 """It was asked whether there is any device: from one device on the answer is the same."""
-COUNT: Final = 2
-"""It was asked how many devices there are."""
+COUNT: Final = 1_000_000
+"""It was asked how many devices there are: the answer holds for this number only."""
 
 
 class Trace:
@@ -27,12 +27,12 @@ class Trace:
         """Where something that decides stands, and what it is."""
         self.vacuous = False
         self.asked = 0
-        """What was asked about visible devices: 0 nothing, ANY, or COUNT."""
+        """What was asked about visible devices: the fewest with the same answers; COUNT if there are no others."""
         self.unsure: list[str] = []
         """What could not be evaluated and might decide."""
 
     def ask(self, what: int) -> None:
-        """Devices are asked for: `ANY` or `COUNT`."""
+        """Devices are asked for: the answer is the same from `what` on, or (`COUNT`) for this number only."""
         self.asked = max(self.asked, what)
 
     def note(self, path: str, line: int, what: str) -> None:

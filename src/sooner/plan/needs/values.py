@@ -29,6 +29,16 @@ class Unknown:
 UNKNOWN: Final = Unknown()
 
 
+class Signature(Unknown):
+    """What `inspect.signature` says of a function; set as another's `__signature__`, it names that one's parameters."""
+
+    __slots__ = ("func",)
+
+    def __init__(self, func: Any) -> None:
+        super().__init__("inspect.signature")
+        self.func = func
+
+
 class Soft:
     """A value that holds by default: it came from the environment, or an option, of which the test says the default."""
 
@@ -46,6 +56,18 @@ class Ext:
     def __init__(self, path: str) -> None:
         self.path = path
         self.attrs: dict[str, Any] = {}
+
+
+class Environment(dict[str, Any]):
+    """A copy of the environment: what the test has set is known, anything else not."""
+
+    def __missing__(self, key: str) -> Any:
+        """A variable that the test has not set."""
+        return Unknown(f"os.environ[{key}]")
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """As `os.environ.get`: the default holds as long as nobody sets the variable."""
+        return self[key] if key in self else Soft(default)
 
 
 class Dev:
@@ -115,7 +137,7 @@ MISSING: Final = Missing()
 class Frame:
     """A call under way."""
 
-    __slots__ = ("globals_of", "owner", "returned", "self_value", "yielded")
+    __slots__ = ("globals_of", "is_fixture", "owner", "returned", "self_value", "yielded")
 
     def __init__(self, owner: "Cls | None", self_value: Any) -> None:
         self.owner = owner
@@ -123,6 +145,8 @@ class Frame:
         self.returned: list[Any] = []
         self.yielded: list[Any] = []
         self.globals_of: set[str] = set()
+        self.is_fixture = False
+        """What follows its `yield` is done after the test."""
 
 
 class Mod:

@@ -37,3 +37,16 @@ def large_gpu_mark(min_gb):
     else:
         memory = torch.cuda.get_device_properties(0).total_memory / 2**30
     return pytest.mark.skipif(memory < min_gb, reason="needs a large device")
+
+
+class RemoteOpenAIServer:
+    """A server of the tests' own: what it starts is the engine's, with the words that it is given."""
+
+    def __init__(self, model, vllm_serve_args, *, env_dict=None):
+        self.proc = start(["vllm", "serve", model, *vllm_serve_args], env_dict)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.proc.terminate()

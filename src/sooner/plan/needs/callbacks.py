@@ -1,0 +1,106 @@
+"""Functions of the tests that are given to something outside that nobody knows: launchers run them on ranks."""
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.values import UNKNOWN, Args, Func, Kwargs, Native, Raised, hard
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+_LAUNCHING: Final = re.compile(
+    r"spawn|launch|distribut|multi_?proc|(^|_)(ranks?|workers)(_|$)|parallel|subprocess", re.IGNORECASE
+)
+_COUNTS: Final = (
+    "nprocs",
+    "nproc",
+    "world_size",
+    "num_processes",
+    "nproc_per_node",
+    "num_procs",
+    "n_procs",
+    "num_ranks",
+)
+_KNOWN: Final = re.compile(
+    r"(asyncio|atexit|builtins|collections|concurrent|contextlib|copyreg|dataclasses|functools|gc|inspect|itertools|json"
+    r"|multiprocessing|operator|re|signal|subprocess|threading|time|timeit|types|typing|unittest|weakref"
+    r"|absl|deepspeed|flax|hypothesis|mock|np|pandas|parameterized|scipy|torchvision)(\.|$)"
+)
+"""Of the standard library and others: what they do with a function rules say, or it is not run for the test."""
+_MOST_RANKS: Final = 1024
+
+
+def call_back(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> bool:
+    """Run what an unknown callable was given to run; whether there was anything.
+
+    Args:
+        machine: Evaluates.
+        path: The callable's dotted name.
+        args: What it is called with, positions.
+        kwargs: And names.
+
+    Raises:
+        Raised: A device is missing.
+        Skip: A function skips the test.
+    """
+    functions = [each for each in (*args, *kwargs.values()) if _is_of_tests(each)]
+    if not functions or machine.loading or _KNOWN.match(path) or machine.rules.is_outside(path):
+        return False
+    last = path.rpartition(".")[2]
+    if not _LAUNCHING.search(last):
+        is_run = "()" not in path and (len(args) + len(kwargs) > 1 or functions[0].name == "<lambda>")
+        if is_run:
+            _run_once(machine, functions, kwargs)
+        return is_run
+    count = _count(args, kwargs)
+    rest = [each for each in args if not _is_of_tests(each) and hard(each) != count]
+    for function in functions:
+        if count is None:
+            _run_once(machine, [function], kwargs)
+        else:
+            _on_ranks(machine, function, count, rest, kwargs)
+    return True
+
+
+def _is_of_tests(value: Any) -> bool:
+    return isinstance(value, Func) and value.module.is_test_code
+
+
+def _count(args: Args, kwargs: Kwargs) -> int | None:
+    """How many ranks are asked for: by name, else the first number."""
+    named = [hard(kwargs[name]) for name in _COUNTS if name in kwargs]
+    for each in named or map(hard, args):
+        if isinstance(each, int) and not isinstance(each, bool) and 0 < each <= _MOST_RANKS:
+            return each
+    return None
+
+
+def _on_ranks(machine: "Machine", function: Func, count: int, rest: Args, kwargs: Kwargs) -> None:
+    spawn = machine.load_model("torch.multiprocessing").env.names["spawn"]
+    worker = Native("worker", lambda given, _names: _call(machine, function, [given[0], *rest], kwargs, count))
+    machine.guesses += 1
+    machine.call(spawn, [worker], {"nprocs": count})
+
+
+def _run_once(machine: "Machine", functions: list[Func], kwargs: Kwargs) -> None:
+    for function in functions:
+        try:
+            _call(machine, function, [], kwargs, None)
+        except Raised as raised:
+            if raised.device:
+                raise
+
+
+def _call(machine: "Machine", function: Func, given: Args, kwargs: Kwargs, count: int | None) -> Any:
+    """A function with what it asks for by name, else by place; the rest is unknown."""
+    spec = function.node.args
+    names = [each.arg for each in (*spec.posonlyargs, *spec.args)]
+    asked = names[: len(names) - len(spec.defaults)] if spec.defaults else names
+    values = {name: kwargs[name] for name in (*names, *(each.arg for each in spec.kwonlyargs)) if name in kwargs}
+    if count is not None:
+        values |= {name: count for name in _COUNTS if name in names}
+    places = iter(given)
+    for name in asked:
+        if name not in values:
+            values[name] = next(places, UNKNOWN)
+    return machine.call(function, [], values)

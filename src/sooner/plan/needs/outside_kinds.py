@@ -1,0 +1,36 @@
+"""What `type(...)` says of things outside the tree, and what is of such a type: types of numbers, cases of pytest's."""
+
+import re
+from typing import Any, Final
+
+from sooner.plan.needs.values import Ext, Param, Unknown, name_of
+
+_PARAMETER_SET: Final = "pytest.ParameterSet"
+_SCALAR: Final = "__scalar__"
+_SCALARS: Final = re.compile(r"(b?float|u?int|complex|bool)\w*")
+
+
+def is_scalar_type(value: Any) -> bool:
+    """Whether something outside is a type of numbers (`jax.numpy.float32`, `torch.int64`)."""
+    return isinstance(value, Ext) and "." in value.path and bool(_SCALARS.fullmatch(name_of(value)))
+
+
+def kind_outside(value: Any) -> Ext | None:
+    """What `type(value)` is, where that is something outside that is known."""
+    if isinstance(value, Param):
+        return Ext(_PARAMETER_SET)
+    return Ext(f"{value.path.rpartition('.')[0]}.{_SCALAR}") if is_scalar_type(value) else None
+
+
+def is_kind_outside(kind: Ext) -> bool:
+    """Whether something is an answer of `kind_outside`."""
+    return kind.path == _PARAMETER_SET or name_of(kind) == _SCALAR
+
+
+def is_of_outside(value: Any, kind: Ext) -> bool | None:
+    """Whether a value is of a kind that `kind_outside` said; None where that is not known."""
+    if isinstance(value, Unknown):
+        return None
+    if kind.path == _PARAMETER_SET:
+        return isinstance(value, Param)
+    return is_scalar_type(value) and kind.path == f"{value.path.rpartition('.')[0]}.{_SCALAR}"

@@ -1,0 +1,136 @@
+"""What frameworks' own runners and lists have: PyTorch's operators, torchtitan's tests, workers that end themselves."""
+
+import textwrap
+
+from sooner.cli.needs_project import find_project
+from sooner.cli.needs_static import shipped_rules
+from sooner.plan.needs import Sources, infer_needs, load_rules
+
+_INVOCATIONS = "torch/testing/_internal/common_methods_invocations.py"
+
+
+def needs_of(path, files):
+    texts = {name: textwrap.dedent(text) for name, text in files.items()}
+    rules = load_rules([("rules.toml", shipped_rules())])
+    return {
+        each.nodeid.partition("::")[2]: each for each in infer_needs(Sources(texts, texts.get), [path], rules=rules)
+    }
+
+
+def profile(needs):
+    return "".join(each.value[0] for each in needs.profile.values())
+
+
+def test_operators_are_named_from_the_source_of_their_list():
+    found = needs_of(
+        "test_ops.py",
+        {
+            _INVOCATIONS: """
+            op_db: List[OpInfo] = [
+                UnaryUfuncInfo('abs',
+                               aliases=('absolute',)),
+                # the second has a variant
+                OpInfo(
+                    "linalg.norm",
+                    variant_test_name="subgradients",
+                ),
+            ]
+            """,
+            "test_ops.py": """
+            import torch
+            from torch.testing._internal.common_device_type import instantiate_device_type_tests, ops
+            from torch.testing._internal.common_methods_invocations import op_db
+            from torch.testing._internal.common_utils import TestCase
+
+            class TestOps(TestCase):
+                @ops(op_db, allowed_dtypes=(torch.float,))
+                def test_op(self, device, dtype, op):
+                    op(torch.ones(1, device=device, dtype=dtype))
+
+            instantiate_device_type_tests(TestOps, globals(), only_for="cuda")
+            """,
+        },
+    )
+    assert list(found) == [
+        "TestOpsCUDA::test_op_abs_cuda_float32",
+        "TestOpsCUDA::test_op_linalg_norm_subgradients_cuda_float32",
+    ]
+
+
+def test_a_pass_without_workers_is_none_at_which_a_test_runs():
+    (found,) = needs_of(
+        "test_wide.py",
+        {
+            "test_wide.py": """
+            import torch
+            from torch.testing._internal.common_distributed import MultiProcessTestCase, skip_if_lt_x_gpu
+
+            class TestWide(MultiProcessTestCase):
+                @property
+                def world_size(self):
+                    return min(4, torch.cuda.device_count())
+
+                @skip_if_lt_x_gpu(4)
+                def test_four(self):
+                    torch.ones(1).cuda(self.rank)
+            """
+        },
+    ).values()
+    assert (profile(found), found.vacuous) == ("rsssrr", [0])
+    assert (found.min, found.gpu_min, found.full, found.adaptive) == (4, 4, 4, False)
+
+
+def test_what_one_test_puts_into_the_environment_is_not_there_when_another_file_is_imported():
+    files = {
+        "test_a.py": """
+        import os
+        def test_sets():
+            os.environ["WIDTH"] = "8"
+        """,
+        "test_b.py": """
+        import os
+        import pytest
+        import torch
+        WIDTH = int(os.environ.get("WIDTH", "2"))
+
+        @pytest.mark.skipif(torch.cuda.device_count() < WIDTH, reason="")
+        def test_reads():
+            torch.ones(1).cuda()
+        """,
+    }
+    texts = {name: textwrap.dedent(text) for name, text in files.items()}
+    rules = load_rules([("rules.toml", shipped_rules())])
+    found = {
+        each.nodeid: each for each in infer_needs(Sources(texts, texts.get), ["test_a.py", "test_b.py"], rules=rules)
+    }
+    assert found["test_b.py::test_reads"].min == 2
+
+
+def test_a_loop_that_sleeps_waits_for_something_that_does_not_happen_here():
+    (found,) = needs_of(
+        "test_wait.py",
+        {
+            "test_wait.py": """
+            import time
+            import torch
+
+            def arrived():
+                return unknown_number() == 3
+
+            def test_waits():
+                while True:
+                    if arrived():
+                        break
+                    time.sleep(0.1)
+                torch.ones(1).cuda()
+            """
+        },
+    ).values()
+    assert profile(found) == "frrrrr"
+
+
+def test_files_with_lists_of_torchtitans_are_found_in_a_folder(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "features.py").write_text("ALL = [ OverrideDefinitions([[]], 'a', 'a', ngpu=2)]\n")
+    (tmp_path / "tests" / "other.py").write_text("ALL = []\n")
+    assert find_project([str(tmp_path)]).tests == ("tests/features.py",)
