@@ -28,6 +28,8 @@ TRUNKS: Final = 400
 SIGNALS: Final = 10_000
 COMMITS: Final = 200
 GOAL_S: Final = 5.0
+LEARN_EVERY: Final = 200
+"""Commits of Ozone after which it is learned anew which paths break which signals."""
 
 
 def one(task: tuple[Scenario, Policy, int]) -> Ending:
@@ -35,16 +37,19 @@ def one(task: tuple[Scenario, Policy, int]) -> Ending:
     return simulate(scenario, lambda question: decide(question, policy), seed)
 
 
-def policies(trunks: int, seed: int) -> tuple[list[list[str]], list[tuple[float, bool]], list[dict[str, object]]]:
+def policies(
+    trunks: int, seed: int, judges: tuple[Policy, ...], jobs: int
+) -> tuple[list[list[str]], list[tuple[float, bool]], list[dict[str, object]]]:
     """Rows of the table, what was stated of each revert of ours, and the raw scores."""
     rows, stated, raw = [], [], []
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    with ProcessPoolExecutor(jobs) as pool:
         for scenario in SCENARIOS:
-            for policy in (Policy.RULES, Policy.BAYES):
+            for policy in judges:
                 tasks = [(scenario, policy, seed + number) for number in range(trunks)]
                 endings = list(pool.map(one, tasks, chunksize=4))
                 found = score(endings)
                 rows.append(row(scenario, policy, found, [p for ending in endings for p, _ in ending.stated]))
+                print(*rows[-1], sep="  ", file=sys.stderr, flush=True)
                 raw.append({"scenario": scenario.name, "policy": policy, "score": msgspec.to_builtins(found)})
                 if policy is Policy.BAYES:
                     stated += [pair for ending in endings for pair in ending.stated]
@@ -104,21 +109,27 @@ def ozone(data: Path) -> None:
 
 def replay(root: str) -> None:
     """Decide after every commit as it would have been decided then; no revert may name a documentation-only commit."""
+    from sooner.analysis.trunk.lessons import Lessons
     from sooner.analysis.trunk.load import load_trunk
-    from sooner.analysis.trunk.replay import question_at
+    from sooner.analysis.trunk.replay import lessons_at, question_at
     from sooner.history import History, Where
 
     with History(root) as history:
         trunk = load_trunk(history, Where())
     files = {commit.sha: commit.files for commit in trunk.commits}
     reverts: dict[str, float] = {}
-    for commit in trunk.commits[60:]:
-        question = question_at(trunk.commits, trunk.signals, commit.time + 6 * 3600, window=60)
+    lessons = Lessons()
+    for number, commit in enumerate(trunk.commits[60:]):
+        now = commit.time + 6 * 3600
+        if number % LEARN_EVERY == 0:
+            lessons = lessons_at(trunk.commits, trunk.signals, now, window=60)
+        question = question_at(trunk.commits, trunk.signals, now, window=60, lessons=lessons)
         for decision in decide(question).decisions:
             if isinstance(decision, Revert):
                 reverts[decision.culprit] = max(decision.probability or 0, reverts.get(decision.culprit, 0))
     documents = [sha for sha in reverts if files[sha] and all(map(is_documentation, files[sha] or ()))]
     print(f"replayed over {len(trunk.commits)} commits: {len(reverts)} reverts, {len(documents)} of documentation only")
+    print(f"paths: {lessons.culprits} culprits, gain {lessons.gain:.2f}, used: {bool(lessons.everywhere)}")
 
 
 def main() -> None:
@@ -126,10 +137,13 @@ def main() -> None:
     parser.add_argument("--trunks", type=int, default=TRUNKS, help=f"simulated trunks a row (default {TRUNKS})")
     parser.add_argument("--seed", type=int, default=10_000, help="of the first trunk (default 10000)")
     parser.add_argument("--quick", action="store_true", help="40 trunks a row, 1,000 signals")
+    parser.add_argument("--policy", choices=list(Policy), help="only this one (default: both)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (default: one a CPU)")
     parser.add_argument("--data", type=Path, help="folder with ozone_jobs.csv.gz and ozone_files.csv.gz")
     arguments = parser.parse_args()
     trunks, signals = (40, 1_000) if arguments.quick else (arguments.trunks, SIGNALS)
-    rows, stated, raw = policies(trunks, arguments.seed)
+    judges = (Policy(arguments.policy),) if arguments.policy else (Policy.RULES, Policy.BAYES)
+    rows, stated, raw = policies(trunks, arguments.seed, judges, arguments.jobs)
     heads = [
         f"{trunks} trunks a row",
         "right %",

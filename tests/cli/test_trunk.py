@@ -45,6 +45,11 @@ def test_the_culprit_is_named_with_its_probability(sooner, history):
     assert revert["probability"] > 0.998
 
 
+def test_it_is_said_whether_paths_told_anything(sooner, history):
+    document = json.loads(sooner("trunk", "verdicts", "--history", history, "--json").stdout)
+    assert document["paths"] == {"culprits": 0, "gain": 0.0, "used": False}
+
+
 def test_people_read_the_revert_first(sooner, history):
     lines = sooner("trunk", "verdicts", "--history", history).stdout.splitlines()
     assert lines[1].startswith(f"REVERT {CULPRIT:040x}"[:19])
@@ -112,6 +117,21 @@ def test_a_broken_document_does_not_stop_the_loop(sooner):
     assert [answer["id"] for answer in answers] == [None, 7, 8]
     assert "line 2: Invalid enum value 'odd'" in answers[1]["error"]
     assert answers[2]["decisions"]
+
+
+@pytest.mark.parametrize("identity", [1.5, "a", 7, None])
+def test_whatever_identifies_a_document_comes_back(sooner, identity):
+    done = sooner("trunk", "decide", "--jsonl", stdin=json.dumps(document(id=identity)) + "\n")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["id"] == identity
+
+
+def test_commits_that_are_oldest_first_are_told_but_judged_in_their_order(sooner):
+    commits = [{"sha": "b", "time": 1}, {"sha": "a", "time": 2}]
+    done = sooner("trunk", "decide", "--jsonl", stdin=json.dumps(document(commits=commits)) + "\n")
+    assert done.returncode == 0
+    assert "line 1: commits look oldest first; they must be newest first" in done.stderr
+    assert len(json.loads(done.stdout)["decisions"]) == 1
 
 
 def test_simulated_trunks_compare_the_policies(sooner):

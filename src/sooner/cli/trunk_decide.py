@@ -1,12 +1,13 @@
 """`sooner trunk decide`: a document a line in, decisions a line out."""
 
+import itertools
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from sooner.analysis.trunk.facts import Policy
+    from sooner.analysis.trunk.facts import Policy, Question
 
 
 @click.command()
@@ -34,11 +35,18 @@ def _serve(policy: "Policy") -> int:
 
     decoder, encoder = msgspec.json.Decoder(Question), msgspec.json.Encoder()
     code: int = 0
+    has_warned = False
+    if sys.stdin.isatty():
+        click.echo("sooner: type documents, one a line, or pipe them in (Ctrl-D ends)", err=True)
     for number, line in enumerate(sys.stdin.buffer, start=1):
         if not line.strip():
             continue
         try:
-            answer = encoder.encode(decide_about(decoder.decode(line), policy))
+            question = decoder.decode(line)
+            if not has_warned and _is_upside_down(question):
+                has_warned = True
+                click.echo(f"sooner: line {number}: commits look oldest first; they must be newest first", err=True)
+            answer = encoder.encode(decide_about(question, policy))
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             text = f"line {number}: {error}"
             click.echo(f"error: {text} (see `sooner trunk decide --help` for what a document holds)", err=True)
@@ -47,6 +55,12 @@ def _serve(policy: "Policy") -> int:
         sys.stdout.buffer.write(answer + b"\n")
         sys.stdout.buffer.flush()
     return code
+
+
+def _is_upside_down(question: "Question") -> bool:
+    """Whether each commit is newer than the one before; order is what counts, so this is only said."""
+    times = [commit.time for commit in question.commits]
+    return len(times) > 1 and all(one < other for one, other in itertools.pairwise(times))
 
 
 def _id_of(line: bytes) -> object:

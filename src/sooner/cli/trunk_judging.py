@@ -11,8 +11,9 @@ from msgspec import Struct
 from sooner.analysis.trunk.breakages import Breakage, find_breakages, series_of
 from sooner.analysis.trunk.decide import decide, suspicion_of
 from sooner.analysis.trunk.facts import Answer, Commit, Kind, Policy, Question
+from sooner.analysis.trunk.lessons import Lessons
 from sooner.analysis.trunk.load import Trunk, load_trunk
-from sooner.analysis.trunk.replay import question_at
+from sooner.analysis.trunk.replay import lessons_at, question_at
 from sooner.cli.spans import iso_epoch
 from sooner.history import History, Where
 from sooner.history.store import DEFAULT_ROOT
@@ -72,10 +73,12 @@ def show(inquiry: Inquiry) -> int:
         raise UsageError(f"{url}: no job or test of a known commit in it: `sooner ingest` takes them in")
     if inquiry.breakages:
         return _show_breakages(trunk, as_json=inquiry.as_json)
-    question = question_at(trunk.commits, trunk.signals, _now(trunk, inquiry.as_of), window=inquiry.window)
+    now, window = _now(trunk, inquiry.as_of), inquiry.window
+    lessons = lessons_at(trunk.commits, trunk.signals, now, window=window)
+    question = question_at(trunk.commits, trunk.signals, now, window=window, lessons=lessons)
     answer = decide(question, inquiry.policy)
     if inquiry.as_json:
-        _print_json(_document(question, answer))
+        _print_json(_document(question, answer, lessons))
     else:
         click.echo(decisions_as_text(question, answer))
     return 0
@@ -88,12 +91,13 @@ def _now(trunk: Trunk, as_of: float | None) -> float:
     return max(e.ended_at or e.started_at for signal in trunk.signals for e in signal.events)
 
 
-def _document(question: Question, answer: Answer) -> dict[str, object]:
+def _document(question: Question, answer: Answer, lessons: Lessons) -> dict[str, object]:
     signals = [{"key": one.key, "kind": one.kind, "events": len(one.events)} for one in question.signals]
     return {
         "now": question.now,
         "commits": [commit.sha for commit in question.commits],
         "signals": signals,
+        "paths": {"culprits": lessons.culprits, "gain": round(lessons.gain, 3), "used": bool(lessons.everywhere)},
         "decisions": answer.decisions,
     }
 

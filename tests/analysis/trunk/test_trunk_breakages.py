@@ -2,7 +2,7 @@
 
 import pytest
 
-from sooner.analysis.trunk.breakages import Breakage, Series, find_breakages, flake_rate_of
+from sooner.analysis.trunk.breakages import Breakage, Series, find_breakages, flake_rates_of
 from sooner.analysis.trunk.facts import Commit, Event, Kind, Signal, Status
 from sooner.analysis.trunk.load import base_name, born_red, job_signals
 from sooner.analysis.trunk.load import test_signals as signals_of_tests
@@ -64,8 +64,9 @@ def test_two_breakages_are_two() -> None:
 
 
 def test_the_flake_rate_leaves_breakages_out() -> None:
-    assert flake_rate_of(series("S" * 100 + "F" * 50 + "S" * 100)) < 0.02
-    assert flake_rate_of(series("SSSSF" * 60)) == pytest.approx(0.2, abs=0.04)
+    broken, flaky = flake_rates_of([series("S" * 100 + "F" * 50 + "S" * 150), series("SSSSF" * 60)])
+    assert broken < 0.02
+    assert flaky == pytest.approx(0.2, abs=0.04)
 
 
 @pytest.mark.parametrize(

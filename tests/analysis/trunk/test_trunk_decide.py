@@ -233,3 +233,79 @@ def test_reruns_that_were_lost_are_asked_for_again() -> None:
     second = one(question(events, now=40, commits=26))
     assert isinstance(second, Rerun)
     assert second.culprit == first.culprit
+
+
+def with_prior(asked: Question, prior: tuple[float, float]) -> Question:
+    signals = tuple(msgspec.structs.replace(signal, flake_prior=prior) for signal in asked.signals)
+    return msgspec.structs.replace(asked, signals=signals)
+
+
+def test_where_flakes_are_common_a_suspect_must_fail_once_more() -> None:
+    """Two failures of one commit are one flake too many in ten thousand at 1 %, and a hundred at 10 %."""
+    events = events_of(lambda i, _t: i >= 20, commits=28, now=14, extra={20: [12.1], 19: [12.0, 12.1, 12.2]})
+    asked = question(events, now=14, commits=28)
+    assert isinstance(one(with_prior(asked, (1.0, 400.0))), Revert)
+    decision = one(with_prior(asked, (40.0, 400.0)))
+    assert isinstance(decision, Rerun)
+    assert decision.culprit == "c20"
+    assert "c20" in {again.sha for again in decision.reruns}
+
+
+def test_a_suspect_that_failed_in_an_outage_only_runs_again_before_it_is_reverted() -> None:
+    """The machines fail from 9.9 to 12.15; commit 21 breaks it; 20 failed before the outage ended, 19 passed after."""
+
+    def fails(commit: int, at: float) -> bool:
+        return commit >= 21 or 9.9 <= at < 12.15
+
+    early = {20: [11.0, 12.1, 12.12], 19: [11.9, 12.3, 12.35, 12.4]}
+    events = events_of(fails, commits=29, now=14.4, extra=early)
+    decision = one(question(events, now=14.4, commits=29))
+    assert not isinstance(decision, Revert)
+    later = {**early, 20: [*early[20], 14.5, 14.52], 21: [14.5, 14.52]}
+    events = events_of(fails, commits=33, now=16.2, extra=later)
+    decision = one(question(events, now=16.2, commits=33))
+    assert not (isinstance(decision, Revert) and decision.culprit == "c20")
+
+
+def test_no_more_than_three_runs_of_a_commit_are_asked_for_at_once() -> None:
+    flaky = events_of(lambda i, _t: i >= 20 or i % 3 == 0, commits=26, now=12.1)
+    decision = one(question(flaky, now=12.1, commits=26))
+    if isinstance(decision, Rerun):
+        assert all(again.count <= 3 for again in decision.reruns)
+
+
+def test_a_second_break_after_the_first_was_mended_is_found() -> None:
+    """Commits 8 to 15 are broken, 16 to 21 are sound, 22 breaks it again."""
+
+    def fails(commit: int, _at: float) -> bool:
+        return 8 <= commit < 16 or commit >= 22
+
+    extra = {22: [13.2, 13.3], 21: [13.2, 13.3]}
+    decision = one(question(events_of(fails, commits=30, now=15, extra=extra), now=15, commits=30))
+    assert isinstance(decision, Revert)
+    assert decision.culprit == "c22"
+
+
+def test_what_was_broken_and_mended_does_not_count_as_flakes() -> None:
+    events = events_of(lambda i, _t: 4 <= i < 16 or i == 26, commits=30, now=16)
+    decision = one(question(events, now=16, commits=30))
+    assert isinstance(decision, Hold | Rerun)
+    assert not isinstance(decision, Revert)
+    assert decision.probability is not None
+
+
+def test_a_break_that_is_mended_and_quiet_since_is_fixed() -> None:
+    events = events_of(lambda i, _t: 10 <= i < 16, commits=28, now=15.6)
+    decision = one(question(events, now=15.6, commits=28))
+    assert isinstance(decision, Hold)
+    assert decision.reason is Reason.FIXED
+
+
+def test_a_parent_that_passed_twice_may_still_be_a_culprit_that_fails_most_of_its_runs() -> None:
+    """A break that fails 80 % of its runs passes twice in 4 % of cases: the parent runs once more."""
+    events = events_of(lambda i, _t: i >= 20, commits=26, now=13.8, extra={20: [12.1, 12.15], 19: [12.12]})
+    decision = one(question(events, now=13.8, commits=26))
+    assert isinstance(decision, Rerun)
+    assert {again.sha for again in decision.reruns} == {"c19"}
+    events = events_of(lambda i, _t: i >= 20, commits=26, now=13.8, extra={20: [12.1, 12.15], 19: [12.12, 12.13]})
+    assert isinstance(one(question(events, now=13.8, commits=26)), Revert)

@@ -234,3 +234,23 @@ def test_odd_documents_have_one_decision_a_signal_within_limits(seed: int) -> No
         assert one.probability is None or 0 <= one.probability <= 1 + 1e-9
         if isinstance(one, Rerun):
             assert sum(again.count for again in one.reruns) <= question.limits.max_reruns_per_decision
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        World(seed=0, flakes=0.1),
+        World(seed=0, batch=6, commits_per_h=5.0, flakes=0.05),
+        World(seed=0, run_h=0.1, commits_per_h=5.0, flakes=0.05),
+        World(seed=0, tells_ends=False, strength=0.8),
+        World(seed=0, culprits=(8, 14, None), flakes=0.05),
+        World(seed=0, outage=(4.0, 6.0), culprits=(9,)),
+        World(seed=0, outage=(4.0, 7.0), culprits=(None, None)),
+        World(seed=0, fixed=14),
+    ],
+    ids=["flaky", "every sixth", "quick", "partial", "several", "outage over a break", "outage", "mended"],
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_nobody_else_is_reverted_in_worlds_of_another_make(world: World, seed: int) -> None:
+    loop = drive(msgspec.structs.replace(world, seed=seed), hours=16.0)
+    assert loop.reverted <= {f"c{culprit}" for culprit in world.culprits if culprit is not None}

@@ -72,3 +72,19 @@ def test_reliability_sets_what_was_stated_beside_what_was_right() -> None:
 def test_the_interval_of_a_share_is_wilsons() -> None:
     low, high = wilson(8, 10)
     assert (low, high) == (pytest.approx(0.4902, abs=1e-4), pytest.approx(0.9433, abs=1e-4))
+
+
+def test_signals_may_flake_differently() -> None:
+    scenario = Scenario(name="spread", flake_rate=0.05, spread=1.0, signals=6)
+    seen: list[Question] = []
+
+    def watch(question: Question) -> Answer:
+        seen.append(question)
+        return Answer(id=None, decisions=())
+
+    simulate(scenario, watch, 1)
+    shares = [
+        sum(event.status == "failure" for event in signal.events) / len(signal.events)
+        for signal in seen[40].signals[6:]
+    ]
+    assert max(shares) > 3 * min(shares)

@@ -30,6 +30,8 @@ ROUNDS: Final = 6
 """Of fitting the flake rate; it has settled by then."""
 RANGE: Final = 0.95
 """Probability that the culprit is in the range that is named."""
+AT_ONCE: Final = 256
+"""Signals that are smoothed at once."""
 LOOK_AROUND: Final = 40
 """Commits before and after the switch in which a culprit may lie."""
 
@@ -77,26 +79,35 @@ def find_breakages(all_series: Sequence[Series], suspicion: Sequence[float] = ()
         all_series: The signals.
         suspicion: How suspect each commit is before anything ran (1, or less for documentation); empty is 1 for all.
     """
-    for series in all_series:
-        if any(series.failures):
-            yield from _of_one(series, np.array(suspicion or [1.0] * len(series.failures)))
+    failing = [series for series in all_series if any(series.failures)]
+    for first in range(0, len(failing), AT_ONCE):
+        batch = failing[first : first + AT_ONCE]
+        failures, passes = _counts(batch)
+        _, broken, switch = _fit(failures, passes)
+        weights = np.array(suspicion or [1.0] * failures.shape[1])
+        for k, series in enumerate(batch):
+            yield from _of_one(series.key, failures[k], passes[k], broken[k], switch[k] * weights)
 
 
-def flake_rate_of(series: Series) -> float:
-    """Share of runs that fail where the signal is sound."""
-    return _fit(np.array(series.failures, float), np.array(series.passes, float))[0]
+def _counts(batch: Sequence[Series]) -> tuple[Array, Array]:
+    return np.array([one.failures for one in batch], float), np.array([one.passes for one in batch], float)
 
 
-def _of_one(series: Series, suspicion: Array) -> Iterator[Breakage]:
-    failures, passes = np.array(series.failures, float), np.array(series.passes, float)
-    _, broken, switch = _fit(failures, passes)
+def flake_rates_of(all_series: Sequence[Series]) -> list[float]:
+    """Of each signal the share of runs that fail where it is sound."""
+    if not all_series:
+        return []
+    return [float(rate) for rate in _fit(*_counts(all_series))[0]]
+
+
+def _of_one(key: str, failures: Array, passes: Array, broken: Array, switch: Array) -> Iterator[Breakage]:
     ran = (failures + passes) > 0
     ended = 0
     for start, end in _stretches(broken > 0.5):  # noqa: PLR2004 - more probable than not
         if not failures[start:end].any():
             continue
         low, high = max(ended, start - LOOK_AROUND), min(end, start + LOOK_AROUND)
-        near = switch[low:high] * suspicion[low:high]
+        near = switch[low:high]
         ended = end
         if start == 0 or near.sum() <= 0:
             near = (np.arange(low, high) == start).astype(float)
@@ -104,7 +115,7 @@ def _of_one(series: Series, suspicion: Array) -> Iterator[Breakage]:
         culprit = int(near.argmax())
         first, last = _range(near, culprit)
         yield Breakage(
-            signal=series.key,
+            signal=key,
             culprit=low + culprit,
             probability=round(float(near[culprit]), 4),
             first=low + first,
@@ -115,41 +126,41 @@ def _of_one(series: Series, suspicion: Array) -> Iterator[Breakage]:
         )
 
 
-def _fit(failures: Array, passes: Array) -> tuple[float, Array, Array]:
-    """Flake rate, probability of being broken at each commit, probability of breaking at each commit."""
-    rate = 0.02
-    broken = switch = np.zeros(len(failures))
+def _fit(failures: Array, passes: Array) -> tuple[Array, Array, Array]:
+    """Flake rate, probability of being broken at each commit, of breaking at each commit; a row a signal."""
+    rate = np.full(len(failures), 0.02)
+    broken = switch = np.zeros_like(failures)
     for _ in range(ROUNDS):
-        broken, switch = _smooth(failures, passes, rate)
+        broken, switch = _smooth(failures, passes, rate[:, None])
         sound = 1 - broken
-        failed, passed = float(failures @ sound) + FLAKE_PRIOR[0], float(passes @ sound) + FLAKE_PRIOR[1]
-        before, rate = rate, min(max(failed / (failed + passed), RATE_BOUNDS[0]), RATE_BOUNDS[1])
-        if abs(rate - before) < 0.001 * rate:
+        failed = (failures * sound).sum(1) + FLAKE_PRIOR[0]
+        passed = (passes * sound).sum(1) + FLAKE_PRIOR[1]
+        before, rate = rate, np.clip(failed / (failed + passed), *RATE_BOUNDS)
+        if (abs(rate - before) < 0.001 * rate).all():
             break
     return rate, broken, switch
 
 
-def _smooth(failures: Array, passes: Array, rate: float) -> tuple[Array, Array]:
+def _smooth(failures: Array, passes: Array, rate: Array) -> tuple[Array, Array]:
     sound = failures * np.log(rate) + passes * np.log1p(-rate)
     bad = failures * np.log(FAILS_BROKEN) + passes * np.log1p(-FAILS_BROKEN)
-    odds = np.exp(np.clip(bad - sound, -60, 60))  # of broken over sound
-    count = len(odds)
-    forward, backward = np.empty(count), np.ones(count)
-    share = BREAKS / (BREAKS + MENDS)  # broken before anything was seen
-    for i in range(count):
+    odds = np.exp(np.clip(bad - sound, -60, 60)).T.copy()  # of broken over sound; a row a commit
+    forward, backward = np.empty_like(odds), np.ones_like(odds)
+    share = np.full(odds.shape[1], BREAKS / (BREAKS + MENDS))  # broken before anything was seen
+    for i, seen in enumerate(odds):
         ahead = share * (1 - MENDS) + (1 - share) * BREAKS
-        share = ahead * odds[i] / (ahead * odds[i] + 1 - ahead)
+        share = ahead * seen / (ahead * seen + 1 - ahead)
         forward[i] = share
-    ratio = 1.0  # of what follows, if broken over if sound
-    for i in range(count - 1, -1, -1):
+    ratio = np.ones(odds.shape[1])  # of what follows, if broken over if sound
+    for i in range(len(odds) - 1, -1, -1):
         backward[i] = ratio
         seen = odds[i] * ratio
         ratio = ((1 - MENDS) * seen + MENDS) / (BREAKS * seen + 1 - BREAKS)
     broken = forward * backward / (forward * backward + 1 - forward)
-    before = np.concatenate([[0.0], forward[:-1]])
+    before = np.concatenate([np.zeros_like(forward[:1]), forward[:-1]])
     into = (1 - before) * BREAKS * odds * backward
     others = (1 - before) * (1 - BREAKS) + before * ((1 - MENDS) * odds * backward + MENDS)
-    return broken, into / (into + others)
+    return broken.T, (into / (into + others)).T
 
 
 def _stretches(is_broken: NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -1,14 +1,16 @@
 """One signal over the commits of a question: what ran, what is under way, what was asked for. Pure."""
 
+import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from sooner.analysis.trunk.facts import Commit, Event, Question, Signal, Status
-from sooner.analysis.trunk.outages import Array
-from sooner.analysis.trunk.posterior import FLAKE_PRIOR_RUNS, Evidence, Posterior, posterior
+from sooner.analysis.trunk.lessons import named_in, related
+from sooner.analysis.trunk.outages import BURST_END_HAZARD, Array
+from sooner.analysis.trunk.posterior import FLAKE_PRIOR, FLAKE_PRIOR_RUNS, Evidence, Posterior, posterior
 
 DOCUMENTATION: Final = 0.005
 """How suspect a commit is that changes nothing but documentation, beside any other."""
@@ -16,13 +18,24 @@ BEFORE_WINDOW: Final = 4.0
 """How much more probable it is that the signal broke somewhere before the window than at one commit of it."""
 SOUND_RUNS: Final = 25
 """Passes in a row, newest commits first, from which on nothing older can be what is broken now."""
-OUTAGE_BEFORE: Final = 0.02
-"""Share of suspects that failed in an outage only, while a newer commit broke the signal."""
+MENDED_RUNS: Final = 4
+"""Passes in a row after a break from which on it is mended: one that fails 80 % of its runs passes so in 1 of 600."""
+BROKEN_RUNS: Final = 5
+"""Failures in a row that are a break ..."""
+BROKEN_COMMITS: Final = 3
+"""... of so many commits."""
+OUTAGE_BEFORE: Final = 0.03
+"""Share of suspects that failed in an outage only, while a newer commit broke the signal ..."""
+OUTAGE_ENDED: Final = 0.1
+"""... the same where the suspect has not failed since an older commit passed again: an outage may end between any two
+runs that are asked for at once ..."""
+OUTAGE_SEEN: Final = 0.5
+"""... and where an older commit failed meanwhile as well."""
 AT_ONCE_H: Final = 0.5
-"""Runs that start within half an hour see the same machines."""
-LOST_AFTER: Final = 6.0
+"""Runs that start within half an hour may see the same outage."""
+LOST_AFTER: Final = 4.0
 """Usual lengths of a run after which one that has no end is taken for lost, and is waited for no longer ..."""
-LOST_AFTER_H: Final = 3.0
+LOST_AFTER_H: Final = 2.0
 """... but not before so many hours: queues."""
 NEVER: Final = 10.0
 """Usual lengths of a run that count as never."""
@@ -51,6 +64,35 @@ def suspect_of(found: Posterior) -> int:
     return int(found.broken[1:].argmax()) + 1 if len(found.broken) > 1 else 0
 
 
+def start_of_doubt(failures: Sequence[float], passes: Sequence[float]) -> tuple[int, bool]:
+    """The first commit, oldest first, that may have broken what is broken now; and whether an older break was mended.
+
+    That is where `SOUND_RUNS` passes in a row begin, or `MENDED_RUNS` between a break and newer failures.
+    """
+    in_a_row, has_failed = 0.0, False
+    for i in range(len(failures) - 1, -1, -1):
+        if failures[i]:
+            if has_failed and in_a_row >= MENDED_RUNS and broken_until(failures, passes, i):
+                return i + 1, True
+            in_a_row, has_failed = 0.0, True
+        else:
+            in_a_row += passes[i]
+        if in_a_row >= SOUND_RUNS:
+            return i, False
+    return 0, False
+
+
+def broken_until(failures: Sequence[float] | Array, passes: Sequence[float] | Array, last: int) -> list[int]:
+    """The commits of a break that ended with this one: failures alone, on several; empty where it was none."""
+    found, i = [], last
+    while i >= 0 and not passes[i]:
+        if failures[i]:
+            found.append(i)
+        i -= 1
+    is_break = len(found) >= BROKEN_COMMITS and sum(failures[i] for i in found) >= BROKEN_RUNS
+    return found if is_break else []
+
+
 Run = tuple[int, float, float]
 """Place of the commit, hour of the start, 1 for failed."""
 
@@ -62,13 +104,27 @@ class Window(NamedTuple):
     """Oldest first."""
     places: dict[str, int]
     suspicion: Array
+    names: dict[str, set[int]]
+    """Commits by the names of the files that they change, and of the folders that hold these."""
 
     @classmethod
     def of(cls, commits: Sequence[Commit]) -> "Window":
         """Turn them around."""
         oldest_first = tuple(commits[::-1])
         places = {commit.sha: i for i, commit in enumerate(oldest_first)}
-        return cls(oldest_first, places, np.array([suspicion_of(commit) for commit in oldest_first]))
+        names: dict[str, set[int]] = {}
+        for i, commit in enumerate(oldest_first):
+            for path in commit.files or ():
+                for name in path.split("/")[-2:]:
+                    names.setdefault(name, set()).add(i)
+        return cls(oldest_first, places, np.array([suspicion_of(commit) for commit in oldest_first]), names)
+
+    def related_to(self, signal: str) -> Iterator[tuple[int, float]]:
+        """Commits that change what the key of a signal names, and how much more suspect that makes them."""
+        file = named_in(signal) if self.names else ""
+        near = set().union(*(self.names.get(name, ()) for name in file.split("/")[-2:]))
+        for i in near:
+            yield i, related(file, self.commits[i].files)
 
 
 class Case:
@@ -80,7 +136,7 @@ class Case:
 
     def __init__(self, question: Question, signal: Signal, window: Window) -> None:
         self.signal = signal
-        self.commits, place, _ = window
+        self.commits, place = window.commits, window.places
         self.limits = question.limits
         failures, passes = [0.0] * len(place), [0.0] * len(place)
         failing: set[int] = set()
@@ -95,8 +151,8 @@ class Case:
                 failing.add(i)
         self.failing = sorted(failing)
         """Places on which it failed."""
-        self.start = self._start_of_doubt(failures, passes) if failing else 0
-        """The first commit that may have broken what is broken now."""
+        self.start, self._was_mended = start_of_doubt(failures, passes) if failing else (0, False)
+        """The first commit that may have broken what is broken now; whether something older was, and was mended."""
         self.is_sound = not failing or self.failing[-1] < self.start
         """Nothing failed since `SOUND_RUNS` passes in a row."""
         self.burst_factor = 1.0
@@ -113,11 +169,13 @@ class Case:
             self._look_closer(question, window)
 
     def _look_closer(self, question: Question, window: Window) -> None:
-        _, place, suspicion = window
+        place = window.places
         self._known = [event for event in self.signal.events if event.sha in place]
         self._known.sort(key=lambda event: event.started_at)
         for event in self._known:
             i, hour = place[event.sha], event.started_at / 3600
+            if self._was_mended and i < self.start:
+                continue
             if event.status is Status.PENDING:
                 self.pending.append((i, hour))
                 continue
@@ -128,7 +186,9 @@ class Case:
             self.done.append((i, hour, has_failed))
         self.now = question.now / 3600
         self.pending = [(i, hour) for i, hour in self.pending if not self._is_lost(hour)]
-        self.priors = suspicion.copy()
+        self.priors = window.suspicion.copy()
+        for i, factor in window.related_to(self.signal.key):
+            self.priors[i] *= factor
         for sha, factor in self.signal.priors.items():
             if sha in place:
                 self.priors[place[sha]] *= factor
@@ -138,22 +198,24 @@ class Case:
             first = min((hour for i, hour, _ in self.done if i >= self.start), default=float("inf"))
             self._old_runs = bisect_left([hour for hour, _, _ in self.runs], first)
 
-    @staticmethod
-    def _start_of_doubt(failures: Sequence[float], passes: Sequence[float]) -> int:
-        in_a_row = 0.0
-        for i in range(len(failures) - 1, -1, -1):
-            in_a_row = 0.0 if failures[i] else in_a_row + passes[i]
-            if in_a_row >= SOUND_RUNS:
-                return i
-        return 0
-
     @property
     def flake_prior(self) -> tuple[float, float]:
         """Failures and runs that tell the flake rate and nothing else."""
         failures, runs = self.signal.flake_prior or (0.0, 0.0)
         share = min(1.0, FLAKE_PRIOR_RUNS / runs) if runs else 0.0
         old = float(self.failures[: self.start].sum())
+        if self._was_mended:
+            old -= float(sum(sum(self.failures[i] for i in stretch) for stretch in self._broken_before()))
         return failures * share + old, runs * share + old + float(self.passes[: self.start].sum())
+
+    def _broken_before(self) -> Iterator[list[int]]:
+        """Stretches of commits that were broken, and are mended: what failed there were no flakes."""
+        i = self.start - 1
+        while i >= 0:
+            stretch = broken_until(self.failures, self.passes, i) if self.failures[i] else []
+            if stretch:
+                yield stretch
+            i = min([*stretch, i]) - 1
 
     def weigh(self, extra: Sequence[Run] = ()) -> Posterior:
         """Probabilities of the explanations, with further runs."""
@@ -181,20 +243,36 @@ class Case:
             burst_factor=self.burst_factor,
         )
 
-    @staticmethod
-    def _apart_in_time(found: Posterior, runs: Sequence[Run]) -> Posterior:
-        """Let an outage over the suspect, before a break by a newer commit, be an explanation too.
+    def _apart_in_time(self, found: Posterior, runs: Sequence[Run]) -> Posterior:
+        """Let an outage over the suspect, and a break by a newer commit, be an explanation too.
 
-        It is none if the suspect failed once more after an older commit had passed again.
+        What the suspect failed after an older commit had passed again, no outage explains; flakes may. The less time
+        lies between its last failure and that pass, the less probable it is that an outage ended just then.
         """
         place = suspect_of(found)
         first = min((hour for i, hour, failed in runs if failed and i >= place), default=None)
         if not place or first is None:
             return found
-        again = min((hour for i, hour, failed in runs if not failed and i < place and hour > first), default=None)
-        if again is None or any(failed and i == place and hour >= again - AT_ONCE_H for i, hour, failed in runs):
+        out = max((hour for i, hour, failed in runs if failed and i < place and hour > first - AT_ONCE_H), default=None)
+        since = first if out is None else max(first, out)
+        again = min((hour for i, hour, failed in runs if not failed and i < place and hour > since), default=None)
+        if again is None:
             return found
-        return found.doubted(place, OUTAGE_BEFORE)
+        own = [hour for i, hour, failed in runs if failed and i == place]
+        after = sum(hour >= again for hour in own)
+        if after:
+            share = (OUTAGE_BEFORE if out is None else OUTAGE_SEEN) * self._flakes_before(first) ** after
+        else:
+            ended = -math.expm1((again - max(own, default=first)) * math.log1p(-BURST_END_HAZARD))
+            share = (OUTAGE_ENDED if out is None else OUTAGE_SEEN) * ended
+        return found.doubted(place, share)
+
+    def _flakes_before(self, hour: float) -> float:
+        """The flake rate as it was known before something failed."""
+        failures, runs = self.flake_prior
+        before = [failed for start, failed, _ in self.runs[self._old_runs :] if start < hour]
+        total = runs + len(before) + sum(FLAKE_PRIOR)
+        return (failures + sum(before) + FLAKE_PRIOR[0]) / total
 
     def expected(self, culprit: int) -> list[Run]:
         """The runs that are under way, as they end if this commit is the culprit."""

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from sooner.analysis.trunk.asking import HALF_SURE, SPREAD, can_wait, probe, reruns
+from sooner.analysis.trunk.asking import HALF_SURE, SPREAD, can_wait, is_settled, probe, reruns
 from sooner.analysis.trunk.case import Case, Window, is_documentation, suspect_of, suspicion_of
 from sooner.analysis.trunk.facts import (
     Answer,
@@ -141,7 +141,7 @@ def _conclude(case: Case, found: Posterior, leading: str = "") -> Decision:
     if not place or found.broken[0] > max(broken, 0.5):
         return Hold(signal=key, reason=Reason.ALREADY_BROKEN, detail="broken since before the window began")
     probability, culprit = found.guilt(place), case.commits[place].sha
-    if probability >= case.limits.revert_probability and found.fixed[place] < MENDED:
+    if is_settled(case, found, place) and found.fixed[place] < MENDED:
         return _revert(case, place, probability)
     if broken < (LOOK_CLOSER if found.none > HALF_SURE else LOOK_PAST):
         return (None if leading else probe(case, found)) or _quiet(case, found)

@@ -37,7 +37,7 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
     status: Status
     started_at: float
     ended_at: float | None = None
-    attempt: int = 1
+    attempt: int | None = 1
 
 
 class Commit(Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Runs asked for at once for one signal."""
     bisection_limit: int | None = None
     """Under `rules`: most commits of a gap that run at once; None is all."""
-    revert_probability: float = 0.999
+    revert_probability: float = 0.997
     """A revert needs a posterior of at least this."""
 
 
@@ -82,7 +82,8 @@ class Question(Struct, frozen=True, kw_only=True):
     commits: tuple[Commit, ...]
     """Newest first."""
     signals: tuple[Signal, ...]
-    id: str | int | None = None
+    id: str | int | float | None = None
+    """Comes back with the answer."""
     limits: Limits = Limits()
 
 
@@ -153,5 +154,5 @@ Decision = Revert | Rerun | Hold
 class Answer(Struct, frozen=True, kw_only=True):
     """What is decided for one question."""
 
-    id: str | int | None
+    id: str | int | float | None
     decisions: tuple[Decision, ...]

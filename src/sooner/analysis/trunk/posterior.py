@@ -87,6 +87,14 @@ class Posterior:
         over = self.burst_over + share * self.guilt(place)
         return replace(self, broken=self.broken * kept, fixed=self.fixed * kept, burst_over=over)
 
+    def newer(self, place: int) -> float:
+        """That a newer commit broke it, and what failed on this one were flakes."""
+        return float(self.broken[place + 1 :].sum() + self.fixed[place + 1 :].sum())
+
+    def older(self, place: int) -> float:
+        """That an older commit broke it, and it passed by luck: the break fails only some runs."""
+        return float(self.broken[:place].sum() + self.fixed[:place].sum())
+
     def guilt(self, place: int) -> float:
         """That this commit broke the signal, whether or not somebody has mended it."""
         return float(self.broken[place] + self.fixed[place])

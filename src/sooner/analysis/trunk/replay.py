@@ -3,15 +3,25 @@
 from collections.abc import Sequence
 from typing import Final
 
-from sooner.analysis.trunk.breakages import flake_rate_of, series_of
+from sooner.analysis.trunk.breakages import find_breakages, flake_rates_of, series_of
+from sooner.analysis.trunk.case import suspicion_of
 from sooner.analysis.trunk.facts import Commit, Event, Limits, Question, Signal, Status
+from sooner.analysis.trunk.lessons import Lessons, learn
 
 PRIOR_RUNS: Final = 60.0
 """The flake rate from before the window counts as so many runs at most."""
+MOST_SIGNALS: Final = 500
+"""Signals, those with the most failures, from which it is learned which paths break what."""
 
 
 def question_at(
-    commits: Sequence[Commit], signals: Sequence[Signal], now: float, *, window: int, limits: Limits | None = None
+    commits: Sequence[Commit],
+    signals: Sequence[Signal],
+    now: float,
+    *,
+    window: int,
+    limits: Limits | None = None,
+    lessons: Lessons | None = None,
 ) -> Question:
     """The last commits of a trunk and their runs, as they were known then.
 
@@ -21,22 +31,47 @@ def question_at(
         now: Epoch seconds; runs that had not started are not there, runs that had not ended are pending.
         window: How many commits are looked at.
         limits: What decisions keep to.
+        lessons: Which paths break which signals (`lessons_at`).
     """
     known = [commit for commit in commits if commit.time <= now]
     seen, older = known[-window:], {commit.sha: i for i, commit in enumerate(known[:-window])}
     inside = {commit.sha for commit in seen}
-    asked = tuple(_signal_at(signal, now, inside, older) for signal in signals)
+    asked = [
+        (signal, events)
+        for signal in signals
+        if (events := tuple(_event_at(e, now) for e in signal.events if e.sha in inside and e.started_at <= now))
+    ]
+    flakes = _flakes([signal for signal, _ in asked], now, older)
     return Question(
         now=now,
         commits=tuple(seen[::-1]),
-        signals=tuple(signal for signal in asked if signal.events),
+        signals=tuple(
+            Signal(
+                key=signal.key,
+                kind=signal.kind,
+                flake_prior=prior,
+                events=events,
+                priors=_priors(lessons, signal.key, seen) if lessons and lessons.everywhere else {},
+            )
+            for (signal, events), prior in zip(asked, flakes, strict=True)
+        ),
         limits=limits or Limits(),
     )
 
 
-def _signal_at(signal: Signal, now: float, inside: set[str], older: dict[str, int]) -> Signal:
-    events = tuple(_event_at(event, now) for event in signal.events if event.sha in inside and event.started_at <= now)
-    return Signal(key=signal.key, kind=signal.kind, flake_prior=_prior(signal, now, older), events=events)
+def lessons_at(commits: Sequence[Commit], signals: Sequence[Signal], now: float, *, window: int) -> Lessons:
+    """What was known then of which paths break which signals: from breakages before the window."""
+    older = [commit for commit in commits if commit.time <= now][:-window]
+    if not any(commit.files for commit in older):
+        return Lessons()
+    places = {commit.sha: i for i, commit in enumerate(older)}
+    series = [series_of(signal.key, _ended(signal, now, places), places) for signal in signals]
+    failing = sorted((one for one in series if any(one.failures)), key=lambda one: -sum(one.failures))
+    return learn(older, find_breakages(failing[:MOST_SIGNALS], [suspicion_of(commit) for commit in older]))
+
+
+def _priors(lessons: Lessons, key: str, seen: Sequence[Commit]) -> dict[str, float]:
+    return {commit.sha: lessons.factor(key, commit.files) for commit in seen if commit.files}
 
 
 def _event_at(event: Event, now: float) -> Event:
@@ -45,9 +80,16 @@ def _event_at(event: Event, now: float) -> Event:
     return Event(sha=event.sha, status=Status.PENDING, started_at=event.started_at, attempt=event.attempt)
 
 
-def _prior(signal: Signal, now: float, older: dict[str, int]) -> tuple[float, float] | None:
-    before = [e for e in signal.events if e.sha in older and e.ended_at is not None and e.ended_at <= now]
-    if not before:
-        return None
-    runs = min(float(len(before)), PRIOR_RUNS)
-    return flake_rate_of(series_of(signal.key, before, older)) * runs, runs
+def _ended(signal: Signal, now: float, places: dict[str, int]) -> list[Event]:
+    return [e for e in signal.events if e.sha in places and e.ended_at is not None and e.ended_at <= now]
+
+
+def _flakes(signals: Sequence[Signal], now: float, older: dict[str, int]) -> list[tuple[float, float] | None]:
+    before = [_ended(signal, now, older) for signal in signals]
+    told = [k for k, events in enumerate(before) if events]
+    rates = flake_rates_of([series_of(signals[k].key, before[k], older) for k in told])
+    found: list[tuple[float, float] | None] = [None] * len(signals)
+    for k, rate in zip(told, rates, strict=True):
+        runs = min(float(len(before[k])), PRIOR_RUNS)
+        found[k] = (rate * runs, runs)
+    return found

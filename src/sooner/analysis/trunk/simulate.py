@@ -4,6 +4,7 @@ Pure: everything random follows from the seed. What it cannot show is how real b
 distributed; the scenarios say what is assumed.
 """
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -39,6 +40,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     commits_per_h: float = 2.0
     batch: int = 1
     """Every so manyth commit runs by itself; the others only when they are asked for."""
+    spread: float = 0.0
+    """How much flake rates differ by signal: the standard deviation of their logarithms."""
     signals: int = 1
     """How many signals the culprit breaks; as many others only flake."""
     drift: float = 1.0
@@ -89,7 +92,9 @@ class _Series:
         self.runs: list[_Run] = []
         self.attempts: dict[int, int] = {}
         scenario = trunk.scenario
-        known = sum(rng.random() < scenario.flake_rate for _ in range(200))
+        own = math.exp(rng.gauss(0, scenario.spread)) if scenario.spread else 1.0
+        self.rate = min(0.5, scenario.flake_rate * own)
+        known = sum(rng.random() < self.rate for _ in range(200))
         self.prior = (float(known), 200.0) if scenario.knows_rate else None
 
     def start(self, place: int, at: float) -> None:
@@ -101,7 +106,7 @@ class _Series:
 
     def _fails(self, place: int, begin: float) -> bool:
         scenario, draw = self.trunk.scenario, self._rng.random()
-        rate = scenario.flake_rate * (scenario.drift if begin > 0 else 1.0)
+        rate = self.rate * (scenario.drift if begin > 0 else 1.0)
         chance = rate
         if self.culprit is not None and place >= self.culprit and place < self.trunk.fixed_at(self.culprit):
             chance = scenario.strength + (1 - scenario.strength) * rate
@@ -213,9 +218,10 @@ SCENARIOS: Final[Sequence[Scenario]] = (
     Scenario(name="fails 80 % of its runs", strength=0.8),
     *(Scenario(name=f"outage of {h} h, nobody's fault", burst_h=h, has_culprit=False) for h in (1, 3, 6)),
     Scenario(name="flakes 0.05, every 4th commit runs", flake_rate=0.05, batch=4),
-    Scenario(name="outage of 2 h over a break", flake_rate=0.02, burst_h=2),
+    *(Scenario(name=f"outage of {h} h over a break", flake_rate=0.02, burst_h=h) for h in (1, 2, 3, 6)),
     Scenario(name="flake rate 0.02 becomes 0.1", flake_rate=0.02, drift=5),
     Scenario(name="three signals, two culprits", flake_rate=0.02, signals=3, culprits=2),
+    Scenario(name="four signals that flake differently", flake_rate=0.03, spread=1.0, signals=4),
     Scenario(name="only flakes 0.1", flake_rate=0.1, has_culprit=False),
 )
 """Rows of the table of policies."""
