@@ -2,6 +2,7 @@
 
 import json
 import textwrap
+import tomllib
 
 import pytest
 
@@ -127,3 +128,75 @@ def test_a_dry_sweep_leaves_tests_that_pytest_cannot_be_asked_about(sooner, suit
         "tests/test_it.py::test_host": 0,
         "tests/features.py::two": 2,
     }
+
+
+ADAPTS = """
+    import pytest
+    import torch
+
+    @pytest.mark.parametrize("n", ["a]b", 'q"\\\\'])
+    def test_host(n):
+        pass
+
+    @pytest.mark.parametrize("n", [1, 2])
+    def test_widths(n):
+        if torch.cuda.device_count() < n:
+            pytest.skip("devices")
+
+    def test_all():
+        if torch.cuda.device_count() < 2:
+            pytest.skip("devices")
+        for i in range(torch.cuda.device_count()):
+            torch.ones(1, device=f"cuda:{i}")
+
+    @pytest.mark.skip(reason="never")
+    def test_never():
+        pass
+"""
+
+
+def planned(sooner, *options):
+    done = sooner("needs", "tests/", "--plan", *options)
+    assert done.returncode == 0, done.stderr
+    document = tomllib.loads(done.stdout)
+    return {unit["name"]: (unit["devices"], unit["command"][4:]) for unit in document["unit"]}
+
+
+def test_needs_become_a_plan_with_a_unit_for_each_file_and_width(sooner, suite):
+    (suite / "tests" / "test_adapts.py").write_text(textwrap.dedent(ADAPTS))
+    (suite / "tests" / "test_plain.py").write_text("def test_host(): pass\n")
+    plan = planned(sooner)
+    path = "tests/test_adapts.py"
+    assert plan == {
+        "tests/test_adapts on 8": (8, [f"{path}::test_all"]),
+        "tests/test_adapts on 2": (2, [f"{path}::test_widths[2]"]),
+        "tests/test_adapts on 1": (1, [f"{path}::test_widths[1]"]),
+        "tests/test_adapts on 0": (0, [f"{path}::test_host", f"{path}::test_never"]),
+        "tests/test_it on 4": (4, ["tests/test_it.py::test_four"]),
+        "tests/test_it on 2": (2, ["tests/test_it.py::test_two"]),
+        "tests/test_it on 0": (0, ["tests/test_it.py::test_host"]),
+        "tests/test_plain": (0, ["tests/test_plain.py"]),
+    }
+    assert planned(sooner, "--most", "4")["tests/test_adapts on 4"] == (4, [f"{path}::test_all"])
+
+
+def test_the_plan_of_needs_runs(sooner, suite):
+    (suite / "tests" / "test_it.py").write_text("def test_host(): pass\n")
+    (suite / "p.toml").write_text(sooner("needs", "tests/", "--plan").stdout)
+    done = sooner("run", "p.toml", "--devices", "virtual:2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--plan", "--json"), "--plan prints a plan and nothing else"),
+        (("--most", "4"), "--most N says how many devices there are, for --plan"),
+        (("--plan", "--most", "-1"), "--most N says how many devices there are, for --plan"),
+    ],
+)
+def test_options_that_say_nothing_together_are_one_clear_error(sooner, suite, options, problem):
+    done = sooner("needs", "tests/", *options)
+    assert done.returncode == 4
+    assert problem in done.stderr

@@ -22,6 +22,8 @@ import click
 @click.option("--min", "least", type=int, default=0, metavar="N", help="Show only tests that need at least N devices.")
 @click.option("--why", is_flag=True, help="Below each test: the lines that decide.")
 @click.option("--limit", default=200, show_default=True, help="How many rows.")
+@click.option("--plan", "as_plan", is_flag=True, help="A plan for `sooner run`: a unit for each file and width.")
+@click.option("--most", type=int, default=0, metavar="N", help="Devices that there are, for tests that adapt (--plan).")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def needs(**options: object) -> int:
     """Say how many devices each test needs, and why.

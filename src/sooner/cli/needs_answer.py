@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from sooner.cli.needs_placement import placement_from
+from sooner.cli.needs_plan import plan_text
 from sooner.cli.needs_project import Project, find_project
 from sooner.cli.needs_static import rule_tables, static_needs
 from sooner.cli.needs_sweep import swept
@@ -34,6 +35,8 @@ class Question(Struct, frozen=True, kw_only=True):
     least: int
     why: bool
     limit: int
+    as_plan: bool
+    most: int
     as_json: bool
 
     @classmethod
@@ -47,6 +50,10 @@ class Question(Struct, frozen=True, kw_only=True):
             raise UsageError("--placement says where CI runs the tests, for --diff: add --diff")
         if options["dry"] and options["real"]:
             raise UsageError("--dry and --real exclude each other: a real sweep sees all that a dry one does")
+        if options["as_plan"] and (options["as_json"] or options["diff"]):
+            raise UsageError("--plan prints a plan and nothing else: leave out --json and --diff")
+        if options["most"] < 0 or (options["most"] and not options["as_plan"]):
+            raise UsageError("--most N says how many devices there are, for --plan")
         return cls(**{name: options[name] for name in cls.__struct_fields__})
 
 
@@ -78,6 +85,9 @@ def _show_needs(question: Question, project: Project, found: Sequence[TestNeeds]
         return
     if not found:
         click.echo(f"no tests in {', '.join(question.paths)} (root {project.root})", err=True)
+        return
+    if question.as_plan:
+        click.echo(plan_text(project, found, question.most))
         return
     rows = [_row(each) for each in found]
     click.echo(needs_text(rows, question.limit, why=question.why))
