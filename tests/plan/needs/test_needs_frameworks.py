@@ -130,6 +130,7 @@ def test_a_loop_that_sleeps_waits_for_something_that_does_not_happen_here():
 
 
 def test_files_with_lists_of_torchtitans_are_found_in_a_folder(tmp_path):
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "features.py").write_text("ALL = [ OverrideDefinitions([[]], 'a', 'a', ngpu=2)]\n")
     (tmp_path / "tests" / "other.py").write_text("ALL = []\n")
