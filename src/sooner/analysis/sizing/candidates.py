@@ -248,7 +248,7 @@ def calibrate(past: Past, most_jobs: int) -> float | None:
     created, seconds = queue.created[inside], queue.seconds[inside]
     priority = None if queue.priority is None else queue.priority[inside].tolist()
     begin = float(created[0])
-    wanted = _height(queue.waits[inside])
+    wanted = height_of(queue.waits[inside])
     short = float(np.median(past.delays))
     running = (queue.started < begin) & (queue.completed > begin)
     busy = queue.completed[running].tolist()
@@ -257,7 +257,7 @@ def calibrate(past: Past, most_jobs: int) -> float | None:
     def height(count: int) -> float:
         machines = Steps((begin,), (float(count),))
         found = replay(created.tolist(), seconds.tolist(), machines, past.disorder, busy=busy, priority=priority)
-        return _height(np.array(found) - created + short)
+        return height_of(np.array(found) - created + short)
 
     most = max(2, 2 * int(past.seen.busy_top.max()) + 2)
     middle = past.calibration or float(np.quantile(past.seen.busy_top, 0.9))
@@ -291,5 +291,6 @@ def replay(
     return starts_out_of_order(created, seconds, capacity, chances, disorder=disorder, busy=busy, patience=patience)
 
 
-def _height(waits: Numbers) -> float:
+def height_of(waits: Numbers) -> float:
+    """Levels of waits as one number, by which replays are compared with a record: the mean of their logarithms."""
     return float(np.log(np.quantile(waits, _LEVELS) + SOFT_S).mean())

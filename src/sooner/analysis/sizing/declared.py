@@ -12,11 +12,10 @@ import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
-from sooner.analysis.sizing.candidates import SOFT_S, WINDOW_S
+from sooner.analysis.sizing.candidates import WINDOW_S, height_of
 from sooner.analysis.sizing.events import Machines, Nodes, Task, play
 from sooner.analysis.sizing.facts import Indices, Numbers, Queue
 
-_LEVELS: Final = (0.5, 0.75, 0.9, 0.95)
 _MOST_NODES: Final = 4096
 _MOST_FITTED: Final = 20_000
 """Jobs that a replay may have by which the number of nodes is fitted: a quarter of a second."""
@@ -191,12 +190,12 @@ def fitted(crowd: Crowd, until: float) -> Crowd:
     width = np.array([widths[label] for label in crowd.labels], dtype=np.float64)[crowd.label]
     least = _least(queue, width, end, max(node.devices for node in crowd.pool.nodes if not node.count))
     since = float(queue.created[inside[0]])
-    wanted = _height(queue.waits[inside])
+    wanted = height_of(queue.waits[inside])
 
     @functools.cache
     def height(count: int) -> float:
         found = begun(_with_nodes(crowd, count), since, until)[inside] - queue.created[inside]
-        return _height(np.maximum(0.0, np.nan_to_num(found, posinf=WINDOW_S)))
+        return height_of(np.maximum(0.0, np.nan_to_num(found, posinf=WINDOW_S)))
 
     low, high = least, least
     while height(high) > wanted and high < _MOST_NODES:
@@ -221,7 +220,3 @@ def _with_nodes(crowd: Crowd, count: int) -> Crowd:
         return crowd
     nodes = tuple(node if node.count else structs.replace(node, count=count) for node in crowd.pool.nodes)
     return structs.replace(crowd, pool=structs.replace(crowd.pool, nodes=nodes))
-
-
-def _height(waits: Numbers | Sequence[float]) -> float:
-    return float(np.log(np.quantile(waits, _LEVELS) + SOFT_S).mean())

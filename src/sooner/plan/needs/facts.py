@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 SIZES: Final = (0, 1, 2, 3, 4, 8)
 """Numbers of visible devices of a profile: the sizes of runners, and 3 for needs that are not powers of two."""
@@ -121,6 +121,41 @@ def derived(at: Mapping[int, AtSize]) -> Derived:
         most = "unknown"
     return Derived(
         min=least, gpu_min=gpu_least, full=_full(at, runs, unknown), max=most, adaptive=_is_adaptive(at, runs)
+    )
+
+
+def described(
+    nodeid: str,
+    path: str,
+    at: Mapping[int, AtSize],
+    *,
+    confidence: Confidence,
+    evidence: list[Evidence],
+    beyond: Mapping[int, AtSize] | None = None,
+) -> TestNeeds:
+    """Everything that is said of a test, from what it does at each size.
+
+    Args:
+        nodeid: pytest's.
+        path: Its file.
+        at: The profile.
+        confidence: How sure it is.
+        evidence: The places that decided.
+        beyond: What it does at further sizes: the numbers follow from these too.
+    """
+    runs = {str(size): each for size, each in at.items() if each.verdict is Verdict.RUN}
+    return TestNeeds(
+        nodeid=nodeid,
+        path=path,
+        profile={str(size): each.verdict for size, each in at.items()},
+        **structs.asdict(derived({**at, **(beyond or {})})),
+        confidence=confidence,
+        evidence=evidence,
+        ranks={size: each.ranks for size, each in runs.items()},
+        devices={size: each.devices for size, each in runs.items()},
+        backend=sorted({name for each in runs.values() for name in each.backends}),
+        vacuous=[int(size) for size, each in runs.items() if each.vacuous],
+        reasons={str(size): each.reason for size, each in at.items() if each.verdict is not Verdict.RUN},
     )
 
 

@@ -17,7 +17,7 @@ from sooner.plan.needs.facts import (
     Evidence,
     TestNeeds,
     Verdict,
-    derived,
+    described,
 )
 from sooner.plan.needs.judgement import Judge, Judged
 from sooner.plan.needs.listed import entries, needs_of_entries
@@ -155,24 +155,13 @@ class _File:
         judged = self._believable(nodeid)
         at = {size: each.at if each is not None else _ABSENT for size, each in judged.items()}
         more = self._between(nodeid, at, judged)
-        numbers = derived({**at, **more})
-        runs = {size: each for size, each in at.items() if each.verdict is Verdict.RUN}
-        return TestNeeds(
-            nodeid=nodeid,
-            path=self.path,
-            profile={str(size): each.verdict for size, each in at.items()},
-            min=numbers.min,
-            gpu_min=numbers.gpu_min,
-            full=numbers.full,
-            max=numbers.max,
-            adaptive=numbers.adaptive,
+        return described(
+            nodeid,
+            self.path,
+            at,
             confidence=_confidence(judged.values()),
             evidence=self._evidence(judged.values()),
-            ranks={str(size): each.ranks for size, each in runs.items()},
-            devices={str(size): each.devices for size, each in runs.items()},
-            backend=sorted({name for each in runs.values() for name in each.backends}),
-            vacuous=[size for size, each in runs.items() if each.vacuous],
-            reasons={str(size): each.reason for size, each in at.items() if each.verdict is not Verdict.RUN},
+            beyond=more,
         )
 
     def _believable(self, nodeid: str) -> dict[int, Judged | None]:

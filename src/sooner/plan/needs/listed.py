@@ -8,8 +8,10 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec import structs
+
 from sooner.plan.needs.expressions import HOST_ERRORS
-from sooner.plan.needs.facts import SIZES, AtSize, Confidence, Evidence, TestNeeds, Verdict, derived
+from sooner.plan.needs.facts import SIZES, AtSize, Confidence, Evidence, TestNeeds, Verdict, described
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.rules import Rule, Rules
 from sooner.plan.needs.state import TEST_FUEL
@@ -71,20 +73,7 @@ def _at(machine: Machine, path: str, node: ast.Call, rule: Rule) -> tuple[str, A
 
 
 def _needs(place: Evidence, name: str, rule: Rule, at: dict[int, AtSize]) -> TestNeeds:
-    path, numbers = place.path, derived(at)
     unknown = any(each.verdict is Verdict.UNKNOWN for each in at.values())
-    return TestNeeds(
-        nodeid=f"{path}::{name}",
-        path=path,
-        profile={str(size): each.verdict for size, each in at.items()},
-        min=numbers.min,
-        gpu_min=numbers.gpu_min,
-        full=numbers.full,
-        max=numbers.max,
-        adaptive=numbers.adaptive,
-        confidence=Confidence.LOW if unknown else Confidence.HIGH,
-        evidence=[place],
-        ranks={str(size): each.ranks for size, each in at.items() if each.verdict is Verdict.RUN},
-        devices={str(size): each.devices for size, each in at.items() if each.verdict is Verdict.RUN},
-        reasons={str(size): each.reason or rule.why for size, each in at.items() if each.verdict is not Verdict.RUN},
-    )
+    confidence = Confidence.LOW if unknown else Confidence.HIGH
+    at = {size: structs.replace(each, reason=each.reason or rule.why) for size, each in at.items()}
+    return described(f"{place.path}::{name}", place.path, at, confidence=confidence, evidence=[place])

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from sooner.plan.needs.facts import SIZES, AtSize, Confidence, Evidence, TestNeeds, Verdict, derived
+from sooner.plan.needs.facts import SIZES, AtSize, Confidence, Evidence, TestNeeds, Verdict, derived, described
 
 
 class Sweep(Struct, frozen=True, kw_only=True):
@@ -132,21 +132,11 @@ def _found(nodeid: str, sweeps: Mapping[int, Sweep]) -> TestNeeds:
     """A test that the source did not show: a factory made it."""
     path = nodeid.partition("::")[0]
     at = {size: AtSize(verdict=_plain(nodeid, path, sweeps.get(size))) for size in SIZES}
-    numbers = derived(at)
     reasons = {str(size): sweeps[size].tests.get(nodeid, ("", "not collected"))[1] for size in SIZES if size in sweeps}
-    return TestNeeds(
-        nodeid=nodeid,
-        path=path,
-        profile={str(size): one.verdict for size, one in at.items()},
-        min=numbers.min,
-        gpu_min=numbers.gpu_min,
-        full=numbers.full,
-        max=numbers.max,
-        adaptive=numbers.adaptive,
-        confidence=Confidence.MEDIUM,
-        evidence=[Evidence(path=path, line=0, text="found by the sweep")],
-        reasons={size: reason for size, reason in reasons.items() if reason},
-    )
+    place = Evidence(path=path, line=0, text="found by the sweep")
+    said = described(nodeid, path, at, confidence=Confidence.MEDIUM, evidence=[place])
+    told = {size: reason for size, reason in reasons.items() if reason}
+    return msgspec.structs.replace(said, ranks={}, devices={}, reasons=told)
 
 
 def _plain(nodeid: str, path: str, sweep: Sweep | None) -> Verdict:
