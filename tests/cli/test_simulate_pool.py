@@ -149,7 +149,7 @@ def shared_nodes(project):
 def test_nodes_that_several_labels_share_may_be_declared_and_their_number_be_fitted(sooner, shared_nodes):
     (shared_nodes / "p.json").write_text(json.dumps({"mi355": NODES}))
     done = sooner("simulate-pool", "--jobs", "jobs.csv", "--pools", "p.json", "--json")
-    assert "note: mi355: nodes fitted on the first part: 4 of 8 devices" in done.stderr
+    assert "note: mi355: fitted on the first part: 4 nodes of 8 devices" in done.stderr
     for pool in answer(done).values():
         assert pool["model"] == "declared"
         assert pool["fits"] is True

@@ -75,8 +75,8 @@ class Declarations(Struct, frozen=True, kw_only=True):
             crowd = crowd_of(members, Nodes(nodes=nodes, handover_s=one.handover_s, reserves=one.reserves))
             crowd = fitted(crowd, min(split_of(queue, train) for queue in members.values()))
             if isinstance(crowd.pool, Nodes) and crowd.pool.nodes != nodes:
-                counts = ", ".join(f"{node.count} of {node.devices} devices" for node in crowd.pool.nodes)
-                notes.append(f"{one.name}: nodes fitted on the first part: {counts}")
+                counts = ", ".join(f"{node.count} nodes of {node.devices} devices" for node in crowd.pool.nodes)
+                notes.append(f"{one.name}: fitted on the first part: {counts}")
             found |= dict.fromkeys(members, crowd)
         for label, pool in self.pools.items():
             spec = self.spec(label)
