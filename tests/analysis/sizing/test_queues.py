@@ -119,6 +119,12 @@ def test_a_job_of_a_higher_priority_overtakes_and_one_that_is_given_up_takes_no_
     assert found == [0, float("inf"), 11, 10]
 
 
+def test_a_job_that_comes_as_a_machine_becomes_free_is_not_taken_before_those_that_wait():
+    tasks = [Task(label="p", created=at, seconds=10, priority=first) for at, first in ((0, 0), (1, 0), (10, 2))]
+    assert play(tasks, {"p": Machines(capacity=flat(1))}).started == [0, 10, 20]
+    assert starts_by_priority([0, 1, 10], [10, 10, 10], flat(1), [0, 0, 2]) == [0, 10, 20]
+
+
 def test_a_job_that_needs_another_is_ready_when_that_one_has_ended():
     nan = float("nan")
     found = ready([0, 5, 6, 7], [20, 9, nan, 30], ["a", "b", "c", "d"], [[], ["a"], ["nobody", "a", "b"], ["c"]])

@@ -153,7 +153,8 @@ def starts_by_priority(
         if start == inf:
             break
         now = start
-        while following < len(created) and created[following] <= now:
+        # A machine that becomes free is taken before a job of the same moment asks for it, as in the general replay.
+        while following < len(created) and (created[following] < now or not waiting):
             heappush(waiting, (-priority[following], following))
             following += 1
         _, index = heappop(waiting)
