@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final
 
+from sooner.plan.needs.comparisons import HOST_ERRORS, Comparisons
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.growth import has_wide_field, would_explode
 from sooner.plan.needs.trace import ANY, Trace, asks_for_any
@@ -20,7 +21,6 @@ from sooner.plan.needs.values import (
     Ext,
     Func,
     Inst,
-    Mod,
     Native,
     OutOfFuel,
     Raised,
@@ -50,12 +50,6 @@ _UNARY: Final[dict[type, Callable[[Any], Any]]] = {
     ast.UAdd: operator.pos,
     ast.Invert: operator.invert,
 }
-_ORDER: Final[dict[type, Callable[[Any, Any], Any]]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
 _CONVERSIONS: Final[dict[int, Callable[[Any], Any]]] = {
     -1: lambda value: value,
     ord("r"): repr,
@@ -63,12 +57,9 @@ _CONVERSIONS: Final[dict[int, Callable[[Any], Any]]] = {
     ord("a"): ascii,
 }
 _LONGEST: Final = 4096
-HOST_ERRORS: Final = (
-    TypeError, ValueError, ArithmeticError, LookupError, AttributeError, AssertionError, RuntimeError, MemoryError,
-)  # fmt: skip
 
 
-class Expressions(ABC):
+class Expressions(Comparisons, ABC):
     """The part of the machine that evaluates expressions."""
 
     fuel: int
@@ -281,74 +272,6 @@ class Expressions(ABC):
         asked = ANY if trace.asked and hard(left) == self.size else trace.asked
         trace.asked = max(before, asked)
         return left
-
-    def compare(self, kind: type, left: Any, right: Any) -> Any:
-        """One comparison."""
-        soft = isinstance(left, Soft) or isinstance(right, Soft)
-        result = self._compared(kind, hard(left), hard(right))
-        return Soft(result) if soft and isinstance(result, bool) else result
-
-    def _compared(self, kind: type, left: Any, right: Any) -> Any:
-        if kind in (ast.Is, ast.IsNot, ast.Eq, ast.NotEq):
-            same = self.same(left, right, identity=kind in (ast.Is, ast.IsNot))
-            return UNKNOWN if same is None else same is (kind in (ast.Is, ast.Eq))
-        if kind in (ast.In, ast.NotIn):
-            inside = self.contains(right, left)
-            return UNKNOWN if inside is None else inside is (kind is ast.In)
-        if not (is_plain(left) and is_plain(right)):
-            return UNKNOWN
-        try:
-            return bool(_ORDER[kind](left, right))
-        except HOST_ERRORS:
-            return UNKNOWN
-
-    def same(self, left: Any, right: Any, *, identity: bool = False) -> bool | None:
-        """Whether two values are equal (or the same object); None where that is not known."""
-        if left is right and not isinstance(left, Unknown):
-            return True
-        if isinstance(left, Unknown) or isinstance(right, Unknown):
-            return None
-        if isinstance(left, Ext) or isinstance(right, Ext):
-            return _same_outside(left, right)
-        if isinstance(left, Dev) or isinstance(right, Dev):
-            return _same_device(left, right)
-        if isinstance(left, Inst) or isinstance(right, Inst):
-            return self._same_instance(left, right)
-        if is_plain(left) and is_plain(right):
-            return left is right if identity and not isinstance(left, int | str) else bool(left == right)
-        if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-            return self._same_items(left, right)
-        return None if isinstance(left, list | dict | tuple | set) else False
-
-    def _same_items(self, left: Any, right: Any) -> bool | None:
-        if len(left) != len(right):
-            return False
-        answers = [self.same(a, b) for a, b in zip(left, right, strict=True)]
-        return False if False in answers else None if None in answers else True
-
-    def _same_instance(self, left: Any, right: Any) -> bool | None:
-        values = [each.attrs.get("_value_", each) if isinstance(each, Inst) else each for each in (left, right)]
-        if left.__class__ is right.__class__ and any("_value_" in each.attrs for each in (left, right)):
-            return self.same(*values)
-        if left is None or right is None:
-            return False
-        return None
-
-    def contains(self, container: Any, item: Any) -> bool | None:
-        """Whether a container holds an item."""
-        if isinstance(container, Inst):
-            return None
-        if is_plain(container) and is_plain(item):
-            try:
-                return bool(item in container)
-            except HOST_ERRORS:
-                return None
-        if isinstance(container, list | tuple | set | frozenset):
-            answers = [self.same(each, item) for each in container]
-            return True if True in answers else None if None in answers else False
-        if isinstance(container, dict) and isinstance(item, str | int):
-            return item in container
-        return None
 
     def _ev_ifexp(self, node: ast.IfExp, env: Env) -> Any:
         truth = self.truth(self.ev(node.test, env))
@@ -566,24 +489,6 @@ def _uncounted_in(value: Any) -> Any:
 def is_shallow(value: Any) -> bool:
     """Whether Python's operators may be tried on a value."""
     return isinstance(value, int | float | complex | str | bytes | list | tuple | dict | set | frozenset | None)
-
-
-def _same_outside(left: Any, right: Any) -> bool | None:
-    if isinstance(left, Ext) and isinstance(right, Ext):
-        if left.path == right.path:
-            return True
-        return False if left.path.rpartition(".")[0] == right.path.rpartition(".")[0] else None
-    other = right if isinstance(left, Ext) else left
-    return False if other is None or isinstance(other, Cls | Func | Mod) else None
-
-
-def _same_device(left: Any, right: Any) -> bool | None:
-    pair = [(each.kind, each.index) if isinstance(each, Dev) else each for each in (left, right)]
-    if any(isinstance(each, str) for each in pair):
-        return None
-    if any(not isinstance(each, tuple) for each in pair):
-        return False
-    return pair[0] == pair[1]
 
 
 _DISPATCH: Final[dict[type, Callable[..., Any]]] = {

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from sooner.plan.needs.cases import FEW, Picks, shared
 from sooner.plan.needs.collection import Item, Names, collect, taint
-from sooner.plan.needs.expressions import HOST_ERRORS
+from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import (
     BETWEEN,
     BEYOND,

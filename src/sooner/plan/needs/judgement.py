@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from sooner.plan.needs.collection import Item, expression_of
-from sooner.plan.needs.expressions import HOST_ERRORS
+from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import AtSize, Verdict
 from sooner.plan.needs.fixtures import Fixtures, Values, argument_names
 from sooner.plan.needs.machine import Machine

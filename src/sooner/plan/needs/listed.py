@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import structs
 
-from sooner.plan.needs.expressions import HOST_ERRORS
+from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import SIZES, AtSize, Confidence, Evidence, TestNeeds, Verdict, described
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.rules import Rule, Rules

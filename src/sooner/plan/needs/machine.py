@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, cast
 
+from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import Counted, uncounted
 from sooner.plan.needs.defining import Defining
-from sooner.plan.needs.expressions import HOST_ERRORS
 from sooner.plan.needs.lazy_names import LazyNames, bound_names
 from sooner.plan.needs.natives import Natives
 from sooner.plan.needs.rules import Rules

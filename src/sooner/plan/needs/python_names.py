@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import uncounted
-from sooner.plan.needs.expressions import HOST_ERRORS
 from sooner.plan.needs.growth import has_wide_field
 from sooner.plan.needs.outside_kinds import is_kind_outside, is_of_outside, is_scalar_type, kind_outside
 from sooner.plan.needs.values import (

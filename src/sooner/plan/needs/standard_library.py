@@ -5,7 +5,7 @@ from collections.abc import Callable
 from itertools import chain, combinations, permutations, product
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.expressions import HOST_ERRORS
+from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,

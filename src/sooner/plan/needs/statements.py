@@ -9,7 +9,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from sooner.plan.needs.expressions import HOST_ERRORS, Expressions
+from sooner.plan.needs.comparisons import HOST_ERRORS
+from sooner.plan.needs.expressions import Expressions
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
