@@ -135,3 +135,135 @@ def test_files_with_lists_of_torchtitans_are_found_in_a_folder(tmp_path):
     (tmp_path / "tests" / "features.py").write_text("ALL = [ OverrideDefinitions([[]], 'a', 'a', ngpu=2)]\n")
     (tmp_path / "tests" / "other.py").write_text("ALL = []\n")
     assert find_project([str(tmp_path)]).tests == ("tests/features.py",)
+
+
+def test_a_mesh_uses_the_devices_that_it_is_made_of():
+    found = needs_of(
+        "test_mesh.py",
+        {
+            "test_mesh.py": """
+            import jax
+            import numpy as np
+            from jax.experimental import mesh_utils
+            from jax.sharding import Mesh
+
+            def test_all():
+                mesh = Mesh(np.array(jax.devices()).reshape(jax.device_count(), 1), ("x", "y"))
+                assert mesh
+
+            def test_some():
+                with Mesh(np.asarray(jax.devices()[:2]), ("x",)):
+                    pass
+
+            def test_shape():
+                mesh_utils.create_device_mesh((2, 2), devices=jax.devices()[:4])
+
+            def test_mapped():
+                jax.pmap(lambda x: x)(np.arange(jax.device_count()))
+
+            def test_one():
+                jax.device_put(np.ones(2), jax.devices()[0])
+            """
+        },
+    )
+    said = {name: (each.min, each.gpu_min, each.full) for name, each in found.items()}
+    assert said == {
+        "test_all": (0, 1, 8),
+        "test_some": (0, 1, 2),
+        "test_shape": (4, 4, 4),
+        "test_mapped": (0, 1, 8),
+        "test_one": (0, 1, 1),
+    }
+
+
+def test_jax_makes_devices_of_the_host_where_a_module_asks_for_them():
+    found = needs_of(
+        "mesh_test.py",
+        {
+            "mesh_test.py": """
+            import contextlib
+            from jax._src import test_util as jtu
+
+            stack = contextlib.ExitStack()
+
+            def setUpModule():
+                stack.enter_context(jtu.set_host_platform_device_count(8))
+
+            class MeshTest(jtu.JaxTestCase):
+                def test_eight(self):
+                    mesh = jtu.create_global_mesh((4, 2), ("x", "y"))
+
+                @jtu.with_mesh([("x", 2), ("y", 2)])
+                def test_four(self):
+                    pass
+
+                @jtu.with_explicit_mesh((2,), ("x",))
+                def test_two(self, mesh):
+                    pass
+            """
+        },
+    )
+    said = {name.partition("::")[2]: (profile(each), each.gpu_min, each.full) for name, each in found.items()}
+    assert said == {"test_eight": ("rssssr", 8, 8), "test_four": ("rsssrr", 4, 4), "test_two": ("rsrrrr", 2, 2)}
+
+
+def test_horovod_starts_the_ranks_that_it_is_told():
+    found = needs_of(
+        "test_ranks.py",
+        {
+            "test_ranks.py": """
+            import torch
+
+            def work():
+                import horovod.torch as hvd
+                hvd.init()
+                if torch.cuda.is_available():
+                    torch.cuda.set_device(hvd.local_rank())
+
+            def test_ranks():
+                from horovod import run
+                run(work, num_proc=torch.cuda.device_count() or 4, use_gloo=True)
+            """
+        },
+    )
+    assert (found["test_ranks"].min, found["test_ranks"].gpu_min, found["test_ranks"].full) == (0, 1, 8)
+    assert found["test_ranks"].ranks["0"] == 4
+
+
+def test_a_program_uses_the_gpus_that_it_is_told():
+    found = needs_of(
+        "test_program.py",
+        {
+            "test_program.py": """
+            import subprocess
+            import sys
+
+            def compare(base=8, other=4):
+                command = [sys.executable, "compare.py", f"--base-ngpus={base}", "--other-ngpus", str(other)]
+                assert subprocess.run(command).returncode == 0
+
+            def test_default():
+                compare()
+
+            def test_two():
+                compare(2, 2)
+            """
+        },
+    )
+    assert [found[name].min for name in ("test_default", "test_two")] == [8, 2]
+
+
+def test_a_precompiled_run_is_an_entry_of_torchtitans_list():
+    found = needs_of(
+        "run_tests.py",
+        {
+            "run_tests.py": """
+            def build():
+                return [
+                    PrecompileTestDefinition("python precompile.py", ["--a"], "first", test_name="one", ngpu=4),
+                    PrecompileTestDefinition(command="", test_name="two", test_descr="second"),
+                ]
+            """
+        },
+    )
+    assert {name: each.min for name, each in found.items()} == {"one": 4, "two": 8}

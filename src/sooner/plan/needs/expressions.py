@@ -9,6 +9,7 @@ from typing import Any, Final
 from sooner.plan.needs.comparisons import HOST_ERRORS, Comparisons
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.growth import has_wide_field, would_explode
+from sooner.plan.needs.jax_devices import Grid
 from sooner.plan.needs.trace import ANY, Trace, asks_for_any
 from sooner.plan.needs.values import (
     MISSING,
@@ -358,6 +359,8 @@ class Expressions(Comparisons, ABC):
             index = self.key(index)
         if isinstance(index, Unknown) or not isinstance(value, str | bytes | list | tuple | dict | range):
             return UNKNOWN
+        if isinstance(value, Grid):
+            return value[index] if value.flat and isinstance(index, int | slice) else UNKNOWN
         try:
             found = value[index]
         except (LookupError, TypeError) as error:

@@ -18,6 +18,7 @@ _MPI: Final = re.compile(r"(mpirun|mpiexec|srun|horovodrun)")
 _PARALLEL: Final = re.compile(
     r"^(--tensor-parallel-size|-tp|--tp|--tp-size|--pipeline-parallel-size|-pp|--pp|--pp-size|--data-parallel-size|-dp|--dp)$"
 )
+_GPUS: Final = re.compile(r"^--?(?:[a-z]+[-_])*(?:n[-_]?|num[-_])gpus?$")
 _ON_DEVICES: Final = re.compile(r"\b(cuda|nccl|get_accelerator|Accelerator\(|hip|set_device)\b|\.cuda\(")
 _ENGINES: Final = re.compile(r"vllm\.entrypoints\.(openai\.)?(api_server|run_batch)|sglang\.launch_server")
 _ENGINE_VERBS: Final = ("serve", "run-batch")
@@ -44,6 +45,7 @@ def launch(machine: "Machine", command: Any, environment: Any = None) -> Any:
             machine.need(max(1, size), "an engine is started")
         return Unknown("process")
     if words is None or not any(isinstance(each, str) and _LAUNCHERS.search(each) for each in words):
+        _need_said(machine, words or [])
         return Unknown("process")
     count = process_count(words)
     if count is UNKNOWN:
@@ -104,6 +106,16 @@ def process_count(words: list[Any]) -> Any:
             given = value if equals else words[index + 1] if index + 1 < len(words) else UNKNOWN
             return _number(given)
     return UNKNOWN
+
+
+def _need_said(machine: "Machine", words: list[Any]) -> None:
+    """A program that is told a number of GPUs (`--ngpu 4`, `--baseline-ngpus=8`) uses them."""
+    for index, word in enumerate(words):
+        name, equals, value = word.partition("=") if isinstance(word, str) else ("", "", "")
+        if _GPUS.match(name):
+            number = _number(value if equals else words[index + 1] if index + 1 < len(words) else UNKNOWN)
+            if isinstance(number, int):
+                machine.need(number, f"a program is told {name}")
 
 
 def _says_a_number(words: list[Any]) -> bool:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.callbacks import call_back
+from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.jax_devices import Grid
 from sooner.plan.needs.outside_kinds import is_scalar_type
 from sooner.plan.needs.python_names import BUILTINS, method_of
 from sooner.plan.needs.rule_words import words
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _LONGEST_PATH: Final = 120
+_ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
+"""Arrays that are as long as there are devices are for mapping over them."""
 _MOVERS: Final = ("to", "to_empty")
 _SAYING: Final = ("Config", "Args", "Spec", "Mock", "Placement", "Params", "Connector", "Strategy")
 """Ends of names of what only says which devices there are."""
@@ -76,7 +80,10 @@ class Natives:
         if isinstance(value, Dev) and name in ("use", "synchronize"):
             return Native(name, lambda _args, _kwargs: self.machine.touch(value, f"device.{name}()"))
         if isinstance(value, Dev):
-            return {"type": value.kind, "index": value.index}.get(name, Unknown(f"device.{name}"))
+            known = {"type": value.kind, "index": value.index, "platform": value.kind, "id": value.index}
+            return known.get(name, Unknown(f"device.{name}"))
+        if isinstance(value, Grid):
+            return value.attribute(name)
         if isinstance(value, Mark):
             return getattr(value, name) if name in ("name", "args", "kwargs") else UNKNOWN
         if isinstance(value, Native):
@@ -178,6 +185,9 @@ class Natives:
         if (patch := patched(machine, path, args, kwargs)) is not None:
             return patch
         self._device_work(func, args, kwargs)
+        if path.startswith(_ARRAYS):
+            for each in args:
+                uncounted(each)
         return self._made(func, args, kwargs)
 
     def _made(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:

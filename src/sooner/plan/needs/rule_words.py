@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.device_tests import dtype_name, instantiate
+from sooner.plan.needs.jax_devices import WORDS as JAX_WORDS
 from sooner.plan.needs.launchers import launch, parallel_size
 from sooner.plan.needs.op_names import names
 from sooner.plan.needs.values import UNKNOWN, Dev, Ext, Inst, Mark, Native, Raised, Skip, Unknown, hard, is_plain
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 Word = Callable[["Machine", list[Any]], Any]
-_HOST_DEVICES: Final = "--xla_force_host_platform_device_count="
 
 
 def _first(args: list[Any], default: Any = None) -> Any:
@@ -208,46 +208,14 @@ def _sizes_up_to(machine: "Machine", args: list[Any]) -> Any:
     return [size for size in (1, 2, 4, 8) if size <= min(limit, int(_first(args, 8)))]
 
 
-def _host_devices(machine: "Machine", _args: list[Any]) -> Any:
-    """How many devices JAX makes of the host: `XLA_FLAGS`, as far as the tests set it."""
-    flags = hard(machine.environment.get("XLA_FLAGS", ""))
-    asked = machine.environment.get("SOONER_HOST_DEVICES")
-    if isinstance(asked, int):
-        return asked
-    if isinstance(flags, str) and _HOST_DEVICES in flags:
-        number = flags.split(_HOST_DEVICES)[1].split()[0]
-        return int(number) if number.isdigit() else 1
-    return 1
-
-
-def _request_host_devices(machine: "Machine", args: list[Any]) -> Any:
-    count = _first(args, 1)
-    if isinstance(count, int):
-        machine.everywhere.setdefault(machine.current[0], {})["SOONER_HOST_DEVICES"] = count
-        machine.environment["SOONER_HOST_DEVICES"] = count
-
-
-def _jax_devices(machine: "Machine", args: list[Any]) -> Any:
-    kind = _first(args)
-    size = machine.visible()
-    if kind == "cpu":
-        return [Unknown("jax.Device")] * _host_devices(machine, [])
-    if kind in ("gpu", "cuda", "rocm"):
-        if size == 0:
-            raise Raised("RuntimeError", "no GPU for JAX", *machine.current, device=True)
-        return [Unknown("jax.Device") for _ in range(size)]
-    return [Unknown("jax.Device") for _ in range(size or _host_devices(machine, []))]
-
-
 WORDS: Final[dict[str, Word]] = {
     "one_more_process": _one_more, "model_size": _model_size, "engine_size": _engine_size,
     "ranks": _ranks, "as_rank": _as_rank, "need": _need, "touch": _touch, "backend": _backend, "skip": _skip,
     "fail": _fail, "suffixes": _suffixes, "visible": _visible, "is_known": _is_known,
     "is_device": _is_device, "of_tree": _of_tree, "world": _world, "rank": _rank,
     "device": _device, "device_module": _device_module, "named": _named, "skipif": _skip_if, "parallel": _parallel,
-    "launched": _launched, "spawned": _spawned, "sizes_up_to": _sizes_up_to, "host_devices": _host_devices,
-    "device_tests": instantiate, "op_names": names, "dtype_name": dtype_name, "jax_devices": _jax_devices,
-    "request_host_devices": _request_host_devices,
+    "launched": _launched, "spawned": _spawned, "sizes_up_to": _sizes_up_to,
+    "device_tests": instantiate, "op_names": names, "dtype_name": dtype_name, **JAX_WORDS,
 }  # fmt: skip
 
 
