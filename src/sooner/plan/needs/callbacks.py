@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.values import UNKNOWN, Args, Func, Kwargs, Native, Raised, hard
+from sooner.plan.needs.values import MISSING, UNKNOWN, Args, Bound, Func, Kwargs, Native, Raised, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -60,6 +60,37 @@ def call_back(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> bool
         else:
             _on_ranks(machine, function, count, rest, kwargs)
     return True
+
+
+_EXECUTORS: Final = {"run_in_executor": 1, "to_thread": 0, "submit": 0, "run_sync": 0, "apply": 0, "apply_async": 0}
+"""Calls that run a function elsewhere and wait for it, and where among their arguments it stands."""
+
+
+def executed(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
+    """What an executor's function gives (`loop.run_in_executor(None, f, x)`, `pool.submit(f, x)`); MISSING if none.
+
+    Args:
+        machine: Evaluates.
+        path: The callable's dotted name.
+        args: What it is called with, positions.
+        kwargs: And names.
+
+    Raises:
+        Raised, Skip: As the function does.
+    """
+    last = path.rpartition(".")[2]
+    place = _EXECUTORS.get(last)
+    if place is None or machine.loading:
+        return MISSING
+    function = kwargs.get("func", args[place] if len(args) > place else None)
+    if not isinstance(function, Bound) and not _is_of_tests(function):
+        return MISSING
+    rest, names = list(args[place + 1 :]), {key: each for key, each in kwargs.items() if key not in ("func", "executor")}
+    if last.startswith("apply"):
+        given = names.get("args", rest[0] if rest else ())
+        rest, names = machine.items_of(given) or [], {}
+    result = machine.call(function, rest, names)
+    return UNKNOWN if last in ("submit", "apply_async") else result
 
 
 def _is_of_tests(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import ast
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Final
 
 from sooner.plan.needs.attributes import Attributes
 from sooner.plan.needs.state import DEEPEST, EVERYWHERE, LIBRARY_FUEL
@@ -30,6 +30,9 @@ from sooner.plan.needs.values import (
     Wrapped,
     hard,
 )
+
+_MOST_FRUITLESS: Final = 8
+"""A function of the library under test whose answer was not known so often in a row is not asked again."""
 
 
 class Calling(Attributes):
@@ -98,7 +101,7 @@ class Calling(Attributes):
         if rule is not None:
             return self.natives.apply(rule, args, kwargs)
         if self.rank is not None and not func.module.is_test_code and not func.module.is_model:
-            self._as_a_rank(kwargs)
+            self._as_a_rank(func, args, kwargs)
         if self.depth >= DEEPEST:
             return UNKNOWN
         if not func.module.is_test_code and not func.module.is_model:
@@ -114,35 +117,52 @@ class Calling(Attributes):
     def touch(self, device: Any, what: str) -> None:
         """A device is used."""
 
-    def _as_a_rank(self, kwargs: dict[str, Any]) -> None:
-        """A worker that names NCCL to the library under test (`launch(..., backend="nccl")`) has a device of its own.
+    def _as_a_rank(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """A worker that joins a group of NCCL's through the library under test has a device of its own.
+
+        It says so (`launch(..., backend="nccl")`), or a function that is given rank and world size does by default.
 
         Raises:
             Raised: There are fewer devices than ranks.
         """
-        if self.rank is not None and hard(kwargs.get("backend")) == "nccl" and not self.quiet:
+        if self.quiet or self.rank is None:
+            return
+        spec = func.node.args
+        names = [each.arg for each in (*spec.posonlyargs, *spec.args)]
+        given = dict(zip(names, args, strict=False)) | kwargs
+        if "backend" not in given and {"rank", "world_size"} <= given.keys():
+            given |= dict(zip(names[len(names) - len(func.defaults) :], func.defaults, strict=True)) | given
+        if hard(given.get("backend")) == "nccl":
             self.trace.backends.add("nccl")
             self.touch(Dev("cuda", self.rank[0]), "a rank of an NCCL group")
 
     def _call_library(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A function of the library under test: only its answer counts, within a small budget."""
-        if self.library_fuel <= 0:
+        if self.library_fuel <= 0 or self._is_fruitless(func):
             return Unknown(f"{func.module.name}.{func.name}()")
         fuel, trace, asked = self.fuel, self.trace, self.trace.asked
         self.fuel = min(fuel, LIBRARY_FUEL, self.library_fuel)
         granted = self.fuel
         self.trace = Trace()
         self.quiet += 1
+        result: Any = Unknown(f"{func.module.name}.{func.name}()")
         try:
-            return self._enter(func, args, kwargs)
+            result = self._enter(func, args, kwargs)
         except (Raised, Skip, OutOfFuel, RecursionError):
-            return Unknown(f"{func.module.name}.{func.name}()")
+            pass
         finally:
             self.quiet -= 1
             trace.asked = max(asked, self.trace.asked)
+            fruitless = isinstance(result, Unknown) and not self.trace.asked
+            self.fruitless[id(func.node)] = self.fruitless.get(id(func.node), 0) + 1 if fruitless else 0
             self.trace = trace
             self.library_fuel -= granted - max(self.fuel, 0)
             self.fuel = fuel
+        return result
+
+    def _is_fruitless(self, func: Func) -> bool:
+        """Whether a function of the library under test has given nothing several times in the tests of this file."""
+        return self.fruitless.get(id(func.node), 0) >= _MOST_FRUITLESS
 
     def _enter(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         env = Env(func.module, func.env)

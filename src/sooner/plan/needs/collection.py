@@ -410,9 +410,8 @@ def _expanded(machine: Machine, mark: Mark, func: Any) -> _Axis | None:
             holder.attrs = {"args": tuple(values), "kwargs": {}}
             made = _quietly(machine, by, [func, str(index), holder])
             base = func.name if isinstance(func, Func) else ""
-            if not isinstance(made, str) or not made.startswith(base):
-                return None
-            suffix = made[len(base) :]
+            if isinstance(made, str) and made.startswith(base):
+                suffix = made[len(base) :]
         rows.append((suffix, dict(zip(names, values, strict=False)), []))
     return _Axis(rows, suffix=True)
 

@@ -197,6 +197,8 @@ class Expressions(Comparisons, ABC):
             or not (is_shallow(left) and is_shallow(right))
         ):
             return self.absorbed(kind, left, right)
+        if kind is ast.Mod and isinstance(left, str | bytes) and not is_plain(right):
+            return UNKNOWN  # a text with something in it that is not known
         operation = _BINARY.get(kind)
         if operation is None or would_explode(kind, left, right):
             return UNKNOWN

@@ -151,10 +151,20 @@ class Machine(Defining):
 
     def imported(self, name: str, importer: str) -> Any:
         """A module by its absolute name: of the rule table, of the tree, or outside."""
+        if self.rules.is_absent(name):
+            self._import_fails(name, importer)
         path = None if self.rules.is_outside(name) else self.sources.module(name, importer)
         if self.rules.is_model(name) and (path is None or self.rules.insists(name)):
             return self.load_model(self.rules.model_name(name))
         return self._whole(self.load(path)) if path and path != importer else Ext(name)
+
+    def _import_fails(self, name: str, importer: str) -> None:
+        """A module is not there: a file that needs it cannot be imported; its tests are looked at for their names."""
+        failure = Raised("ModuleNotFoundError", f"No module named {name!r}", *self.current, device=True)
+        module = self.modules.get(importer)
+        if self.trying or not self.loading or module is None:
+            raise failure
+        module.failed = failure
 
     def _whole(self, module: Mod) -> Mod:
         """An imported module; one of the tests that skips itself, or lacks a device, stops its importer."""

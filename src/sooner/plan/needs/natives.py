@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.callbacks import call_back
+from sooner.plan.needs.callbacks import call_back, executed
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.jax_devices import Grid
 from sooner.plan.needs.outside_kinds import is_scalar_type
@@ -49,6 +49,9 @@ _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
 _MOVERS: Final = ("to", "to_empty")
 _SAYING: Final = ("Config", "Args", "Spec", "Mock", "Placement", "Params", "Connector", "Strategy")
 """Ends of names of what only says which devices there are."""
+_SIZES: Final = ("num_gpus", "n_gpus", "ngpus", "num_gpu", "tensor_parallel_size", "tp_size")
+"""Arguments that say how many devices something starts on."""
+_STARTERS: Final = ("from_pretrained", "from_engine_args", "launch_server", "init_engine")
 _NO_WORK: Final = ("FakeTensorMode", "init_empty_weights", "init_on_device", "skip_init", "FakeMode", "get_fake_mode")
 
 
@@ -192,6 +195,8 @@ class Natives:
 
     def _made(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """The result of a call of which nothing is known: a decorator gives back what it got."""
+        if (result := executed(self.machine, func.path, args, kwargs)) is not MISSING:
+            return result
         if call_back(self.machine, func.path, args, kwargs):
             return Unknown(f"{func.path}()"[-_LONGEST_PATH:])
         last = func.path.rpartition(".")[2]
@@ -227,6 +232,11 @@ class Natives:
             for each in machine.items_of(kwargs["devices"]) or ():
                 if isinstance(hard(each), Dev) or type(hard(each)) is int:
                     machine.touch(self.device(each), f"{last}(devices=...)")
+        if last[:1].isupper() or last in _STARTERS:
+            sizes = [hard(kwargs[name]) for name in _SIZES if name in kwargs]
+            for size in () if last.endswith(_SAYING) else sizes:
+                if isinstance(size, int) and not isinstance(size, bool) and size > 1:
+                    machine.need(size, f"{last}() is given {size} devices")
         for name, value in kwargs.items():
             if name.endswith("_device") and last[:1].islower() and isinstance(hard(value), Dev):
                 machine.touch(hard(value), f"{last}({name}={hard(value).kind})")

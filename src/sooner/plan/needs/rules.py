@@ -84,6 +84,7 @@ class Rules:
         self._overlays: dict[str, str] = {}
         self._outside: set[str] = set()
         self._inside: set[str] = set()
+        self._absent: set[str] = set()
         self._known_calls: dict[str, Rule | None] = {}
         self._known_constants: dict[str, Rule | None] = {}
 
@@ -99,6 +100,7 @@ class Rules:
         if entry_kind == "outside":
             self._outside |= set(entry.get("modules", ()))
             self._inside |= set(entry.get("except", ()))
+            self._absent |= set(entry.get("absent", ()))
             return
         rule = _rule(entry, source)
         table = {
@@ -172,6 +174,10 @@ class Rules:
     def class_model(self, path: str) -> tuple[str, str] | None:
         """Module and name of the model of a class outside, by the last part of its name."""
         return self._classes.get(path.rpartition(".")[2])
+
+    def is_absent(self, name: str) -> bool:
+        """Whether a module is one of another vendor's devices, which is not there."""
+        return name.partition(".")[0] in self._absent
 
     def is_outside(self, name: str) -> bool:
         """Whether a module is taken as outside even where the tree has it."""

@@ -1,6 +1,7 @@
 """The few functions of the standard library whose results decide about tests."""
 
 import math
+import re
 from collections.abc import Callable
 from itertools import chain, combinations, permutations, product
 from typing import TYPE_CHECKING, Any, Final
@@ -225,6 +226,11 @@ def _shlex_split(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return text.split() if isinstance(text, str) else UNKNOWN
 
 
+def _safe_name(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    text = hard(args[0]) if args else None
+    return re.sub("[^a-zA-Z0-9_]+", "_", text) if isinstance(text, str) else UNKNOWN
+
+
 def _operators() -> dict[str, Function]:
     import operator
 
@@ -252,5 +258,5 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "os.cpu_count": _constant(Soft(64)), "multiprocessing.cpu_count": _constant(Soft(64)),
     "operator.attrgetter": _attribute_getter, "shlex.split": _shlex_split, "abc.abstractmethod": _same,
     "typing.cast": lambda _machine, args, _kwargs: args[-1] if args else UNKNOWN, "typing.final": _same,
-    "typing.overload": _same, "typing.no_type_check": _same,
+    "parameterized.parameterized.to_safe_name": _safe_name, "typing.overload": _same, "typing.no_type_check": _same,
 } | _operators()  # fmt: skip

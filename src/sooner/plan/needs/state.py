@@ -42,6 +42,8 @@ class State(Statements):
         self.fuel = MODULE_FUEL
         self.library_fuel = 2 * LIBRARY_FUEL
         """What may still be spent on the library under test, for the test at hand."""
+        self.fruitless: dict[int, int] = {}
+        """How often in a row a function of the library under test has given nothing, in the tests of one file."""
         self.depth = 0
         self.loading = False
         """Whether the body of a test file is being executed."""

@@ -1,0 +1,158 @@
+"""What tests let others do for them: threads, executors, libraries that are told a number of devices; and names."""
+
+import textwrap
+
+from sooner.cli.needs_static import shipped_rules
+from sooner.plan.needs import Sources, infer_needs, load_rules
+
+
+def needs_of(path, files):
+    texts = {name: textwrap.dedent(text) for name, text in files.items()}
+    rules = load_rules([("rules.toml", shipped_rules())])
+    return {
+        each.nodeid.partition("::")[2]: (each.min, each.gpu_min, each.full)
+        for each in infer_needs(Sources(texts, texts.get), [path], rules=rules)
+    }
+
+
+def test_a_function_that_an_executor_or_a_thread_runs_is_a_part_of_the_test():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import asyncio
+            import threading
+            from concurrent.futures import ThreadPoolExecutor
+
+            import torch
+
+            def work(index=0):
+                return torch.ones(1, device=f"cuda:{index}")
+
+            async def test_loop():
+                await asyncio.get_event_loop().run_in_executor(executor=None, func=work)
+
+            async def test_to_thread():
+                await asyncio.to_thread(work, 1)
+
+            def test_pool():
+                with ThreadPoolExecutor() as pool:
+                    pool.submit(work, 2).result()
+
+            def test_thread():
+                thread = threading.Thread(target=work, args=(1,))
+                thread.start()
+                thread.join()
+
+            def test_thread_that_waits():
+                threading.Thread(target=work)
+            """
+        },
+    )
+    assert found == {
+        "test_loop": (1, 1, 1),
+        "test_to_thread": (2, 2, 2),
+        "test_pool": (3, 3, 3),
+        "test_thread": (2, 2, 2),
+        "test_thread_that_waits": (0, None, 0),
+    }
+
+
+def test_what_is_started_on_a_number_of_devices_needs_them_and_what_describes_it_does_not():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from engines import Engine, EngineConfig, Generator
+
+            def test_engine():
+                Engine(model="m", tp_size=4)
+
+            def test_generator():
+                Generator.from_pretrained("m", num_gpus=2)
+
+            def test_description():
+                EngineConfig(tensor_parallel_size=8)
+            """
+        },
+    )
+    assert found == {"test_engine": (4, 4, 4), "test_generator": (2, 2, 2), "test_description": (0, None, 0)}
+
+
+def test_a_file_that_needs_a_module_of_another_vendor_never_runs_unless_it_can_do_without():
+    found = needs_of(
+        "test_it.py",
+        {"test_it.py": "import torch_xla.core as xc\n\ndef test_here():\n    pass\n"}
+        | {
+            "test_other.py": """
+            try:
+                import torch_npu
+            except ImportError:
+                torch_npu = None
+
+            def test_there():
+                pass
+            """
+        },
+    )
+    assert found == {"test_here": (None, None, None)}
+    more = needs_of("test_other.py", {"test_other.py": "try:\n    import torch_npu\nexcept ImportError:\n    pass\n\n"
+                                      "def test_there():\n    pass\n"})  # fmt: skip
+    assert more == {"test_there": (0, None, 0)}
+
+
+def test_names_that_a_function_makes_of_parameters_are_the_same_for_every_number_of_devices():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+            from parameterized import parameterized
+            from elsewhere import tag
+
+            def safe(function, number, param):
+                return "%s_%s" % (function.__name__, parameterized.to_safe_name(str(param.args)))
+
+            def unsafe(function, number, param):
+                return "%s_%s" % (function.__name__, tag(param))
+
+            class TestIt(unittest.TestCase):
+                @parameterized.expand([[True, 2]], name_func=safe)
+                def test_known(self, flag, count):
+                    pass
+
+                @parameterized.expand([[True]], name_func=unsafe)
+                def test_unknown(self, flag):
+                    pass
+            """
+        },
+    )
+    assert found == {"TestIt::test_known__True_2_": (0, None, 0), "TestIt::test_unknown_0": (0, None, 0)}
+
+
+def test_a_launcher_that_joins_a_group_of_nccls_by_default_takes_a_device_for_each_rank():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "library/__init__.py": "",
+            "library/start.py": "def launch(rank, world_size, port, backend='nccl'):\n    pass\n",
+            "tests/test_it.py": """
+            import torch.multiprocessing as mp
+            from library.start import launch
+
+            def work(rank, world_size):
+                launch(rank, world_size, 29500)
+
+            def host(rank, world_size):
+                launch(rank, world_size, 29500, backend="gloo")
+
+            def test_devices():
+                mp.spawn(work, args=(4,), nprocs=4)
+
+            def test_host():
+                mp.spawn(host, args=(4,), nprocs=4)
+            """,
+        },
+    )
+    assert found["test_devices"] == (4, 4, 4)
+    assert found["test_host"][:2] == (0, None)
