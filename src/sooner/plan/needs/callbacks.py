@@ -85,7 +85,10 @@ def executed(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
     function = kwargs.get("func", args[place] if len(args) > place else None)
     if not isinstance(function, Bound) and not _is_of_tests(function):
         return MISSING
-    rest, names = list(args[place + 1 :]), {key: each for key, each in kwargs.items() if key not in ("func", "executor")}
+    rest, names = (
+        list(args[place + 1 :]),
+        {key: each for key, each in kwargs.items() if key not in ("func", "executor")},
+    )
     if last.startswith("apply"):
         given = names.get("args", rest[0] if rest else ())
         rest, names = machine.items_of(given) or [], {}

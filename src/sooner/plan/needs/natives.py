@@ -232,14 +232,18 @@ class Natives:
             for each in machine.items_of(kwargs["devices"]) or ():
                 if isinstance(hard(each), Dev) or type(hard(each)) is int:
                     machine.touch(self.device(each), f"{last}(devices=...)")
-        if last[:1].isupper() or last in _STARTERS:
-            sizes = [hard(kwargs[name]) for name in _SIZES if name in kwargs]
-            for size in () if last.endswith(_SAYING) else sizes:
-                if isinstance(size, int) and not isinstance(size, bool) and size > 1:
-                    machine.need(size, f"{last}() is given {size} devices")
+        self._sizes(last, kwargs)
         for name, value in kwargs.items():
             if name.endswith("_device") and last[:1].islower() and isinstance(hard(value), Dev):
                 machine.touch(hard(value), f"{last}({name}={hard(value).kind})")
+
+    def _sizes(self, last: str, kwargs: dict[str, Any]) -> None:
+        """Devices that something is started on (`Engine(tp_size=4)`), by the names of its arguments."""
+        if last.endswith(_SAYING) or not (last[:1].isupper() or last in _STARTERS):
+            return
+        for size in (hard(kwargs[name]) for name in _SIZES if name in kwargs):
+            if isinstance(size, int) and not isinstance(size, bool) and size > 1:
+                self.machine.need(size, f"{last}() is given {size} devices")
 
     def device(self, value: Any) -> Any:
         """A device from what names one (`"cuda:1"`, an index, a `torch.device`); UNKNOWN where none is named."""
