@@ -156,3 +156,52 @@ def test_a_launcher_that_joins_a_group_of_nccls_by_default_takes_a_device_for_ea
     )
     assert found["test_devices"] == (4, 4, 4)
     assert found["test_host"][:2] == (0, None)
+
+
+def test_a_skip_that_a_hook_adds_waits_for_an_option_and_does_not_hide_what_a_test_needs():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/conftest.py": """
+            import pytest
+
+            def pytest_collection_modifyitems(config, items):
+                if config.getoption("--optional"):
+                    return
+                skip_optional = pytest.mark.skip(reason="need --optional option to run")
+                for item in items:
+                    if "optional" in item.keywords:
+                        item.add_marker(skip_optional)
+            """,
+            "tests/test_it.py": """
+            import pytest
+            import torch
+
+            @pytest.mark.optional
+            @pytest.mark.skipif(torch.cuda.device_count() < 4, reason="devices")
+            def test_optional():
+                torch.ones(1, device="cuda:3")
+
+            @pytest.mark.skip
+            def test_skipped():
+                pass
+            """,
+        },
+    )
+    assert found == {"test_optional": (4, 4, 4), "test_skipped": (None, None, None)}
+
+
+def test_results_that_are_compared_under_scipys_name_are_computed_on_a_device_too():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from cupy import testing
+
+            @testing.numpy_cupy_allclose(scipy_name="scp", accept_error=ValueError)
+            def test_spline(xp, scp):
+                scp.interpolate.make_interp_spline([0, 2, 1], [0, 1, 2], k=1)
+            """
+        },
+    )
+    assert found == {"test_spline": (1, 1, 1)}

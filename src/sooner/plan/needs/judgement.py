@@ -189,9 +189,9 @@ class Judge:
             finally:
                 self.machine.current = before
 
-    def _mark(self, mark: Mark) -> None:
-        if mark.name == "skip":
-            self._stop(Skip(_reason(mark), mark.path, mark.line))
+    def _mark(self, mark: Mark, *, added: bool = False) -> None:
+        if mark.name == "skip":  # what a hook adds waits for an option of the command line
+            self._stop(Skip(_reason(mark), mark.path, mark.line, soft=added))
         elif mark.name == "skipif":
             self._skip_if(mark)
         elif mark.name == "__rule__":
@@ -285,7 +285,7 @@ class Judge:
 
     def _marks_added(self, node: Inst) -> None:
         for mark in node.attrs["__added__"]:
-            self._mark(mark)
+            self._mark(mark, added=True)
 
     def _run_plain(self, item: Item, node: Inst) -> None:
         machine = self.machine
