@@ -267,3 +267,92 @@ def test_a_precompiled_run_is_an_entry_of_torchtitans_list():
         },
     )
     assert {name: each.min for name, each in found.items()} == {"one": 4, "two": 8}
+
+
+def test_a_group_of_ranks_that_nobody_has_fails():
+    found = needs_of(
+        "test_group.py",
+        {
+            "test_group.py": """
+            import os
+            import torch
+            import torch.distributed as dist
+
+            def start():
+                rank, size = int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"])
+                torch.cuda.set_device(rank)
+                dist.init_process_group("nccl", world_size=size, rank=rank)
+
+            def test_groups():
+                start()
+                dist.new_group([0, 3])
+
+            def test_broadcast():
+                start()
+                dist.broadcast(torch.ones(1).cuda(), src=6)
+
+            def test_world():
+                start()
+                dist.new_group(list(range(dist.get_world_size())))
+            """
+        },
+    )
+    said = {name: (each.min, each.gpu_min, each.full) for name, each in found.items()}
+    assert said == {"test_groups": (4, 4, 8), "test_broadcast": (7, 7, 8), "test_world": (1, 1, 8)}
+
+
+def test_a_test_that_never_runs_with_one_backend_runs_with_the_other():
+    found = needs_of(
+        "test_spawn.py",
+        {
+            "test_spawn.py": """
+            import os
+            import sys
+            import unittest
+            import torch
+            import torch.distributed as dist
+            from torch.testing._internal.common_distributed import MultiProcessTestCase
+
+            BACKEND = os.environ["BACKEND"]
+
+            class SpawnTest(MultiProcessTestCase):
+                @property
+                def world_size(self):
+                    return os.environ["WORLD_SIZE"]
+
+                def setUp(self):
+                    super().setUp()
+                    self._spawn_processes()
+
+                @unittest.skipIf(BACKEND == "nccl", "on the host")
+                def test_host(self):
+                    dist.init_process_group(BACKEND, world_size=int(self.world_size), rank=self.rank)
+
+                @unittest.skipIf(BACKEND == "gloo", "on devices")
+                def test_devices(self):
+                    dist.init_process_group(BACKEND, world_size=int(self.world_size), rank=self.rank)
+
+                @unittest.skip("never")
+                def test_never(self):
+                    pass
+            """
+        },
+    )
+    said = {name.partition("::")[2]: (each.min, each.gpu_min, each.backend) for name, each in found.items()}
+    assert said == {"test_host": (0, None, ["gloo"]), "test_devices": (1, 1, ["nccl"]), "test_never": (None, None, [])}
+    assert found["SpawnTest::test_devices"].ranks["4"] == 4
+
+
+def test_megatrons_helpers_start_a_rank_for_each_device_where_they_are_not_in_the_tree():
+    found = needs_of(
+        "tests/unit_tests/test_layers.py",
+        {
+            "tests/unit_tests/test_layers.py": """
+            from tests.unit_tests.test_utilities import Utils
+
+            def test_two():
+                Utils.initialize_model_parallel(2, 1)
+            """
+        },
+    )
+    assert (found["test_two"].min, found["test_two"].full, found["test_two"].adaptive) == (2, 8, True)

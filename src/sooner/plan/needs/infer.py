@@ -71,7 +71,15 @@ class Inference:
             if other not in known:
                 known[other] = seen.needs(other)
             result.append(known[other] if other == nodeid else replace(known[other], nodeid=nodeid))
-        return [*result, *self._entries(path)]
+        return [*self._otherwise(path, result), *self._entries(path)]
+
+    def _otherwise(self, path: str, found: list[TestNeeds]) -> list[TestNeeds]:
+        """Tests that never run are looked at with the other value of a variable that their file is run with."""
+        other = self.rules.otherwise(self.sources.read(path) or "")
+        if other is None or all(each.min is not None for each in found):
+            return found
+        again = {each.nodeid: each for each in Inference(self.sources, other, self.names).of_file(path)}
+        return [again.get(each.nodeid, each) if each.min is None else each for each in found]
 
     def _entries(self, path: str) -> list[TestNeeds]:
         """The tests that are entries of a list of a framework's own runner."""

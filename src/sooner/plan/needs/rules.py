@@ -6,15 +6,16 @@ The shipped table is `rules.toml`, commented; a user's file has the same form an
 import ast
 import tomllib
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sooner.model.errors import SettingsError
 from sooner.plan.needs.sources import parsed
 
 _KINDS: Final = ("call", "constant", "environment", "mark", "fixture", "listed", "model", "outside")
-_PARTS: Final = ("returns", "needs", "ranks", "backend", "skip", "fail", "touches", "value")
+_PARTS: Final = ("returns", "needs", "ranks", "backend", "skip", "fail", "touches", "value", "otherwise")
 _TEXTS: Final = ("names", "why", "override", "decorator")
 
 
@@ -113,6 +114,19 @@ class Rules:
         }[entry_kind]
         for name in rule.names:
             table.setdefault(name, rule)
+
+    def otherwise(self, text: str) -> "Rules | None":
+        """The same rules with the other values of variables that a test file reads; None where none has another."""
+        others = {
+            name: structs.replace(rule, expressions={"value": rule.expressions["otherwise"]})
+            for name, rule in self.environment.items()
+            if "otherwise" in rule.expressions and name in text and "environ" in text
+        }
+        if not others:
+            return None
+        changed = copy(self)
+        changed.environment = {**self.environment, **others}
+        return changed
 
     def _add_model(self, entry: dict[str, Any], source: str) -> None:
         tree = parsed(entry.get("python", ""))
