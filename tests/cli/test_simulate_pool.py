@@ -100,7 +100,7 @@ def test_people_see_a_table(sooner, jobs):
     ("text", "options", "problem"),
     [
         ("", (), "is empty"),
-        ("label,began\na,1\n", (), "has no column `created`"),
+        ("label,began\na,1\n", (), "needs a column `created`"),
         ("label,created,started,completed\na,1,x,3\n", (), "jobs.csv:2: started 'x' is no time"),
         ("label,created,started,completed\na,1,2\n", (), "jobs.csv:2: has 3 cells where the header has 4"),
         ("label,created\na,1\n", ("--label", "z"), "no jobs of 'z'"),

@@ -15,7 +15,6 @@ from sooner.model.outcomes import ExitCode
 from sooner.run.in_processes import in_processes
 
 if TYPE_CHECKING:
-    from sooner.analysis.sizing.facts import Queue
     from sooner.analysis.sizing.judge import Judged
 
 
@@ -63,9 +62,12 @@ def show(question: Question) -> int:
 
 def _show(question: Question) -> int:
     from sooner.analysis.sizing.judge import judge
+    from sooner.analysis.sizing.load import by_label
+    from sooner.cli.sizing_jobs import jobs_of
     from sooner.report.sizing import pools_text
 
-    queues, notes = queues_of(question.jobs, question.root)
+    found, notes = by_label(jobs_of(question.jobs, question.root))
+    queues = {label: one.queue for label, one in found.items()}
     declared = declarations(question.pools)
     wanted = question.labels or tuple(queues)
     missing = [label for label in wanted if label not in queues]
@@ -91,49 +93,3 @@ def _show(question: Question) -> int:
     else:
         click.echo(pools_text(judged))
     return int(ExitCode.ALL_PASSED if judged else ExitCode.NOTHING_TO_RUN)
-
-
-def queues_of(jobs: Path | None, root: str) -> "tuple[dict[str, Queue], list[str]]":
-    """Queues by label, the busiest first, and what was left out."""
-    from sooner.analysis.sizing import load
-
-    if jobs is None:
-        return _of_history(root)
-    found = files.table(jobs)
-    created, label = files.column(found, "created"), files.column(found, "label")
-    if created is None:
-        raise files.SizingFileError(jobs, f"has no column `created`: there are {', '.join(found)}")
-
-    def numbers(field: str, *, is_time: bool) -> list[float] | None:
-        values = files.column(found, field)
-        return None if values is None else files.numbers(jobs, field, values, is_time=is_time)
-
-    completed = numbers("completed", is_time=True)
-    return load.queues(
-        labels=files.texts(label) if label is not None else ["jobs"] * len(created),
-        created=_ready(found, files.numbers(jobs, "created", created, is_time=True), completed),
-        started=numbers("started", is_time=True),
-        completed=completed,
-        seconds=numbers("seconds", is_time=False),
-        priority=numbers("priority", is_time=False),
-    )
-
-
-def _ready(found: Mapping[str, files.Column], created: list[float], completed: list[float] | None) -> list[float]:
-    """When each job could have started: it was created, and what it needs had ended."""
-    from sooner.analysis.sizing import load
-
-    ids, needs = files.column(found, "id"), files.column(found, "needs")
-    if ids is None or needs is None or completed is None:
-        return created
-    return load.ready(created, completed, files.texts(ids), [files.names(cell) for cell in needs])
-
-
-def _of_history(root: str) -> "tuple[dict[str, Queue], list[str]]":
-    from sooner.analysis.sizing import load
-    from sooner.history import History
-
-    if "://" not in root and not Path(root).is_dir():
-        raise UsageError(f"there is no history at {root}: `sooner ingest` makes one")
-    with History(root) as history:
-        return load.queues_of_history(history)

@@ -12,13 +12,14 @@ from sooner.analysis.sizing import load
 from sooner.analysis.sizing.facts import DAY_S, Queue, Steps
 from sooner.analysis.sizing.judge import TOLERANCE, TRAIN, Judged, judge
 from sooner.analysis.sizing.replay import Pool
-from sooner.cli import sizing_files as files
 from sooner.cli.sizing_declared import Declarations, declarations
+from sooner.cli.sizing_jobs import jobs_of
 from sooner.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from sooner.analysis.sizing.declared import Crowd
-    from sooner.analysis.sizing.facts import Numbers
 
 
 def record_of(
@@ -27,41 +28,34 @@ def record_of(
     """Understood pools, why others are not, when the replaced jobs' runs came, how many a day, notes."""
     if not pattern:
         return {}, {}, (), None, ["say which jobs are replaced with --job PATTERN: queues are not predicted"]
-    found = _rows(jobs, root)
-    ours = load.meant(found.names, pattern)
+    rows = jobs_of(jobs, root, by_name=True)
+    ours = load.meant(rows.names, pattern)
     if not ours.any():
-        raise UsageError(f"--job {pattern!r} means no job: there are {', '.join(sorted(set(found.names))[:10])}")
+        raise UsageError(f"--job {pattern!r} means no job: there are {', '.join(sorted(set(rows.names))[:10])}")
     declared = declarations(pools)
-    queues = {}
-    positions = {}
-    for label in sorted(set(found.labels)):
-        rows = np.array([one == label for one in found.labels])
-        created, started, completed = (array[rows] for array in found.times)
-        queues[label], _ = load.queue_of(created, started, completed, np.full(int(rows.sum()), np.nan))
-        positions[label] = found.times[0][rows & ours]
-    queues = {label: queue for label, queue in queues.items() if len(queue)}
-    known, refused, notes = _understood(queues, positions, declared)
-    pushes = load.pushes(found.times[0][ours], [found.runs[i] for i in np.flatnonzero(ours)])
+    queues, left_out = load.by_label(rows)
+    known, refused, notes = _understood(queues, ours, declared)
+    pushes = load.pushes(rows.created[ours], [rows.runs[i] for i in np.flatnonzero(ours).tolist()] if rows.runs else [])
     span = (pushes[-1] - pushes[0]) / DAY_S if len(pushes) > 1 else 0.0
     since = min((pool.since for pool in known.values()), default=-np.inf)
     inside = tuple(at for at in pushes if at >= since)
-    return known, refused, inside, (len(pushes) - 1) / span if span else None, [*declared.notes, *notes]
+    return known, refused, inside, (len(pushes) - 1) / span if span else None, [*left_out, *declared.notes, *notes]
 
 
 def _understood(
-    queues: Mapping[str, Queue], replaced: Mapping[str, "Numbers"], declared: Declarations
+    queues: Mapping[str, load.Label], ours: "NDArray[np.bool_]", declared: Declarations
 ) -> tuple[dict[str, Pool], dict[str, str], list[str]]:
-    """Pools by which options can be ranked, why others are not, notes."""
-    crowds, notes = declared.crowds(queues, TRAIN)
+    """Pools by which options can be ranked, why others are not, notes. `ours` are the jobs to replace, of all rows."""
+    crowds, notes = declared.crowds({label: one.queue for label, one in queues.items()}, TRAIN)
     known: dict[str, Pool] = {}
     refused: dict[str, str] = {}
-    for label, queue in queues.items():
+    for label, (queue, rows) in queues.items():
         crowd = crowds.get(label)
         judged = judge(queue, declared.spec(label), crowd=crowd)
         if crowd is not None and judged.fits and abs(judged.errors.get("declared", inf)) > TOLERANCE:
             refused[label] = f"what is declared of its machines is {judged.errors.get('declared', inf):+.0%} off at p90"
         elif judged.fits if crowd is not None else judged.can_rank and judged.steps is not None:
-            known[label] = _pool(label, queue, judged, replaced[label], crowd)
+            known[label] = _pool(label, queue, judged, ours[rows], crowd)
         else:
             refused[label] = judged.reason if not judged.fits else "its waits come from others' load, not from ours"
     for shared in declared.shared:
@@ -81,43 +75,15 @@ def _same_for_all(labels: Iterable[str], known: dict[str, Pool], refused: dict[s
             known[label] = structs.replace(one, label=label)
 
 
-def _pool(label: str, queue: Queue, judged: Judged, replaced: "Numbers", crowd: "Crowd | None") -> Pool:
+def _pool(label: str, queue: Queue, judged: Judged, ours: "NDArray[np.bool_]", crowd: "Crowd | None") -> Pool:
     return Pool(
         label=label,
         queue=queue,
         capacity=judged.steps or Steps((0.0,), (1.0,)),
         delay_s=judged.delay_s,
         disorder=judged.disorder,
-        ours=np.isin(queue.created, replaced).astype(np.float64),
+        ours=ours.astype(np.float64),
         since=judged.since or 0.0,
         until=judged.until or 0.0,
         crowd=crowd,
-    )
-
-
-def _rows(jobs: Path | None, root: str) -> "load.Rows":
-    if jobs is None:
-        from sooner.history import History
-
-        with History(root) as history:
-            return load.rows_of_history(history)
-    table = files.table(jobs)
-    names = next((table[name] for name in ("job", "job_name", "name") if name in table), None)
-    created = files.column(table, "created")
-    if names is None or created is None:
-        raise files.SizingFileError(jobs, f"needs columns `job` and `created`: there are {', '.join(table)}")
-    runs = next((table[name] for name in ("run", "run_id", "commit", "sha", "workflow_run") if name in table), None)
-    labels = files.column(table, "label")
-    count = len(created)
-    times = []
-    for field in ("created", "started", "completed"):
-        values = files.column(table, field)
-        times.append(
-            np.full(count, np.nan) if values is None else np.array(files.numbers(jobs, field, values, is_time=True))
-        )
-    return load.Rows(
-        names=files.texts(names),
-        labels=files.texts(labels) if labels is not None else ["jobs"] * count,
-        runs=files.texts(runs) if runs is not None else [""] * count,
-        times=(times[0], times[1], times[2]),
     )

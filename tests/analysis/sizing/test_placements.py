@@ -1,5 +1,6 @@
 """Placements: what becomes of tests, prices, options, the proposal."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -234,3 +235,22 @@ def test_more_load_on_a_full_pool_makes_its_queue_longer():
     assert waiting(Option(name="x", lanes=(lane(tests, RUNNERS[1], TERMS),)), {"gpu.4": pool}, pushes) == (
         "the pool gpu.2 is not known or not understood"
     )
+
+
+def test_what_replaces_urgent_jobs_is_as_urgent():
+    queue, capacity = made(Recipe(days=14, load=0.9, machines=10, batch=6), 4)
+    since, until = queue.created[0] + 7 * 86_400, queue.created[-1]
+    ours = (np.arange(len(queue)) % 50 == 0).astype(float)
+    pushes = [since + 3600 * i for i in range(0, 160, 4)]
+    tests = [Test(need=need(f"t{i}", 4), seconds=600) for i in range(20)]
+    option = Option(name="x", lanes=(lane(tests, RUNNERS[2], TERMS, shards=4),))
+
+    def waits(priority):
+        pool = Pool(
+            label="gpu.4", queue=structs.replace(queue, priority=priority),
+            capacity=Steps(capacity.times, capacity.counts), delay_s=15, ours=ours, since=since, until=until,
+        )  # fmt: skip
+        return waiting(option, {"gpu.4": pool}, pushes).queue_p90
+
+    assert waits(ours) < waits(None) / 3
+    assert waits(-ours) > waits(None)

@@ -389,7 +389,7 @@ def test_rows_that_cannot_be_are_left_out_and_counted():
     created = np.array([0.0, 1.0, nan, 3.0, 9.0])
     started = np.array([1.0, nan, 2.0, 4.0, 8.0])
     completed = np.array([2.0, nan, 5.0, 3.5, 12.0])
-    queue, left_out = queue_of(created, started, completed, np.full(5, nan))
-    assert left_out == 3  # no time; ended before it began; nothing but a creation
+    queue, rows = queue_of(created, started, completed, np.full(5, nan))
+    assert rows.tolist() == [0, 4]  # the others: ended before it began, no time, nothing but a creation
     assert queue.created.tolist() == [0.0, 9.0]
     assert queue.waits.tolist() == [1.0, 0.0]

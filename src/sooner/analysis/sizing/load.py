@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sooner.analysis.sizing.facts import Numbers, Queue
+from sooner.analysis.sizing.facts import Indices, Numbers, Queue
 from sooner.analysis.sizing.ledger import Execution
 from sooner.history import History, HistoryOutcome, Where
 from sooner.history.reading import EVERYTHING
@@ -16,39 +16,51 @@ _FEW: Final = 50
 """Jobs without a start at the end of a record that make it one whose end is to be predicted."""
 
 
-def queues(
-    *,
-    labels: Sequence[str],
-    created: Sequence[float],
-    started: Sequence[float] | None,
-    completed: Sequence[float] | None,
-    seconds: Sequence[float] | None,
-    priority: Sequence[float] | None = None,
-) -> tuple[dict[str, Queue], list[str]]:
-    """Queues of a table, by label, the busiest first, and notes on rows that were left out."""
-    count = len(created)
-    nothing = np.full(count, np.nan)
-    begun = nothing if started is None else np.asarray(started, dtype=np.float64)
-    ended = nothing if completed is None else np.asarray(completed, dtype=np.float64)
-    took = nothing if seconds is None else np.asarray(seconds, dtype=np.float64)
-    first = None if priority is None else np.nan_to_num(np.asarray(priority, dtype=np.float64))
-    names, codes = np.unique(np.asarray(labels, dtype=object).astype(str), return_inverse=True)
+class Rows(NamedTuple):
+    """Jobs, column by column; times are epoch seconds, NaN where they are not known."""
+
+    labels: list[str]
+    """Of the runner."""
+    created: Numbers
+    """When they could have started, but for a machine."""
+    started: Numbers
+    completed: Numbers
+    seconds: Numbers
+    """How long they took, where not both ends are known."""
+    priority: Numbers | None = None
+    """Higher ones go first; NaN is 0."""
+    names: Sequence[str] = ()
+    """Empty where nobody asked for them, as are `runs`."""
+    runs: Sequence[str] = ()
+
+
+class Label(NamedTuple):
+    """The jobs of one label."""
+
+    queue: Queue
+    rows: Indices
+    """Where each of the queue's jobs is among all rows."""
+
+
+def by_label(rows: Rows) -> tuple[dict[str, Label], list[str]]:
+    """Queues by label, the busiest first, and notes on rows that were left out."""
+    names, codes = np.unique(np.asarray(rows.labels, dtype=object).astype(str), return_inverse=True)
     notes: list[str] = []
-    found: dict[str, Queue] = {}
+    found: dict[str, Label] = {}
     order = np.argsort(codes, kind="stable")
     edges = np.searchsorted(codes[order], np.arange(len(names) + 1))
-    at = np.asarray(created, dtype=np.float64)
+    first = None if rows.priority is None else np.nan_to_num(rows.priority)
     for index in np.argsort(-np.diff(edges), kind="stable").tolist():
-        rows = order[edges[index] : edges[index + 1]]
-        queue, left_out = queue_of(
-            at[rows], begun[rows], ended[rows], took[rows], None if first is None else first[rows]
+        own = order[edges[index] : edges[index + 1]]
+        created, started, completed, seconds = (
+            column[own] for column in (rows.created, rows.started, rows.completed, rows.seconds)
         )
-        if left_out:
-            notes.append(
-                f"{names[index]}: {left_out} of {len(rows)} jobs left out: no time, or ended before they began"
-            )
+        queue, kept = queue_of(created, started, completed, seconds, None if first is None else first[own])
+        if len(kept) < len(own):
+            left_out = len(own) - len(kept)
+            notes.append(f"{names[index]}: {left_out} of {len(own)} jobs left out: no time, or ended before they began")
         if len(queue):
-            found[str(names[index])] = queue
+            found[str(names[index])] = Label(queue, own[kept])
     return found, notes
 
 
@@ -66,8 +78,8 @@ def ready(
 
 def queue_of(
     created: Numbers, started: Numbers, completed: Numbers, seconds: Numbers, priority: Numbers | None = None
-) -> tuple[Queue, int]:
-    """A queue of one label, in order, and how many rows were left out. Equal priorities are none."""
+) -> tuple[Queue, Indices]:
+    """A queue of one label, in order, and which row each of its jobs is. Equal priorities are none."""
     completed = np.where(np.isnan(completed), started + seconds, completed)
     took = np.where(np.isnan(started + completed), seconds, completed - started)
     good = ~np.isnan(created) & ~(took < 0) & ~(completed < created) & np.isfinite(created)
@@ -91,7 +103,7 @@ def queue_of(
         to_predict=predict,
         priority=priority,
     )
-    return queue, int(len(good) - kept.sum())
+    return queue, order[kept]
 
 
 def _to_predict(started: Numbers) -> NDArray[np.bool_]:
@@ -103,34 +115,10 @@ def _to_predict(started: Numbers) -> NDArray[np.bool_]:
     return tail if is_asked else np.zeros(len(started), dtype=np.bool_)
 
 
-def queues_of_history(history: History, where: Where = EVERYTHING) -> tuple[dict[str, Queue], list[str]]:
-    """Queues of a history's jobs, by the label of their runner."""
-    found = history.columns("jobs", ["runner", "created", "queued", "started", "completed"], where)
-    codes, names = found.text("runner")
-    kept = np.flatnonzero(codes >= 0)
-    at = np.where(np.isnan(found.number("queued")), found.number("created"), found.number("queued"))
-    return queues(
-        labels=[names[code] for code in codes[kept]],
-        created=at[kept].tolist(),
-        started=found.number("started")[kept].tolist(),
-        completed=found.number("completed")[kept].tolist(),
-        seconds=None,
-    )
-
-
-class Rows(NamedTuple):
-    """Jobs with their names, column by column."""
-
-    names: list[str]
-    labels: list[str]
-    runs: list[str]
-    times: tuple[Numbers, Numbers, Numbers]
-    """Created, started, completed."""
-
-
-def rows_of_history(history: History, where: Where = EVERYTHING) -> Rows:
+def rows_of_history(history: History, where: Where = EVERYTHING, *, by_name: bool = False) -> Rows:
     """A history's jobs that have a runner."""
-    found = history.columns("jobs", ["job", "runner", "run", "created", "queued", "started", "completed"], where)
+    columns = ["runner", "created", "queued", "started", "completed", *(("job", "run") if by_name else ())]
+    found = history.columns("jobs", columns, where)
     codes, labels = found.text("runner")
     kept = np.flatnonzero(codes >= 0)
 
@@ -138,10 +126,20 @@ def rows_of_history(history: History, where: Where = EVERYTHING) -> Rows:
         of, names = found.text(name)
         return [names[code] if code >= 0 else "" for code in of[kept]]
 
-    at = np.where(np.isnan(found.number("queued")), found.number("created"), found.number("queued"))
-    created: Numbers = at[kept].astype(np.float64)
-    times = (created, found.number("started")[kept], found.number("completed")[kept])
-    return Rows(names=text("job"), labels=[labels[code] for code in codes[kept]], runs=text("run"), times=times)
+    def number(name: str) -> Numbers:
+        values: Numbers = found.number(name).astype(np.float64)
+        return values[kept]
+
+    queued = number("queued")
+    return Rows(
+        labels=[labels[code] for code in codes[kept]],
+        created=np.where(np.isnan(queued), number("created"), queued),
+        started=number("started"),
+        completed=number("completed"),
+        seconds=np.full(len(kept), np.nan),
+        names=text("job") if by_name else [],
+        runs=text("run") if by_name else [],
+    )
 
 
 def meant(names: Sequence[str], pattern: str) -> NDArray[np.bool_]:

@@ -33,6 +33,13 @@ class Pool(Struct, frozen=True, kw_only=True):
     crowd: Crowd | None = None
     """Everybody's jobs, where the machines are shared with other labels, or booted when needed."""
 
+    @property
+    def our_priority(self) -> float:
+        """Of the jobs that options replace, what most of them had; their new ones come with it."""
+        if self.queue.priority is None or not self.ours.any():
+            return 0.0
+        return float(np.median(self.queue.priority[self.ours > 0]))
+
 
 def waiting(option: Option, pools: Mapping[str, Pool], pushes: Sequence[float]) -> Waiting | str:
     """Queues and signals of an option, or why nothing can be said.
@@ -93,7 +100,8 @@ def _waits_in_crowd(
     first = len(tasks)
     for one in lanes:
         begins = list(pushes) if one.every_h is None else _ticks(since, until, one.every_h).tolist()
-        tasks += [Task(label=one.runner.label, created=at, seconds=wall) for at in begins for wall in one.walls_s]
+        label, priority = one.runner.label, _priority_of(members)
+        tasks += [Task(label=label, created=at, seconds=s, priority=priority) for at in begins for s in one.walls_s]
     shared = machines(crowd, since, labels=[one.runner.label for one in lanes])
     started = np.array(play(tasks, shared).started)[first:]
     waits = started - np.array([task.created for task in tasks[first:]])
@@ -106,6 +114,11 @@ def _waits_in_crowd(
     return found
 
 
+def _priority_of(members: Sequence[Pool]) -> float:
+    """What the replaced jobs had, wherever on the shared machines they ran."""
+    return max((pool.our_priority for pool in members if pool.ours.any()), default=0.0)
+
+
 def _waits(lanes: Sequence[Lane], pool: Pool | None, pushes: Sequence[float]) -> list[Numbers]:
     """For each lane, waits by run and shard (periodic lanes: none are asked for, but they load the pool)."""
     if pool is None:
@@ -113,6 +126,7 @@ def _waits(lanes: Sequence[Lane], pool: Pool | None, pushes: Sequence[float]) ->
     queue = pool.queue
     kept = (pool.ours == 0) & (queue.created >= pool.since) & (queue.created < pool.until) & ~np.isnan(queue.seconds)
     created, seconds, whose = [queue.created[kept]], [queue.seconds[kept]], [np.full(int(kept.sum()), -1)]
+    priority = None if queue.priority is None else [queue.priority[kept]]
     shapes = []
     for index, one in enumerate(lanes):
         at = np.asarray(pushes) if one.every_h is None else _ticks(pool.since, pool.until, one.every_h)
@@ -120,13 +134,16 @@ def _waits(lanes: Sequence[Lane], pool: Pool | None, pushes: Sequence[float]) ->
         created.append(np.repeat(at, len(one.walls_s)))
         seconds.append(np.tile(np.array(one.walls_s), len(at)))
         whose.append(np.full(len(at) * len(one.walls_s), index))
+        if priority is not None:
+            priority.append(np.full(len(at) * len(one.walls_s), pool.our_priority))
     at, took, owner = np.concatenate(created), np.concatenate(seconds), np.concatenate(whose)
     order = np.argsort(at, kind="stable")
     running = (queue.started < pool.since) & (queue.completed > pool.since)
     capacity = whole(pool.capacity.since(pool.since))
     begun = np.empty(len(at))
     busy = queue.completed[running].tolist()
-    begun[order] = replay(at[order].tolist(), took[order].tolist(), capacity, pool.disorder, busy=busy)
+    first = None if priority is None else np.concatenate(priority)[order].tolist()
+    begun[order] = replay(at[order].tolist(), took[order].tolist(), capacity, pool.disorder, busy=busy, priority=first)
     waits = begun - at + pool.delay_s
     return [waits[owner == index].reshape(shape) for index, shape in enumerate(shapes)]
 
