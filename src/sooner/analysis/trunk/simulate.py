@@ -88,7 +88,7 @@ class _Series:
     """One signal of a trunk: its runs so far."""
 
     def __init__(self, trunk: "_Trunk", key: str, culprit: int | None, rng: random.Random) -> None:
-        self.trunk, self.key, self.culprit, self._rng = trunk, key, culprit, rng
+        self.trunk, self.key, self.culprit = trunk, key, culprit
         self.runs: list[_Run] = []
         self.attempts: dict[int, int] = {}
         scenario = trunk.scenario
@@ -96,16 +96,22 @@ class _Series:
         self.rate = min(0.5, scenario.flake_rate * own)
         known = sum(rng.random() < self.rate for _ in range(200))
         self.prior = (float(known), 200.0) if scenario.knows_rate else None
+        self._seed = rng.random()
 
     def start(self, place: int, at: float) -> None:
-        scenario, rng = self.trunk.scenario, self._rng
+        """Run a commit.
+
+        What comes of its k-th run is the same whatever a policy asked for before: policies are compared on equal luck.
+        """
+        scenario, attempt = self.trunk.scenario, self.attempts.get(place, 0) + 1
+        rng = random.Random(f"{self._seed} {place} {attempt}")  # noqa: S311 - nothing secret
         begin = at + rng.lognormvariate(0, 0.6) * scenario.queue_h / 1.2
         length = rng.lognormvariate(0, 0.25) * scenario.run_h / 1.03
-        attempt = self.attempts[place] = self.attempts.get(place, 0) + 1
-        self.runs.append(_Run(place, begin, begin + length, self._fails(place, begin), attempt))
+        self.attempts[place] = attempt
+        self.runs.append(_Run(place, begin, begin + length, self._fails(place, begin, rng.random()), attempt))
 
-    def _fails(self, place: int, begin: float) -> bool:
-        scenario, draw = self.trunk.scenario, self._rng.random()
+    def _fails(self, place: int, begin: float, draw: float) -> bool:
+        scenario = self.trunk.scenario
         rate = self.rate * (scenario.drift if begin > 0 else 1.0)
         chance = rate
         if self.culprit is not None and place >= self.culprit and place < self.trunk.fixed_at(self.culprit):
