@@ -205,3 +205,53 @@ def test_results_that_are_compared_under_scipys_name_are_computed_on_a_device_to
         },
     )
     assert found == {"test_spline": (1, 1, 1)}
+
+
+def test_classes_that_cupy_makes_of_cases_have_its_names_and_their_own_needs():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+
+            import cupy
+            import numpy
+            from cupy import testing
+
+            @testing.parameterize({"count": 2, "dtype": numpy.float32}, {"count": 3, "dtype": numpy.float64})
+            class TestOld(unittest.TestCase):
+                def test_it(self):
+                    for index in range(self.count):
+                        cupy.cuda.Device(index).use()
+
+            @testing.parameterize(*testing.product({"n": [1, 4], "host": [False]}))
+            class TestNew:
+                def test_it(self):
+                    cupy.cuda.Device(self.n - 1).use()
+            """
+        },
+    )
+    assert found == {
+        "TestOld_param_0_{count=2, dtype=float32}::test_it": (2, 2, 2),
+        "TestOld_param_1_{count=3, dtype=float64}::test_it": (3, 3, 3),
+        "TestNew::test_it[_param_0_{host=False, n=1}]": (1, 1, 1),
+        "TestNew::test_it[_param_1_{host=False, n=4}]": (4, 4, 4),
+    }
+
+
+def test_a_text_is_never_equal_to_a_device_of_torchs():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            @pytest.mark.parametrize("device", ["cpu"])
+            def test_host(device):
+                if device == torch.device("cuda"):
+                    torch.cuda.set_device(1)
+            """
+        },
+    )
+    assert found == {"test_host[cpu]": (0, None, 0)}

@@ -52,6 +52,8 @@ class Item(Struct, frozen=True, kw_only=True):
     fixtures: list[str]
     picks: tuple[int, ...] = ()
     """Which case of each of its parametrisations it is."""
+    family: str = ""
+    """The test that a class of cases was made of; empty where its class was written."""
 
 
 class Names(Struct, frozen=True, kw_only=True):
@@ -212,6 +214,7 @@ def _cases(
     is_unittest_class: bool = False,
 ) -> Iterator[Item]:
     """The items of one function."""
+    generic, before = cls.attrs.get("__case__", ("", ())) if cls is not None else ("", ())
     own = _marks_of(_attrs(func).get("pytestmark"), machine)
     every = [*own, *marks]
     wanted = fixtures.closure(func, every)
@@ -249,7 +252,8 @@ def _cases(
             marks=[*(mark for _, _, more in combination for mark in more), *every],
             is_unittest=is_unittest_class,
             fixtures=wanted,
-            picks=picks,
+            picks=(*before, *picks),
+            family=f"{generic}::{base}" if generic else "",
         )
         if unsure:
             return  # one entry stands for all cases

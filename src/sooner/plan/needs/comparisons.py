@@ -101,8 +101,6 @@ def _same_outside(left: Any, right: Any) -> bool | None:
 
 def _same_device(left: Any, right: Any) -> bool | None:
     pair = [(each.kind, each.index) if isinstance(each, Dev) else each for each in (left, right)]
-    if any(isinstance(each, str) for each in pair):
-        return None
     if any(not isinstance(each, tuple) for each in pair):
         return False
     return pair[0] == pair[1]

@@ -121,8 +121,8 @@ class _File:
         """For tests of many cases: the case whose needs each has."""
         groups: dict[str, dict[Picks, str]] = {}
         for nodeid, item in self.items[SIZES[-1]].items():
-            if item.picks and item.params:
-                groups.setdefault(nodeid.partition("[")[0], {})[item.picks] = nodeid
+            if item.picks and (item.params or item.family):
+                groups.setdefault(item.family or nodeid.partition("[")[0], {})[item.picks] = nodeid
         result: dict[str, str] = {}
         for by_picks in groups.values():
             if len(by_picks) > FEW and self._come_together(by_picks.values()):

@@ -10,6 +10,7 @@ from sooner.plan.needs.device_tests import dtype_name, instantiate
 from sooner.plan.needs.jax_devices import WORDS as JAX_WORDS
 from sooner.plan.needs.launchers import launch, parallel_size
 from sooner.plan.needs.op_names import names
+from sooner.plan.needs.parameterized_classes import class_of_cases
 from sooner.plan.needs.values import UNKNOWN, Dev, Ext, Inst, Mark, Native, Raised, Skip, Unknown, hard, is_plain
 
 if TYPE_CHECKING:
@@ -215,7 +216,8 @@ WORDS: Final[dict[str, Word]] = {
     "is_device": _is_device, "of_tree": _of_tree, "world": _world, "rank": _rank,
     "device": _device, "device_module": _device_module, "named": _named, "skipif": _skip_if, "parallel": _parallel,
     "launched": _launched, "spawned": _spawned, "sizes_up_to": _sizes_up_to,
-    "device_tests": instantiate, "op_names": names, "dtype_name": dtype_name, **JAX_WORDS,
+    "device_tests": instantiate, "class_of_cases": class_of_cases, "op_names": names,
+    "dtype_name": dtype_name, **JAX_WORDS,
 }  # fmt: skip
 
 
