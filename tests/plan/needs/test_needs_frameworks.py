@@ -356,3 +356,83 @@ def test_megatrons_helpers_start_a_rank_for_each_device_where_they_are_not_in_th
         },
     )
     assert (found["test_two"].min, found["test_two"].full, found["test_two"].adaptive) == (2, 8, True)
+
+
+def test_a_launcher_of_the_library_under_test_runs_what_it_is_given():
+    found = needs_of(
+        "tests/test_launch.py",
+        {
+            "lib/__init__.py": "",
+            "lib/parallel.py": """
+            class Model:
+                @staticmethod
+                def spawn(fn, args, backend, nproc_per_node=1):
+                    start_processes(fn, args=(fn, args), nprocs=nproc_per_node)
+            """,
+            "tests/test_launch.py": """
+            import torch
+            from lib.parallel import Model
+
+            def work(rank, device):
+                torch.ones(1, device=f"{device}:{rank}")
+
+            def test_all():
+                Model.spawn(work, args=("cuda",), backend="nccl", nproc_per_node=torch.cuda.device_count())
+
+            def test_three():
+                Model.spawn(work, args=("cuda",), backend="gloo", nproc_per_node=3)
+
+            def test_host():
+                Model.spawn(work, args=("cpu",), backend="gloo", nproc_per_node=3)
+            """,
+        },
+    )
+    said = {name: (each.gpu_min, each.full) for name, each in found.items()}
+    assert said == {"test_all": (1, 8), "test_three": (3, 3), "test_host": (None, 0)}
+
+
+def test_what_a_file_puts_into_the_environment_while_it_is_imported_holds_for_its_tests():
+    found = needs_of(
+        "tests/mesh_test.py",
+        {
+            "tests/other.py": "import os\nos.environ['WIDTH'] = '8'\n",
+            "tests/mesh_test.py": """
+            import os
+            os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+            import jax
+            import other
+            import pytest
+
+            def test_four():
+                if jax.device_count() < 4:
+                    pytest.skip("four")
+
+            def test_other_file():
+                assert os.environ.get("WIDTH", "1") == "1"
+            """,
+        },
+    )
+    assert profile(found["test_four"]) == "rsssrr"
+    assert profile(found["test_other_file"]) == "rrrrrr"
+
+
+def test_a_tensor_that_is_made_without_a_device_is_on_the_host():
+    found = needs_of(
+        "test_tensors.py",
+        {
+            "test_tensors.py": """
+            import torch
+
+            def check(tensor):
+                if tensor.is_cuda:
+                    tensor.to("cuda:1")
+
+            def test_host():
+                check(torch.randn(3))
+
+            def test_device():
+                check(torch.randn(3, device="cuda"))
+            """
+        },
+    )
+    assert [(each.gpu_min, each.full) for each in found.values()] == [(None, 0), (1, 2)]

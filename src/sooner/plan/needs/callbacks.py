@@ -53,13 +53,30 @@ def call_back(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> bool
             _run_once(machine, functions, kwargs)
         return is_run
     count = _count(args, kwargs)
-    rest = [each for each in args if not _is_of_tests(each) and hard(each) != count]
+    given = hard(kwargs.get("args"))
+    places = given if isinstance(given, tuple | list) else [each for each in args if hard(each) != count]
+    rest = [each for each in places if not _is_of_tests(each)]
     for function in functions:
         if count is None:
             _run_once(machine, [function], kwargs)
         else:
             _on_ranks(machine, function, count, rest, kwargs)
     return True
+
+
+def launched_through(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> bool:
+    """Whether a function of the library under test is a launcher that is given a function of the tests: that is run.
+
+    Raises:
+        Raised, Skip: As the function does; NCCL wants a device for each rank.
+    """
+    count = _count(args, kwargs)
+    is_launcher = bool(_LAUNCHING.search(path.rpartition(".")[2]))
+    if count is None or not is_launcher or machine.loading or not any(map(_is_of_tests, (*args, *kwargs.values()))):
+        return False
+    if hard(kwargs.get("backend")) == "nccl":
+        machine.need(count, "NCCL uses a device for each rank")
+    return call_back(machine, path, args, kwargs)
 
 
 _EXECUTORS: Final = {"run_in_executor": 1, "to_thread": 0, "submit": 0, "run_sync": 0, "apply": 0, "apply_async": 0}

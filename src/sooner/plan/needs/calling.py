@@ -108,6 +108,8 @@ class Calling(Attributes):
             of_instance = func.owner is not None and bool(args) and isinstance(args[0], Inst)
             if of_instance and not self.quiet:
                 return self.natives.call_outside(Unknown(f"{func.module.name}.{func.name}"), args[1:], kwargs)
+            if not self.quiet and self.natives.launched(f"{func.module.name}.{func.name}", args, kwargs):
+                return Unknown("launched")
             if kwargs and not self.quiet:
                 self.natives.device_arguments(f"{func.module.name}.{func.name}", kwargs)
             return self._call_library(func, args, kwargs)

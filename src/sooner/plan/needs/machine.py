@@ -109,6 +109,7 @@ class Machine(Defining):
 
     def _execute_one(self, module: Mod, statement: ast.stmt) -> None:
         self.trace.asked = 0
+        self.current = (module.path, statement.lineno)
         if isinstance(statement, ast.ClassDef):  # a definition ends, however long; loops before it may have cost much
             self.fuel = max(self.fuel, MODULE_FUEL // 2)
         try:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.callbacks import call_back, executed
+from sooner.plan.needs.callbacks import call_back, executed, launched_through
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.jax_devices import Grid
 from sooner.plan.needs.outside_kinds import is_scalar_type
@@ -156,6 +156,8 @@ class Natives:
         """Something outside is given another value."""
         if target.path == "os.environ":
             self.machine.environment[name] = value
+            if self.machine.loading:  # what a file sets while it is imported holds for its tests
+                self.machine.everywhere.setdefault(self.machine.current[0], {})[name] = value
         elif target.path and not target.path.startswith("os."):
             self.machine.overrides[f"{target.path}.{name}"] = value
 
@@ -207,7 +209,11 @@ class Natives:
         for each in (*args, *kwargs.values()):
             if isinstance(each, Func) and each.module.is_test_code and each.name == "<lambda>" and "assert" in last:
                 machine.call(each, [], {})
-        return Unknown(f"{func.path}()"[-_LONGEST_PATH:])
+        return Unknown(f"{func.path}({'device' if 'device' in kwargs else ''})"[-_LONGEST_PATH:])
+
+    def launched(self, path: str, args: list[Any], kwargs: dict[str, Any]) -> bool:
+        """Whether a function of the library under test starts ranks that run a function of the tests."""
+        return launched_through(self.machine, path, args, kwargs)
 
     def _device_work(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Devices that a call uses by its arguments: `device=`, `.to(...)`, `.cuda()`."""
