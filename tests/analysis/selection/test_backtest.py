@@ -15,6 +15,7 @@ from document_2019 import COMBINED, COMBINED_CLUSTERS, RECOMMENDED, history
 from made import HOUR, project
 
 from sooner.analysis.selection.backtest import Backtest, Plan, Step, compared, summary
+from sooner.analysis.selection.calibrate import Past, recall_at
 from sooner.analysis.selection.cover import Constraints, Floor
 from sooner.analysis.selection.decide import choose
 from sooner.analysis.selection.facts import State, mean_minutes, record, until
@@ -230,6 +231,13 @@ def test_the_jobs_that_the_document_of_2019_recommends_are_scored_by_the_same_ba
     # The rule does not know the clusters: it has to see them break together first.
     assert score(truth, ours).recall > 0.9
     assert cost_share(facts, ours) <= share
+
+
+def test_what_a_level_would_have_caught_is_a_plain_number_that_a_record_can_hold():
+    past = Past(commit=np.array([3, 3, 7]), real=np.array([0.9, 0.5, 0.4]), level=np.array([0.2, 0.1, 0.8]))
+    found = recall_at(past, 0.5)
+    assert found.recall == pytest.approx(0.95 / 1.35)
+    assert (type(found.recall), type(found.low)) == (float, float)
 
 
 def test_a_budget_holds_on_average_although_minutes_change():

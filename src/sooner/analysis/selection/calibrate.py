@@ -60,7 +60,7 @@ def caught(past: Past) -> tuple[Numbers, float]:
         missed -= step
         gains[min(int(np.searchsorted(_LEVELS, levels[i] - 1e-9)), len(_LEVELS) - 1)] += step
     total += 1.0 - missed
-    return np.cumsum(gains), total
+    return np.cumsum(gains), float(total)
 
 
 def level_for(past: Past, recall: float) -> float:
