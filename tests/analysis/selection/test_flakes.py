@@ -41,6 +41,20 @@ def test_a_single_failure_between_passes_of_a_flaky_job_is_hardly_believed():
     assert known.failures[-3] == 1
 
 
+def test_two_reds_in_a_row_amid_a_spell_of_flakes_are_believed_less_than_amid_passes():
+    calm, spell = "pp " * 100, "p fp p pffp p p fp p ffp p " * 2
+    known, quiet = judged(calm + "f f " + calm + spell)
+    before = len(calm.split())
+    alone = quiet.broken[known.commit == before]
+    known, noisy = judged(calm + spell + "f f " + spell + calm)
+    assert noisy.broken[known.commit == before + len(spell.split())] < alone / 2
+
+
+def test_breakages_that_follow_each_other_soon_are_no_spell_of_flakes():
+    known, found = judged("ppp " * 50 + "fff ppp ppp ppp ppp " * 6 + "ppp " * 50)
+    assert np.all(found.began[known.failures == 3] > 0.9)
+
+
 def test_inherited_red_is_broken_but_did_not_begin_there():
     known, found = judged("p p ff ff ff p" + GREEN)
     at = {commit: i for i, commit in enumerate(known.commit.tolist())}

@@ -1,9 +1,10 @@
 """Which failures were real: a flake passes when it is run again, a breakage stays until somebody mends it. Pure.
 
-Of each job a mixture is fitted. On a healthy commit every attempt fails by chance, with a rate that itself differs from
-commit to commit (beta-binomial: repeats of one commit share machines, ports and bad luck). On a broken commit every
-attempt fails. Whether a commit is broken follows a chain over commits: healthy -> broken with the job's own rate,
-broken -> healthy with a rate shared by all jobs, so red that is inherited is not taken for a new breakage.
+Of each job a mixture is fitted. On a healthy commit every attempt fails by chance, with a rate that has better and
+worse spells, and that itself differs from commit to commit (beta-binomial: repeats of one commit share machines, ports
+and bad luck). On a broken commit every attempt fails. Whether a commit is broken follows a chain over commits: healthy
+-> broken with the job's own rate, broken -> healthy with a rate shared by all jobs, so red that is inherited is not
+taken for a new breakage.
 
 A pass proves the commit healthy for that job (a failure that is sometimes a pass on the same code is a flake, by
 definition), so only runs of cells without any pass are uncertain, and they are solved exactly, each on its own.
@@ -22,6 +23,12 @@ _RATE_PRIOR_CELLS: Final = 200.0
 """Cells that a job's breakage rate is shrunk with towards that of all jobs: breakages are rare (1 in 200 cells)."""
 _FLAKE_PRIOR_RUNS: Final = 20.0
 """Attempts that a job's flake rate is shrunk with towards that of all jobs."""
+_SPELL_CELLS: Final = 25
+"""A job's flakes come in spells: its cells before and after a run of red tell the rate of that time."""
+_SPELL_PRIOR_RUNS: Final = 60.0
+"""Attempts that the rate of a spell is shrunk with towards the job's own. Both were chosen by how well hidden repeats
+are foretold on the first half of Apache Ozone's table (Brier score 0.143 against 0.146 without spells); on all of it
+0.132 against 0.137."""
 _CONCENTRATIONS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """Tried for a + b of the beta distribution: 1 is "all or nothing on a commit", 64 nearly independent attempts."""
 _USUAL_CONCENTRATION: Final = 8.0
@@ -44,7 +51,7 @@ class Rates:
     breaks: Numbers
     """Healthy -> broken, per cell."""
     flakes: Numbers
-    """Share of the attempts on healthy commits that fail."""
+    """Share of the attempts on healthy commits that fail, in the long run."""
     concentration: float
     """a + b of all jobs' beta distributions."""
     mends: float
@@ -61,6 +68,8 @@ class Judged:
     """The job was really broken on the commit, newly or inherited."""
     began: Numbers
     """It broke on this very commit: broken here, healthy on the job's commit before."""
+    flakes: Numbers
+    """Share of the attempts that would fail on a healthy commit, in the spell of the cell."""
     rates: Rates
 
 
@@ -74,6 +83,7 @@ class _Runs:
     """[run]: a pass followed."""
     job: Indices
     repeats: "_Repeats"
+    around: "_Around"
 
 
 def judge(cells: Cells, jobs: int, *, start: Rates | None = None, rounds: int = _ROUNDS) -> Judged:
@@ -91,11 +101,13 @@ def judge(cells: Cells, jobs: int, *, start: Rates | None = None, rounds: int = 
     guess = _guessed(cells, jobs)
     if start is None:
         rates = _fitted(cells, runs, guess, guess, rates)
-    broken, began = _expected(cells, runs, rates, _frail(cells, guess, rates))
+    flakes = _spells(cells, runs.around, guess, rates)
+    broken, began = _expected(cells, runs, rates, flakes, _frail(cells, guess, rates))
     for _ in range(rounds):
         rates = _fitted(cells, runs, broken, began, rates)
-        broken, began = _expected(cells, runs, rates, _frail(cells, began, rates))
-    return Judged(broken=broken, began=began, rates=rates)
+        flakes = _spells(cells, runs.around, broken, rates)
+        broken, began = _expected(cells, runs, rates, flakes, _frail(cells, began, rates))
+    return Judged(broken=broken, began=began, flakes=flakes, rates=rates)
 
 
 def _first_guess(cells: Cells, jobs: int) -> Rates:
@@ -129,10 +141,10 @@ def _runs(cells: Cells) -> _Runs:
     follows = np.zeros(len(order), dtype=bool)
     follows[1:] = red[1:] & red[:-1] & (job[1:] == job[:-1])
     starts = np.flatnonzero(red & ~follows)
+    around = _around(order, job, follows)
     if not len(starts):
-        return _Runs(
-            np.zeros((0, 1), dtype=np.int64), np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64), _repeats(cells)
-        )
+        none = np.zeros(0, dtype=np.int64)
+        return _Runs(none.reshape(0, 1), np.zeros(0, dtype=bool), none, _repeats(cells), around)
     run = np.cumsum(red & ~follows)[red] - 1
     place = np.arange(len(order))[red] - starts[run]
     table = np.full((len(starts), int(place.max()) + 1), -1, dtype=np.int64)
@@ -140,14 +152,49 @@ def _runs(cells: Cells) -> _Runs:
     after = starts + np.bincount(run)
     inside = np.minimum(after, len(order) - 1)
     closed = (after < len(order)) & (job[inside] == job[starts])
-    return _Runs(table, closed, job[starts], _repeats(cells))
+    return _Runs(table, closed, job[starts], _repeats(cells), around)
 
 
-def _log_flake(cells: Cells, rates: Rates, index: Indices) -> Numbers:
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """Places of the cells that are near each cell, but not in its own run of red, in the order of (job, commit)."""
+
+    order: Indices
+    bounds: Indices
+    """[4, place]: before the run from the first to the second, behind it from the third to the fourth."""
+
+
+def _around(order: Indices, job: Indices, follows: Flags) -> _Around:
+    if not len(order):
+        return _Around(order, np.zeros((4, 0), dtype=np.int64))
+    run = np.cumsum(~follows) - 1
+    begin = np.flatnonzero(~follows)[run]
+    end = begin + np.bincount(run)[run]
+    first, last = np.searchsorted(job, job, side="left"), np.searchsorted(job, job, side="right")
+    bounds = [np.maximum(first, begin - _SPELL_CELLS), begin, end, np.minimum(last, end + _SPELL_CELLS)]
+    return _Around(order, np.stack(bounds))
+
+
+def _spells(cells: Cells, around: _Around, broken: Numbers, rates: Rates) -> Numbers:
+    """By cell: the job's flake rate at that time, from the cells around its run of red as far as they were healthy."""
+    # Breakages that follow each other soon would look like a spell: what no repeat has passed is no evidence of one.
+    well = np.where((cells.passes == 0) & (cells.failures > 1), 0.0, 1 - broken)
+    near = []
+    for counts in (cells.failures, cells.failures + cells.passes):
+        before = np.concatenate([[0.0], np.cumsum((well * counts)[around.order])])
+        low, begin, end, high = before[around.bounds]
+        near.append(begin - low + high - end)
+    usual = rates.flakes[cells.job]
+    found = np.empty(len(cells))
+    found[around.order] = (near[0] + _SPELL_PRIOR_RUNS * usual[around.order]) / (near[1] + _SPELL_PRIOR_RUNS)
+    return found
+
+
+def _log_flake(cells: Cells, rates: Rates, flakes: Numbers, index: Indices) -> Numbers:
     """Log-probability that all attempts of a red cell failed by chance."""
     from scipy.special import betaln
 
-    mean = np.clip(rates.flakes[cells.job[index]], _SMALL, 1 - _SMALL)
+    mean = np.clip(flakes[index], _SMALL, 1 - _SMALL)
     a, b = mean * rates.concentration, (1 - mean) * rates.concentration
     found: Numbers = betaln(a + cells.failures[index], b) - betaln(a, b)
     return found
@@ -169,7 +216,7 @@ def _frail(cells: Cells, began: Numbers, rates: Rates) -> Numbers:
     return found
 
 
-def _expected(cells: Cells, runs: _Runs, rates: Rates, frail: Numbers) -> tuple[Numbers, Numbers]:
+def _expected(cells: Cells, runs: _Runs, rates: Rates, flakes: Numbers, frail: Numbers) -> tuple[Numbers, Numbers]:
     """Forward and backward over all runs at once, place by place."""
     broken, began = np.zeros(len(cells)), np.zeros(len(cells))
     count, length = runs.cells.shape
@@ -180,7 +227,7 @@ def _expected(cells: Cells, runs: _Runs, rates: Rates, frail: Numbers) -> tuple[
     rate = np.zeros((count, length))
     rate[here] = np.clip(rates.breaks[cells.job[runs.cells[here]]] * frail[runs.cells[here]], _SMALL, 0.5)
     by_chance = np.ones((count, length))
-    by_chance[here] = np.exp(_log_flake(cells, rates, runs.cells[here]))
+    by_chance[here] = np.exp(_log_flake(cells, rates, flakes, runs.cells[here]))
     forward = np.zeros((2, count, length))  # healthy, broken
     scale = np.ones((count, length))
     well, ill = np.ones(count), np.zeros(count)
@@ -294,7 +341,7 @@ def _concentration(repeats: _Repeats, well: Numbers, flakes: Numbers, old: float
 
 def next_failure(cells: Cells, judged: Judged) -> Numbers:
     """Probability that one more attempt of each cell fails."""
-    mean, both = judged.rates.flakes[cells.job], judged.rates.concentration
-    by_chance = (mean * both + cells.failures) / (both + cells.failures + cells.passes)
+    both = judged.rates.concentration
+    by_chance = (judged.flakes * both + cells.failures) / (both + cells.failures + cells.passes)
     found: Numbers = judged.broken + (1 - judged.broken) * by_chance
     return found
