@@ -204,11 +204,26 @@ def test_what_documentation_leaves_out_is_not_spent_on_other_jobs():
     learner.learn(300)
     _, ranking = learner.ranked(300)
     usual = set(choose(ranking, 0.5).selected)
-    harmless = frozenset(usual - ranking.first.keys())
+    harmless = frozenset(usual - ranking.first.keys() - ranking.red)
     assert harmless
     quiet = choose(ranking, 0.5, without=harmless)
     assert set(quiet.selected) == usual - harmless
     assert quiet.bank > 0
+
+
+def test_a_job_that_was_red_a_moment_ago_runs_on_documentation_too():
+    attempts = [
+        (commit, job, State.FAILED if (commit, job) == (299, 11) else State.PASSED, commit * 8 * HOUR, 30.0)
+        for commit in range(300)
+        for job in range(12)
+    ]
+    learner = Learner(record([f"{i:040x}" for i in range(300)], [f"job{i:02}" for i in range(12)], attempts))
+    learner.warm_up(300)
+    learner.learn(300)
+    _, ranking = learner.ranked(300)
+    assert ranking.red == {11}
+    chosen = choose(ranking, 0.5, without=frozenset(range(12)))
+    assert set(chosen.selected) == {11} | ranking.first.keys()
 
 
 @pytest.mark.parametrize("commits", [1, 2, 5])
