@@ -14,8 +14,9 @@ import numpy as np
 from document_2019 import COMBINED, COMBINED_CLUSTERS, RECOMMENDED, history
 from made import HOUR, project
 
+from sooner.analysis.selection import policy
 from sooner.analysis.selection.backtest import Backtest, Plan, Step, compared, summary
-from sooner.analysis.selection.calibrate import Past, recall_at
+from sooner.analysis.selection.calibrate import Past, area, recall_at
 from sooner.analysis.selection.cover import Constraints, Floor
 from sooner.analysis.selection.decide import choose
 from sooner.analysis.selection.facts import State, mean_minutes, record, until
@@ -195,6 +196,19 @@ def test_a_small_budget_buys_what_has_paid_for_long_whatever_was_red_of_late():
     assert 3 in ranking.steady
     assert ranking.order[0] == 3
     assert ranking.share[7] > ranking.share[3]
+
+
+def test_of_two_orders_the_one_is_followed_that_would_have_caught_more_by_now(monkeypatch):
+    made = project(seed=3, commits=300, rate=0.1)
+    areas = []
+    for shares in ((0.1,), (1.0,), (0.1, 1.0), (1.0, 0.1)):
+        monkeypatch.setattr(policy, "STEADY_SHARES", shares)
+        learner = Learner(made.facts)
+        learner.warm_up(300)
+        learner.learn(300)
+        areas.append(area(learner.past))
+    assert areas[0] != areas[1]
+    assert areas[2] == areas[3] == max(areas[:2])
 
 
 def test_what_documentation_leaves_out_is_not_spent_on_other_jobs():

@@ -63,6 +63,11 @@ def caught(past: Past) -> tuple[Numbers, float]:
     return np.cumsum(gains), float(total)
 
 
+def area(past: Past) -> float:
+    """Breakages caught, summed over all levels: the area below the frontier."""
+    return float(caught(past)[0].sum())
+
+
 def level_for(past: Past, recall: float) -> float:
     """The lowest level at which the next breakage is caught with this probability."""
     found, total = caught(past)

@@ -5,7 +5,8 @@ Covered is what history shows to break together: of a past breakage that several
 only as far as it was real (flakes that coincide cover nothing). Of what no past breakage tells, another job covers as
 much as it has seen of this one's breakages (`together.py`). With the hazards of `hazard.py` this is the weighted
 cover of breakage events with weights that fade, so it becomes the classical greedy cover where nothing ever fades. The
-first tenth of all minutes is spent by classical greedy cover itself: at small budgets it is hard to beat.
+first tenth of all minutes is spent by classical greedy cover itself: at small budgets it is hard to beat. Where it has
+been better all the way, it goes all the way (`policy.py`).
 """
 
 import heapq
@@ -23,12 +24,11 @@ from sooner.analysis.selection.together import Together
 
 _REAL_ENOUGH: Final = 0.2
 """Reds less real than this cover nothing: not worth the arithmetic."""
-CHEAP_SHARE: Final = 0.03
-"""The cheapest jobs, together at most this share of all minutes, are always taken: leaving them out saves nothing."""
-STEADY_SHARE: Final = 0.1
+STEADY_SHARES: Final = (0.1, 1.0)
 """As long as less than this share of all minutes is spent, greedy cover of the known breakages chooses. What little a
 small budget buys goes to jobs that have paid for years. Chosen on made projects, with Ozone's table in view: 0.07 to
-0.2 are alike, and without it small budgets fared worse than rolling greedy cover."""
+0.2 are alike, and without it small budgets fared worse than rolling greedy cover. The second one goes on until nothing
+known is uncovered; which of the two is followed is learned."""
 GRACE_RUNS: Final = 10.0
 """A job is new until its verdict is known on so many commits."""
 _LATELY: Final = 5
@@ -78,10 +78,10 @@ def rank(
     *,
     price: Numbers | None = None,
     pinned: Mapping[int, str] | None = None,
-    cheap_share: float = CHEAP_SHARE,
     together: Together | None = None,
     rules: Constraints | None = None,
     events: Flags | None = None,
+    steady: float = STEADY_SHARES[0],
     until: frozenset[int] | None = None,
 ) -> Ranking:
     """Put the jobs of a commit into order.
@@ -91,19 +91,19 @@ def rank(
         mixture: What each span counts for.
         price: Of a minute of each job, its queue included; 1 by default.
         pinned: Jobs that run in any case, and why.
-        cheap_share: See CHEAP_SHARE.
         together: What jobs see of each other's breakages; without it only past breakages cover.
         rules: Floors and dependencies.
         events: [breakage, job]: what was really broken in the known breakages.
+        steady: See STEADY_SHARES.
         until: The order may end where it holds all of these jobs that exist: only their shares are asked for.
     """
     cost = view.minutes * view.ran * view.present * (1.0 if price is None else price)
     total = float(cost[view.alive].sum())
-    first = _first(view, cost, total, pinned or {}, cheap_share)
+    first = _first(view, pinned or {})
     score = mixture @ view.shares()
     begin = list(first)
     if events is not None:
-        begin += beginning(events, cost, view.alive, begin, STEADY_SHARE * total)
+        begin += beginning(events, cost, view.alive, begin, steady * total)
     order = _greedy(_Cover(view, mixture, together), view, cost, begin, until)
     share = np.full(len(cost), 2.0)
     if order:
@@ -123,16 +123,10 @@ def rank(
     )
 
 
-def _first(view: View, cost: Numbers, total: float, pinned: Mapping[int, str], cheap_share: float) -> dict[int, str]:
+def _first(view: View, pinned: Mapping[int, str]) -> dict[int, str]:
     first = {job: why for job, why in pinned.items() if view.alive[job]}
     for job in np.flatnonzero(view.alive & (view.runs < GRACE_RUNS)).tolist():
         first.setdefault(job, f"new: known on {view.runs[job]:.0f} commits")
-    spent = 0.0
-    for job in sorted(np.flatnonzero(view.alive).tolist(), key=lambda job: (cost[job], job)):
-        spent += cost[job]
-        if spent > cheap_share * total:
-            break
-        first.setdefault(job, f"costs next to nothing ({view.minutes[job]:.1f} min)")
     return first
 
 

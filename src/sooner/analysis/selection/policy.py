@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from sooner.analysis.selection.calibrate import Past, level_for
+from sooner.analysis.selection.calibrate import Past, area, level_for
 from sooner.analysis.selection.cover import Constraints
-from sooner.analysis.selection.decide import Ranking, rank
+from sooner.analysis.selection.decide import STEADY_SHARES, Ranking, rank
 from sooner.analysis.selection.facts import Cells, Flags, Indices, Numbers, Record, cells, mean_minutes
 from sooner.analysis.selection.flakes import REAL, Judged, Rates, judge
 from sooner.analysis.selection.hazard import MIXTURE, Sweep, View, mixture
@@ -85,8 +85,9 @@ class Learner:
         self.events: Flags = np.zeros((0, len(facts.jobs)), dtype=bool)
         """[breakage, job]: what really broke, as known when it learned last."""
         self._rates: Rates | None = None
-        # A red cell's level and likelihoods are noted when its commit is ranked, and looked at once it is known.
-        self._level = np.full(len(self.all_cells), np.nan)
+        # A red cell's levels and likelihoods are noted when its commit is ranked, and looked at once it is known.
+        self._leader = 0
+        self._level = np.full((len(STEADY_SHARES), len(self.all_cells)), np.nan)
         self._likelihood = np.full((len(MIXTURE), len(self.all_cells)), np.nan)
         self._red_cells = _by_commit(self.all_cells, len(facts.commits))
         self._trained = -1
@@ -133,9 +134,12 @@ class Learner:
         self._real[place], self._began[place] = judged.broken, judged.began
         self._together = together(known, judged, len(self.facts.jobs), self._groups)
         self.events = _breakages(known, judged, len(self.facts.jobs))
-        some = (judged.began > _SOME) & np.isfinite(self._level[place])
+        some = (judged.began > _SOME) & np.isfinite(self._level[:, place]).all(axis=0)
         at = place[some]
-        self.past = Past(commit=known.commit[some], real=judged.began[some], level=self._level[at])
+        pasts = [Past(commit=known.commit[some], real=judged.began[some], level=level[at]) for level in self._level]
+        # Follow the leader: the order that would have caught more of these breakages, over all budgets.
+        self._leader = max(range(len(pasts)), key=lambda order: area(pasts[order]))
+        self.past = pasts[self._leader]
         self._mixture = mixture(self._likelihood[:, at], judged.began[some])
         self.harmless = self._never_broken(known, judged)
         self.minutes = mean_minutes(self.facts, before=now)
@@ -163,8 +167,21 @@ class Learner:
     def ranked(self, commit: int, *, until: frozenset[int] | None = None) -> tuple[View, Ranking]:
         """The order of a commit's jobs, or as much of it as holds some. Call it with ascending commits."""
         view = self._sweep.at(commit, self._real, self._began)
+        ranking = self._order(view, self._leader, until)
+        if commit < len(self._red_cells) and len(reds := self._red_cells[commit]):
+            jobs = self.all_cells.job[reds]
+            some = frozenset(jobs.tolist()) if until is None else until
+            for order in range(len(STEADY_SHARES)):
+                found = ranking if order == self._leader else self._order(view, order, some)
+                share = found.share[jobs]
+                # Of an order that ended early, nothing is known of the jobs behind its end.
+                self._level[order, reds] = share if until is None else np.where(share <= 1.0, share, np.nan)
+            self._likelihood[:, reds] = view.shares()[:, jobs]
+        return view, ranking
+
+    def _order(self, view: View, order: int, until: frozenset[int] | None) -> Ranking:
         terms = self.terms
-        ranking = rank(
+        return rank(
             view,
             self._mixture,
             price=terms.price,
@@ -172,15 +189,9 @@ class Learner:
             together=self._together,
             rules=terms.rules,
             events=self.events,
+            steady=STEADY_SHARES[order],
             until=until,
         )
-        if commit < len(self._red_cells) and len(reds := self._red_cells[commit]):
-            jobs = self.all_cells.job[reds]
-            share = ranking.share[jobs]
-            # Of an order that ended early, nothing is known of the jobs behind its end.
-            self._level[reds] = share if until is None else np.where(share <= 1.0, share, np.nan)
-            self._likelihood[:, reds] = view.shares()[:, jobs]
-        return view, ranking
 
     @property
     def mixture(self) -> Numbers:
