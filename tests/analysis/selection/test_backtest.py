@@ -14,11 +14,10 @@ import numpy as np
 from document_2019 import COMBINED, COMBINED_CLUSTERS, RECOMMENDED, history
 from made import HOUR, project
 
-from sooner.analysis.selection import policy
 from sooner.analysis.selection.backtest import Backtest, Plan, Step, compared, summary
 from sooner.analysis.selection.calibrate import Past, area, recall_at
 from sooner.analysis.selection.cover import Constraints, Floor
-from sooner.analysis.selection.decide import choose
+from sooner.analysis.selection.decide import choose, cover_first
 from sooner.analysis.selection.facts import State, mean_minutes, record, until
 from sooner.analysis.selection.names import known_lineage
 from sooner.analysis.selection.policy import Goal, Learner, Terms
@@ -198,17 +197,28 @@ def test_a_small_budget_buys_what_has_paid_for_long_whatever_was_red_of_late():
     assert ranking.share[7] > ranking.share[3]
 
 
-def test_of_two_orders_the_one_is_followed_that_would_have_caught_more_by_now(monkeypatch):
-    made = project(seed=3, commits=300, rate=0.1)
-    areas = []
-    for shares in ((0.1,), (1.0,), (0.1, 1.0), (1.0, 0.1)):
-        monkeypatch.setattr(policy, "STEADY_SHARES", shares)
-        learner = Learner(made.facts)
+def test_of_two_orders_the_one_is_followed_that_would_have_caught_more_by_now():
+    followed = set()
+    for seed in range(1, 5):
+        learner = Learner(project(seed=seed, commits=300, rate=0.1, jobs=6).facts)
         learner.warm_up(300)
         learner.learn(300)
-        areas.append(area(learner.past))
-    assert areas[0] != areas[1]
-    assert areas[2] == areas[3] == max(areas[:2])
+        areas = [area(past) for past in learner.pasts]
+        assert area(learner.past) == max(areas)
+        followed.add(areas.index(max(areas)))
+    assert followed == {0, 1}
+
+
+def test_cover_goes_first_until_nothing_known_is_uncovered():
+    learner = Learner(project(seed=3, commits=300, rate=0.1).facts)
+    learner.warm_up(300)
+    learner.learn(300)
+    view, ranking = learner.ranked(300)
+    found = cover_first(ranking, view.alive, learner.events)
+    assert sorted(found.order) == sorted(ranking.order)
+    begun = len(found.first) + len(found.steady)
+    assert learner.events[:, found.order[:begun]].any(axis=1).all()
+    assert not learner.events[:, found.order[: begun - 1]].any(axis=1).all()
 
 
 def test_what_documentation_leaves_out_is_not_spent_on_other_jobs():

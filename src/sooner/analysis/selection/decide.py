@@ -11,7 +11,7 @@ been better all the way, it goes all the way (`policy.py`).
 
 import heapq
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
@@ -24,11 +24,10 @@ from sooner.analysis.selection.together import Together
 
 _REAL_ENOUGH: Final = 0.2
 """Reds less real than this cover nothing: not worth the arithmetic."""
-STEADY_SHARES: Final = (0.1, 1.0)
+STEADY_SHARE: Final = 0.1
 """As long as less than this share of all minutes is spent, greedy cover of the known breakages chooses. What little a
 small budget buys goes to jobs that have paid for years. Chosen on made projects, with Ozone's table in view: 0.07 to
-0.2 are alike, and without it small budgets fared worse than rolling greedy cover. The second one goes on until nothing
-known is uncovered; which of the two is followed is learned."""
+0.2 are alike, and without it small budgets fared worse than rolling greedy cover."""
 GRACE_RUNS: Final = 10.0
 """A job is new until its verdict is known on so many commits."""
 _LATELY: Final = 5
@@ -81,7 +80,6 @@ def rank(
     together: Together | None = None,
     rules: Constraints | None = None,
     events: Flags | None = None,
-    steady: float = STEADY_SHARES[0],
     until: frozenset[int] | None = None,
 ) -> Ranking:
     """Put the jobs of a commit into order.
@@ -94,7 +92,6 @@ def rank(
         together: What jobs see of each other's breakages; without it only past breakages cover.
         rules: Floors and dependencies.
         events: [breakage, job]: what was really broken in the known breakages.
-        steady: See STEADY_SHARES.
         until: The order may end where it holds all of these jobs that exist: only their shares are asked for.
     """
     cost = view.minutes * view.ran * view.present * (1.0 if price is None else price)
@@ -103,16 +100,11 @@ def rank(
     score = mixture @ view.shares()
     begin = list(first)
     if events is not None:
-        begin += beginning(events, cost, view.alive, begin, steady * total)
+        begin += beginning(events, cost, view.alive, begin, STEADY_SHARE * total)
     order = _greedy(_Cover(view, mixture, together), view, cost, begin, until)
-    share = np.full(len(cost), 2.0)
-    if order:
-        done = np.cumsum(cost[order])
-        share[order] = (done - cost[order] / 2) / max(total, 1e-9)
-    share[list(first)] = 0.0
     return Ranking(
         order=order,
-        share=share,
+        share=_shares(order, cost, total, first),
         cost=cost,
         total=total,
         score=score,
@@ -121,6 +113,25 @@ def rank(
         steady=frozenset(begin[len(first) :]),
         red=frozenset(view.red_job[view.red_commit >= view.commit - _LATELY].tolist()),
     )
+
+
+def cover_first(ranking: Ranking, alive: Flags, events: Flags) -> Ranking:
+    """The same jobs; those first that greedy cover takes until nothing known is uncovered, whatever they cost."""
+    begin = list(ranking.first)
+    steady = beginning(events, ranking.cost, alive, begin, np.inf)
+    taken = {*begin, *steady}
+    order = [*begin, *steady, *(job for job in ranking.order if job not in taken)]
+    share = _shares(order, ranking.cost, ranking.total, ranking.first)
+    return replace(ranking, order=order, share=share, steady=frozenset(steady))
+
+
+def _shares(order: list[int], cost: Numbers, total: float, first: Mapping[int, str]) -> Numbers:
+    share = np.full(len(cost), 2.0)
+    if order:
+        done = np.cumsum(cost[order])
+        share[order] = (done - cost[order] / 2) / max(total, 1e-9)
+    share[list(first)] = 0.0
+    return share
 
 
 def _first(view: View, pinned: Mapping[int, str]) -> dict[int, str]:
@@ -132,11 +143,13 @@ def _first(view: View, pinned: Mapping[int, str]) -> dict[int, str]:
 
 def _greedy(cover: "_Cover", view: View, cost: Numbers, first: list[int], until: frozenset[int] | None) -> list[int]:
     """Lazy greedy (Minoux 1978): gains only shrink, so a stale gain at the top is looked at again, no other is."""
-    for job in first:
-        cover.take(job)
     order, taken = list(first), set(first)
     jobs = [job for job in np.flatnonzero(view.alive).tolist() if job not in taken]
     wanted = None if until is None else {job for job in jobs if job in until}
+    if wanted is not None and not wanted:
+        return order
+    for job in first:
+        cover.take(job)
     price = cost.tolist()
     heap = [(-gain / price[job], job) for job, gain in zip(jobs, cover.gains(jobs), strict=True)]
     heapq.heapify(heap)

@@ -13,7 +13,7 @@ import numpy as np
 
 from sooner.analysis.selection.calibrate import Past, area, level_for
 from sooner.analysis.selection.cover import Constraints
-from sooner.analysis.selection.decide import STEADY_SHARES, Ranking, rank
+from sooner.analysis.selection.decide import Ranking, cover_first, rank
 from sooner.analysis.selection.facts import Cells, Flags, Indices, Numbers, Record, cells, mean_minutes
 from sooner.analysis.selection.flakes import REAL, Judged, Rates, judge
 from sooner.analysis.selection.hazard import MIXTURE, Sweep, View, mixture
@@ -28,7 +28,8 @@ _SELDOM: Final = 10
 _SOME: Final = 0.3
 """Cells less likely than this to have broken are not breakages, not even partly: thousands of single failures that are
 each a breakage with 5 % would outweigh the few that surely were."""
-
+_ORDERS: Final = 2
+"""Greedy cover spends the first tenth, or goes on until nothing known is uncovered."""
 _ENOUGH_QUIET: Final = 30
 """Commits of documentation alone that a job must have run on, never broken, before it is left out on such commits."""
 
@@ -86,15 +87,17 @@ class Learner:
         """[breakage, job]: what really broke, as known when it learned last."""
         self._rates: Rates | None = None
         # A red cell's levels and likelihoods are noted when its commit is ranked, and looked at once it is known.
-        self._leader = 0
-        self._level = np.full((len(STEADY_SHARES), len(self.all_cells)), np.nan)
+        self._level = np.full((_ORDERS, len(self.all_cells)), np.nan)
         self._likelihood = np.full((len(MIXTURE), len(self.all_cells)), np.nan)
         self._red_cells = _by_commit(self.all_cells, len(facts.commits))
         self._trained = -1
         self._quiet = np.array(sorted(quiet), dtype=np.int64)
         self.harmless: frozenset[int] = frozenset()
         """Jobs that changes of documentation alone have never broken, often enough."""
-        self.past = Past(commit=np.zeros(0, dtype=np.int64), real=np.zeros(0), level=np.zeros(0))
+        none = Past(commit=np.zeros(0, dtype=np.int64), real=np.zeros(0), level=np.zeros(0))
+        self.pasts = [none] * _ORDERS
+        """Earlier breakages, with their levels in each order."""
+        self._leader = 0
         self.judged_cells: Cells | None = None
         self.judged: Judged | None = None
         self.minutes = np.zeros(len(facts.jobs))
@@ -136,10 +139,9 @@ class Learner:
         self.events = _breakages(known, judged, len(self.facts.jobs))
         some = (judged.began > _SOME) & np.isfinite(self._level[:, place]).all(axis=0)
         at = place[some]
-        pasts = [Past(commit=known.commit[some], real=judged.began[some], level=level[at]) for level in self._level]
+        self.pasts = [Past(commit=known.commit[some], real=judged.began[some], level=lvl[at]) for lvl in self._level]
         # Follow the leader: the order that would have caught more of these breakages, over all budgets.
-        self._leader = max(range(len(pasts)), key=lambda order: area(pasts[order]))
-        self.past = pasts[self._leader]
+        self._leader = max(range(_ORDERS), key=lambda order: area(self.pasts[order]))
         self._mixture = mixture(self._likelihood[:, at], judged.began[some])
         self.harmless = self._never_broken(known, judged)
         self.minutes = mean_minutes(self.facts, before=now)
@@ -167,21 +169,8 @@ class Learner:
     def ranked(self, commit: int, *, until: frozenset[int] | None = None) -> tuple[View, Ranking]:
         """The order of a commit's jobs, or as much of it as holds some. Call it with ascending commits."""
         view = self._sweep.at(commit, self._real, self._began)
-        ranking = self._order(view, self._leader, until)
-        if commit < len(self._red_cells) and len(reds := self._red_cells[commit]):
-            jobs = self.all_cells.job[reds]
-            some = frozenset(jobs.tolist()) if until is None else until
-            for order in range(len(STEADY_SHARES)):
-                found = ranking if order == self._leader else self._order(view, order, some)
-                share = found.share[jobs]
-                # Of an order that ended early, nothing is known of the jobs behind its end.
-                self._level[order, reds] = share if until is None else np.where(share <= 1.0, share, np.nan)
-            self._likelihood[:, reds] = view.shares()[:, jobs]
-        return view, ranking
-
-    def _order(self, view: View, order: int, until: frozenset[int] | None) -> Ranking:
         terms = self.terms
-        return rank(
+        ranking = rank(
             view,
             self._mixture,
             price=terms.price,
@@ -189,9 +178,21 @@ class Learner:
             together=self._together,
             rules=terms.rules,
             events=self.events,
-            steady=STEADY_SHARES[order],
             until=until,
         )
+        orders = ranking, cover_first(ranking, view.alive, self.events)
+        if commit < len(self._red_cells) and len(reds := self._red_cells[commit]):
+            jobs = self.all_cells.job[reds]
+            share = np.stack([order.share[jobs] for order in orders])
+            # Of an order that ended early, nothing is known of the jobs behind its end.
+            self._level[:, reds] = share if until is None else np.where(share <= 1.0, share, np.nan)
+            self._likelihood[:, reds] = view.shares()[:, jobs]
+        return view, orders[self._leader]
+
+    @property
+    def past(self) -> Past:
+        """Earlier breakages, with their levels in the order that is followed."""
+        return self.pasts[self._leader]
 
     @property
     def mixture(self) -> Numbers:
