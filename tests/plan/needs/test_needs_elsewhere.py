@@ -255,3 +255,97 @@ def test_a_text_is_never_equal_to_a_device_of_torchs():
         },
     )
     assert found == {"test_host[cpu]": (0, None, 0)}
+
+
+def test_a_skip_behind_a_condition_that_is_not_known_does_not_keep_a_test_from_ever_running():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            from packaging.version import Version
+            from models import installed
+
+            def check(on_fail):
+                if Version(installed()) < Version("4"):
+                    text = "too old"
+                else:
+                    return None
+                if on_fail == "skip":
+                    pytest.skip(text)
+
+            def test_host():
+                check("skip")
+            """
+        },
+    )
+    assert found == {"test_host": (0, None, 0)}
+
+
+def test_the_generation_of_a_device_decides_neither_a_tests_skip_nor_its_cases():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+            from vllm.platforms import current_platform
+
+            @pytest.mark.skipif(not torch.cuda.is_available(), reason="devices")
+            @pytest.mark.parametrize("wide", [True, False] if current_platform.is_device_capability(90) else [False])
+            def test_cases(wide):
+                if current_platform.is_device_capability(100):
+                    pytest.skip("not on these")
+                torch.ones(1, device="cuda")
+            """
+        },
+    )
+    assert found == {"test_cases[True]": (1, 1, 1), "test_cases[False]": (1, 1, 1)}
+
+
+def test_accelerates_launcher_takes_one_device_or_all_where_it_is_told_no_number():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import subprocess
+            import torch
+
+            def test_one():
+                subprocess.run(["accelerate", "launch", "script.py"])
+
+            def test_all():
+                command = ["accelerate", "launch"]
+                if torch.cuda.device_count() > 1:
+                    command += ["--multi_gpu"]
+                subprocess.run(command + ["script.py"])
+
+            def test_of_a_file():
+                subprocess.run(["accelerate", "launch", "--config_file", "two.yaml", "script.py"])
+            """
+        },
+    )
+    assert found == {"test_one": (0, 1, 1), "test_all": (0, 1, 8), "test_of_a_file": (0, None, 0)}
+
+
+def test_an_error_of_cupys_and_a_version_need_no_device():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import cupy
+            from cupy.cuda import cufft, runtime
+
+            new = pytest.mark.skipif(runtime.runtimeGetVersion() < 10010, reason="old")
+
+            @new
+            def test_error():
+                assert cufft.CuFFTError(1).args
+
+            def test_array():
+                cupy.zeros(1)
+            """
+        },
+    )
+    assert found == {"test_error": (0, None, 0), "test_array": (1, 1, 1)}

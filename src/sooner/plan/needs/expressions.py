@@ -65,6 +65,7 @@ class Expressions(Comparisons, ABC):
 
     fuel: int
     size: int
+    guesses: int
     environment: dict[str, Any]
     trace: Trace
 
@@ -290,7 +291,12 @@ class Expressions(Comparisons, ABC):
             return UNKNOWN
 
     def either(self, one: Any, other: Any) -> Any:
-        """One of two values, it is not known which."""
+        """One of two values, it is not known which; of two lists the longer one, where it has all of the other."""
+        if isinstance(one, list) and isinstance(other, list):
+            most, least = (one, other) if len(one) >= len(other) else (other, one)
+            if least and len(least) < len(most) and all(self.contains(most, each) is True for each in least):
+                self.guesses += 1
+                return most
         return one if self.same(one, other) is True else UNKNOWN
 
     def _ev_list(self, node: ast.List, env: Env) -> Any:

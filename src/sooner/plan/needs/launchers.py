@@ -48,6 +48,12 @@ def launch(machine: "Machine", command: Any, environment: Any = None) -> Any:
         _need_said(machine, words or [])
         return Unknown("process")
     count = process_count(words)
+    if count is UNKNOWN and _takes_all(words) and _uses_devices(machine, words):
+        count = machine.visible() if "--multi_gpu" in words else min(machine.visible(), 1)
+        if count:
+            machine.started(count)
+            machine.need(count, "a launcher takes the devices that there are")
+        return Unknown("process")
     if count is UNKNOWN:
         if _says_a_number(words):
             machine.guesses += 1
@@ -116,6 +122,12 @@ def _need_said(machine: "Machine", words: list[Any]) -> None:
             number = _number(value if equals else words[index + 1] if index + 1 < len(words) else UNKNOWN)
             if isinstance(number, int):
                 machine.need(number, f"a program is told {name}")
+
+
+def _takes_all(words: list[Any]) -> bool:
+    """Whether `accelerate launch` is told neither a number of processes nor a file that says it."""
+    texts = [each if isinstance(each, str) else "" for each in words]
+    return texts[:2] == ["accelerate", "launch"] and not any(each.startswith("--config") for each in texts)
 
 
 def _says_a_number(words: list[Any]) -> bool:

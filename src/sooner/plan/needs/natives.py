@@ -52,6 +52,8 @@ _SAYING: Final = ("Config", "Args", "Spec", "Mock", "Placement", "Params", "Conn
 _SIZES: Final = ("num_gpus", "n_gpus", "ngpus", "num_gpu", "tensor_parallel_size", "tp_size")
 """Arguments that say how many devices something starts on."""
 _STARTERS: Final = ("from_pretrained", "from_engine_args", "launch_server", "init_engine")
+_ERRORS: Final = ("Error", "Exception", "Warning")
+"""Ends of names of what is made to be raised."""
 _NO_WORK: Final = ("FakeTensorMode", "init_empty_weights", "init_on_device", "skip_init", "FakeMode", "get_fake_mode")
 
 
@@ -185,7 +187,7 @@ class Natives:
             if special is not None:
                 return special(machine, args, kwargs)
         rule = machine.rules.for_call(path)
-        if rule is not None:
+        if rule is not None and not path.endswith(_ERRORS):
             return self.apply(rule, args, kwargs)
         if (patch := patched(machine, path, args, kwargs)) is not None:
             return patch
