@@ -352,10 +352,14 @@ def test_megatrons_helpers_start_a_rank_for_each_device_where_they_are_not_in_th
 
             def test_two():
                 Utils.initialize_model_parallel(2, 1)
+
+            def test_all():
+                Utils.initialize_model_parallel(tensor_model_parallel_size=Utils.world_size)
             """
         },
     )
     assert (found["test_two"].min, found["test_two"].full, found["test_two"].adaptive) == (2, 8, True)
+    assert (found["test_all"].min, found["test_all"].full) == (1, 8)
 
 
 def test_a_launcher_of_the_library_under_test_runs_what_it_is_given():
