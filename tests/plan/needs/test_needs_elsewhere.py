@@ -349,3 +349,78 @@ def test_an_error_of_cupys_and_a_version_need_no_device():
         },
     )
     assert found == {"test_error": (0, None, 0), "test_array": (1, 1, 1)}
+
+
+def test_of_a_command_with_unknown_parts_the_known_words_count():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import shlex
+            import subprocess
+            import torch
+            from elsewhere import port, script
+
+            def test_split():
+                command = f"torchrun --nproc_per_node={min(2, torch.cuda.device_count())} --port {port()}".split()
+                subprocess.run(command)
+
+            def test_shell():
+                subprocess.run(f"torchrun --nproc_per_node=4 {script} --port={port()}", shell=True)
+
+            def test_shlex():
+                subprocess.run(shlex.split(f"torchrun --nproc_per_node 3 {script}"))
+            """
+        },
+    )
+    assert found == {"test_split": (1, 1, 2), "test_shell": (4, 4, 4), "test_shlex": (3, 3, 3)}
+
+
+def test_values_that_a_test_is_given_directly_stand_in_for_a_fixtures_own():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            @pytest.fixture(params=[1, 2, 4])
+            def size(request):
+                return request.param
+
+            def test_fixture(size):
+                torch.ones(1, device=f"cuda:{size - 1}")
+
+            @pytest.mark.parametrize("size, name", [(3, "a")])
+            def test_given(size, name):
+                torch.ones(1, device=f"cuda:{size - 1}")
+            """
+        },
+    )
+    assert found == {
+        "test_fixture[1]": (1, 1, 1),
+        "test_fixture[2]": (2, 2, 2),
+        "test_fixture[4]": (4, 4, 4),
+        "test_given[3-a]": (3, 3, 3),
+    }
+
+
+def test_data_parallel_takes_all_devices_unless_it_is_told_which():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="devices")
+            def test_all():
+                torch.nn.DataParallel(torch.nn.Linear(1, 1))
+
+            @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="devices")
+            def test_two():
+                torch.nn.DataParallel(torch.nn.Linear(1, 1), device_ids=[0, 1])
+            """
+        },
+    )
+    assert found == {"test_all": (2, 2, 8), "test_two": (2, 2, 2)}

@@ -221,7 +221,9 @@ def _cases(
     axes: list[_Axis | None] = []
     machine.fuel = TEST_FUEL
     if not is_unittest_class:
-        axes += [_fixture_axis(machine, name, fixtures) for name in wanted if fixtures.has_params(name)]
+        direct = _given_directly(machine, every)
+        own_params = [name for name in wanted if fixtures.has_params(name) and name not in direct]
+        axes += [_fixture_axis(machine, name, fixtures) for name in own_params]
     for mark in every:
         if isinstance(mark, Mark) and mark.name in ("parametrize", "__expand__", "__absl__", "__suffix__"):
             axes.append(_axis(machine, mark, func))
@@ -257,6 +259,19 @@ def _cases(
         )
         if unsure:
             return  # one entry stands for all cases
+
+
+def _given_directly(machine: Machine, marks: list[Any]) -> set[str]:
+    """Names that `parametrize` gives values of its own: a fixture of that name is not used."""
+    found: set[str] = set()
+    for mark in marks:
+        if isinstance(mark, Mark) and mark.name == "parametrize":
+            names = hard(mark.args[0] if mark.args else mark.kwargs.get("argnames"))
+            fields = names.replace(" ", "").split(",") if isinstance(names, str) else machine.items_of(names) or []
+            indirect = mark.kwargs.get("indirect", False)
+            through = fields if indirect is True else machine.items_of(indirect) or []
+            found |= {each for each in fields if isinstance(each, str) and each not in through}
+    return found
 
 
 def _attrs(func: Any) -> dict[str, Any]:

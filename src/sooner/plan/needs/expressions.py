@@ -27,6 +27,7 @@ from sooner.plan.needs.values import (
     Raised,
     Return,
     Soft,
+    Text,
     Unknown,
     hard,
     is_plain,
@@ -391,7 +392,7 @@ class Expressions(Comparisons, ABC):
     def _ev_joinedstr(self, node: ast.JoinedStr, env: Env) -> Any:
         parts = [self.ev(each, env) for each in node.values]
         if any(not isinstance(hard(each), str) for each in parts):
-            return UNKNOWN
+            return Text([hard(each) if isinstance(hard(each), str) else None for each in parts])
         text = "".join(hard(each) for each in parts)
         return Soft(text) if any(isinstance(each, Soft) for each in parts) else text
 

@@ -4,7 +4,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.values import UNKNOWN, Dev, Soft, Unknown, hard
+from sooner.plan.needs.values import UNKNOWN, Dev, Soft, Text, Unknown, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -91,6 +91,8 @@ def _words(machine: "Machine", command: Any) -> list[Any] | None:
     command = hard(command)
     if isinstance(command, str):
         return command.split()
+    if isinstance(command, Text):
+        return command.words()
     items = machine.items_of(command)
     if items is None:
         return None

@@ -35,6 +35,7 @@ from sooner.plan.needs.values import (
     Raised,
     Skip,
     Soft,
+    Text,
     Unknown,
     hard,
     is_plain,
@@ -105,6 +106,8 @@ class Natives:
     def outside_attribute(self, value: Any, name: str) -> Any:
         """`value.name`, where value is outside or unknown."""
         machine = self.machine
+        if isinstance(value, Text) and name == "split":
+            return Native("split", lambda args, _kwargs: UNKNOWN if args else value.words())
         path = f"{value.path}.{name}" if value.path else name
         if isinstance(value, Ext):
             if name in value.attrs:
@@ -112,11 +115,9 @@ class Natives:
             override = self.override(path)
             if override is not MISSING:
                 return override
-            if machine.rules.is_model(path):
-                return machine.load_model(machine.rules.model_name(path))
-            parent = machine.rules.is_model(value.path)
-            if parent:
-                return machine.of_module(machine.load_model(machine.rules.model_name(value.path)), name)
+            modelled = self._of_model(value.path, path, name)
+            if modelled is not MISSING:
+                return modelled
         if path.startswith("pytest.mark."):
             return Mark(name, (), {}, *machine.current)
         if name in ("name", "__name__") and is_scalar_type(scalar := Ext(value.path.removesuffix(".dtype"))):
@@ -127,6 +128,15 @@ class Natives:
         if len(path) > _LONGEST_PATH:
             path = f"...{path[-_LONGEST_PATH:]}"
         return Ext(path) if isinstance(value, Ext) else Unknown(path)
+
+    def _of_model(self, parent: str, path: str, name: str) -> Any:
+        """A module that the rules stand in for, or a name of one; MISSING where it is neither."""
+        rules = self.machine.rules
+        if rules.is_model(path):
+            return self.machine.load_model(rules.model_name(path))
+        if rules.is_model(parent):
+            return self.machine.of_module(self.machine.load_model(rules.model_name(parent)), name)
+        return MISSING
 
     def constant(self, path: str) -> Any:
         """What the rules say that a name outside is, or MISSING."""

@@ -21,6 +21,7 @@ from sooner.plan.needs.values import (
     Raised,
     Signature,
     Soft,
+    Text,
     Unknown,
     Wrapped,
     hard,
@@ -223,7 +224,7 @@ def _path_join(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 
 def _shlex_split(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     text = hard(args[0]) if args else None
-    return text.split() if isinstance(text, str) else UNKNOWN
+    return text.split() if isinstance(text, str) else text.words() if isinstance(text, Text) else UNKNOWN
 
 
 def _safe_name(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:

@@ -29,6 +29,21 @@ class Unknown:
 UNKNOWN: Final = Unknown()
 
 
+class Text(Unknown):
+    """A text of which parts are not known: its words are, as far as they have none of these parts."""
+
+    __slots__ = ("pieces",)
+
+    def __init__(self, pieces: list[str | None]) -> None:
+        super().__init__("text")
+        self.pieces = pieces
+
+    def words(self) -> list[Any]:
+        """Its words; UNKNOWN stands for those that are not known."""
+        words = "".join("\0" if each is None else each.replace("\0", " ") for each in self.pieces).split()
+        return [UNKNOWN if "\0" in each else each for each in words]
+
+
 class Signature(Unknown):
     """What `inspect.signature` says of a function; set as another's `__signature__`, it names that one's parameters."""
 
