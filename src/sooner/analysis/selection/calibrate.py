@@ -64,8 +64,9 @@ def caught(past: Past) -> tuple[Numbers, float]:
 
 
 def area(past: Past) -> float:
-    """Breakages caught, summed over all levels: the area below the frontier."""
-    return float(caught(past)[0].sum())
+    """Share of the breakages that is caught, averaged over all levels: the area below the frontier; 0 without any."""
+    found, total = caught(past)
+    return float(found.mean()) / total if total > _LEAST_WEIGHT else 0.0
 
 
 def level_for(past: Past, recall: float) -> float:

@@ -30,6 +30,9 @@ _SOME: Final = 0.3
 each a breakage with 5 % would outweigh the few that surely were."""
 _ORDERS: Final = 2
 """Greedy cover spends the first tenth, or goes on until nothing known is uncovered."""
+_LEAD: Final = 0.01
+"""The second order is followed where it would have caught more of the breakages so far, by so much on average over all
+budgets. On ten kinds of made projects 0 to 0.02 were alike; nearly equal ones are not to take turns."""
 _ENOUGH_QUIET: Final = 30
 """Commits of documentation alone that a job must have run on, never broken, before it is left out on such commits."""
 
@@ -140,8 +143,8 @@ class Learner:
         some = (judged.began > _SOME) & np.isfinite(self._level[:, place]).all(axis=0)
         at = place[some]
         self.pasts = [Past(commit=known.commit[some], real=judged.began[some], level=lvl[at]) for lvl in self._level]
-        # Follow the leader: the order that would have caught more of these breakages, over all budgets.
-        self._leader = max(range(_ORDERS), key=lambda order: area(self.pasts[order]))
+        first, cover = map(area, self.pasts)
+        self._leader = int(cover > first + _LEAD)
         self._mixture = mixture(self._likelihood[:, at], judged.began[some])
         self.harmless = self._never_broken(known, judged)
         self.minutes = mean_minutes(self.facts, before=now)
