@@ -72,7 +72,8 @@ def broken(facts: Record, known: Cells, reading: str) -> Any:
     judged = judge(known, len(facts.jobs))
     if reading == "judged":
         return judged.began >= REAL
-    crude = either(truths(facts, known, judged))
+    found = truths(facts, known, judged)
+    crude = found[reading] if reading in found else either(found)
     return np.isin(known.commit * len(facts.jobs) + known.job, crude.commit * len(facts.jobs) + crude.job)
 
 
@@ -344,6 +345,28 @@ def by_block(facts: Record, quick: bool) -> list[list[str]]:
     return rows
 
 
+def labels(facts: Record, train: float) -> str:
+    """What a breakage could be: for each reading, the peers and the cheapest fixed set that hindsight would choose."""
+    known, first = cells(facts), int(train * len(facts.commits))
+    mine = chosen(steps_at(facts, train, [Goal(budget=0.6)])[0])
+    lines = []
+    for reading in ("judged", "repeated", "persisted", "crude", "red"):
+        at = broken(facts, known, reading) & (known.commit >= first)
+        truth = Truth(commit=known.commit[at], job=known.job[at], probability=np.ones(int(at.sum())))
+        events, where = np.unique(truth.commit, return_inverse=True)
+        sees = np.zeros((len(events), len(facts.jobs)), dtype=bool)
+        sees[where, truth.job] = True
+        later = known.commit >= first
+        cost = np.maximum(np.bincount(known.job[later], minlength=len(facts.jobs)) * mean_minutes(facts), 1e-3)
+        fixed = greedy(sees, np.ones(len(events)), cost, float(len(events)), Constraints())
+        rules = [dict.fromkeys(mine, frozenset(fixed.jobs)), mine]
+        rules += [rolling(facts, train, cover_until(1.0, reading), every) for every in (0, EVERY)]
+        hits = [f"{score(truth, one).caught}/{len(events)} at {cost_share(facts, one):.0%}" for one in rules]
+        lines.append([reading, *hits])
+    head = ["reading", "fixed set in hindsight", "sooner, budget 60%", "cover, learned once", f"cover, every {EVERY}"]
+    return table([f"after {train:.0%}: {head[0]}", *head[1:]], lines)
+
+
 def recommended(seed: int = 1) -> str:
     """The jobs that the document of 2019 recommends, on a history with its structure, beside ours at the same cost."""
     from document_2019 import COMBINED, COMBINED_CLUSTERS, RECOMMENDED, history
@@ -540,6 +563,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         names = [f"{low:.0%}-{high:.0%}" for low, high in itertools.pairwise(BLOCKS)]
         print(table(["Ozone", "cost", "judged", "repeated or persisted", *names], rows))
         document["ozone"] = rows
+        for train in () if options.quick else (0.5, 0.7):
+            print(labels(facts, train))
         document["flakes"] = flakes(facts, quiet)
     import msgspec
 
