@@ -522,7 +522,11 @@ READS_DOCUMENTS = ("rat", "basic (rat)", "docs", "basic (docs)", "dependency", "
 
 
 def flakes(facts: Record, quiet: Sequence[int]) -> dict[str, Any]:
-    held = held_out_repeats(facts)
+    held, known = held_out_repeats(facts), cells(facts)
+    reads = [facts.jobs.index(job) for job in READS_DOCUMENTS if job in facts.jobs]
+    on = np.isin(known.commit[(known.passes == 0) & ~np.isin(known.job, reads)], quiet)
+    red = [100 * on.sum() / max(len(quiet), 1), 100 * (~on).sum() / (len(facts.commits) - len(quiet))]
+    print(f"red for 100 commits, jobs of code: {red[0]:.1f} on documentation, {red[1]:.1f} on others")
     controls = {"all jobs": on_commits(facts, quiet), "jobs of code": on_commits(facts, quiet, READS_DOCUMENTS)}
     print(
         f"held-out repeats: {held.all_agreement:.1%} of {held.all_cells:,} agree; of {held.cells} whose first attempt"
