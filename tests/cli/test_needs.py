@@ -1,8 +1,11 @@
 """`sooner needs` as people and programs call it."""
 
 import json
+import os
+import sys
 import textwrap
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -183,7 +186,8 @@ def test_needs_become_a_plan_with_a_unit_for_each_file_and_width(sooner, suite):
 def test_the_plan_of_needs_runs(sooner, suite):
     (suite / "tests" / "test_it.py").write_text("def test_host(): pass\n")
     (suite / "p.toml").write_text(sooner("needs", "tests/", "--plan").stdout)
-    done = sooner("run", "p.toml", "--devices", "virtual:2")
+    activated = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = sooner("run", "p.toml", "--devices", "virtual:2", PATH=activated)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout + done.stderr
 
