@@ -26,12 +26,11 @@ WORTH: Final = 0.0005
 """While flakes are the likeliest, runs are asked for if the cube of the odds of a break times what they save, in usual
 lengths of a run, is worth this; else the next run that ends by itself tells for nothing. The cube lets a signal that
 never flaked be asked about at once, and one that did wait for a second failure."""
-BY_FLAKES: Final = 0.12
-"""Of the doubt that a revert may leave, the share that newer commits may have: what failed on the suspect were flakes,
-the commonest way to a wrong revert. Of 2,800 simulated ones at 5 and 10 % flakes that left them up to 0.2 % four were
-wrong, all of which left more than 0.06 %; of 400 with that limit none."""
-BY_LUCK: Final = 0.4
-"""The same for older commits: a break that fails only some runs passed on them."""
+MISLED: Final = 0.2
+"""Of the doubt that a revert may leave, the share that newer commits may have, and older ones: flakes, and breaks that
+fail only some runs, are the commonest ways to a wrong one. Of 240 simulated reverts at 5 % flakes that left newer ones
+0.08 to 0.12 % two were wrong, of 800 that left less none; of 150 breaks that fail 80 % three, all that left older ones
+over 0.08 %."""
 SPREAD: Final = 0.04
 """A commit is a candidate from this share of the leading one's probability on."""
 MOST_OF_GAP: Final = 4
@@ -43,9 +42,8 @@ PROBE_AFTER: Final = 1.0
 def is_settled(case: Case, found: Posterior, place: int) -> bool:
     """Whether this commit is the culprit, as surely as a revert needs."""
     needed = case.limits.revert_probability
-    doubt = 1 - needed
-    is_misled = found.newer(place) > BY_FLAKES * doubt or found.older(place) > BY_LUCK * doubt
-    return found.guilt(place) >= needed and not is_misled
+    misled = max(found.newer(place), found.older(place))
+    return found.guilt(place) >= needed and misled <= MISLED * (1 - needed)
 
 
 def can_wait(case: Case, found: Posterior, place: int) -> bool:
