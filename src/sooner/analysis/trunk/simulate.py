@@ -140,7 +140,7 @@ class _Trunk:
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
         self.scenario = scenario
-        rng = _generator(seed)
+        rng = random.Random(f"{scenario.name} {seed}")  # noqa: S311 - nothing secret; each scenario has luck of its own
         self.times = sorted([*_arrivals(rng, scenario), *([0.0] if scenario.has_culprit else [])])
         self.culprits: list[int] = []
         if scenario.has_culprit:
