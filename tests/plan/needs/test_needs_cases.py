@@ -38,3 +38,12 @@ def test_where_the_rest_differs_every_case_stands_for_itself():
     assert all(stand_in[case] in cases for case in cases)
     assert shared(cases[:50], lambda _picks: 0) == dict.fromkeys(cases[:50], cases[0])
     assert shared(cases[:45], lambda _picks: 0) == {case: case for case in cases[:45]}  # no full product
+
+
+def test_slow_cases_are_looked_at_in_fewer_places_unless_these_differ():
+    cases = cases_of(5, 5, 5, 5)
+    asked = set()
+    assert set(shared(cases, asked.add, lambda: True).values()) == {cases[0]}
+    assert len(asked) < 20
+    stand_in = shared(cases, lambda picks: picks[1] > 2, lambda: True)
+    assert all((case[1] > 2) == (other[1] > 2) for case, other in stand_in.items())

@@ -24,11 +24,13 @@ from sooner.plan.needs.listed import entries, needs_of_entries
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources
-from sooner.plan.needs.state import EVERYWHERE
+from sooner.plan.needs.state import EVERYWHERE, TEST_FUEL
 from sooner.plan.needs.values import OutOfFuel
 
 _MOST_DISBELIEFS: Final = 6
 _MOST_EVIDENCE: Final = 12
+_SLOW: Final = 5_000
+"""Steps of evaluation from which on a case is slow: twenty milliseconds."""
 _ABSENT: Final = AtSize(verdict=Verdict.ABSENT, reason="not collected")
 
 
@@ -99,6 +101,8 @@ class _File:
         self.last_key: tuple[str, int, frozenset[tuple[str, int]]] | None = None
         self.last_judged: Judged | None = None
         self.gists: dict[str, TestNeeds] = {}
+        self.steps = 0
+        """Of evaluation, for the case that was compared last."""
         self.doubted: frozenset[tuple[str, int]] = frozenset()
         """Places of failures of the test before that were not believed."""
         for size in SIZES:
@@ -126,7 +130,11 @@ class _File:
         result: dict[str, str] = {}
         for by_picks in groups.values():
             if len(by_picks) > FEW and self._come_together(by_picks.values()):
-                found = shared(list(by_picks), lambda picks, ids=by_picks: self._gist(ids[picks]))  # type: ignore[misc]
+                found = shared(
+                    list(by_picks),
+                    lambda picks, ids=by_picks: self._gist(ids[picks]),  # type: ignore[misc]
+                    lambda: self.steps > _SLOW,
+                )
                 result |= {by_picks[picks]: by_picks[other] for picks, other in found.items()}
         return result
 
@@ -138,6 +146,7 @@ class _File:
     def _gist(self, nodeid: str) -> TestNeeds:
         """What a case must have in common with another one."""
         if nodeid not in self.gists:
+            self.steps = 0
             self.gists[nodeid] = replace(self.needs(nodeid), nodeid="", evidence=[], reasons={})
         return self.gists[nodeid]
 
@@ -156,7 +165,9 @@ class _File:
             failed = judge.module.failed
             lost = next((each[nodeid] for each in self.items.values() if nodeid in each), None)
             return judge.judge(lost, ignored) if failed is not None and lost is not None else None
-        return judge.judge(item, ignored)
+        judged = judge.judge(item, ignored)
+        self.steps += TEST_FUEL - judge.machine.fuel
+        return judged
 
     def needs(self, nodeid: str) -> TestNeeds:
         """Everything that is said of a test."""
