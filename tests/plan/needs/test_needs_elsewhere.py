@@ -424,3 +424,206 @@ def test_data_parallel_takes_all_devices_unless_it_is_told_which():
         },
     )
     assert found == {"test_all": (2, 2, 8), "test_two": (2, 2, 2)}
+
+
+def test_an_expected_error_whose_message_is_another_does_not_hide_a_missing_device():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+
+            import pytest
+            import torch
+
+            class TestIt(unittest.TestCase):
+                def test_leak(self):
+                    with self.assertRaisesRegex(RuntimeError, "confirmed a leak on device 0"):
+                        torch.ones(1, device="cuda")
+
+                def test_called(self):
+                    self.assertRaisesRegex(RuntimeError, "shapes differ", lambda: torch.ones(1, device="cuda:1"))
+
+                def test_missing(self):
+                    with self.assertRaisesRegex(RuntimeError, "No CUDA GPUs"):
+                        torch.ones(1, device="cuda")
+
+            def test_match():
+                with pytest.raises(RuntimeError, match="same device"):
+                    torch.ones(1, device="cuda:2")
+
+            def test_ordinal():
+                with pytest.raises(RuntimeError, match="invalid device ordinal"):
+                    torch.ones(1, device="cuda:64")
+            """
+        },
+    )
+    assert found == {
+        "TestIt::test_leak": (1, 1, 1),
+        "TestIt::test_called": (2, 2, 2),
+        "TestIt::test_missing": (0, 1, 1),
+        "test_match": (3, 3, 3),
+        "test_ordinal": (0, None, 0),
+    }
+
+
+def test_data_parallel_takes_the_devices_that_it_is_given_or_all():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import torch.nn.parallel as dp
+
+            def test_two(m=None, x=None):
+                dp.data_parallel(m, x, (0, 1))
+
+            def test_named(m=None, x=None):
+                dp.data_parallel(m, x, device_ids=(torch.device("cuda:2"), torch.device("cuda:0")))
+
+            def test_counted(m=None, x=None):
+                x = torch.ones(1, device="cuda:1")
+                dp.data_parallel(m, x, range(torch.cuda.device_count()))
+
+            def test_wrapped(m=None):
+                torch.nn.DataParallel(m, [torch.device("cuda:1")])
+            """
+        },
+    )
+    assert found == {
+        "test_two": (0, 2, 2),
+        "test_named": (0, 3, 3),
+        "test_counted": (2, 2, 8),
+        "test_wrapped": (0, 2, 2),
+    }
+
+
+def test_a_tier_of_devices_has_a_least_and_a_most():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import torch
+            from tests.utils import gpu_tier_mark
+
+            @gpu_tier_mark(min_gpus=2, max_gpus=4)
+            def test_tier():
+                torch.ones(1, device="cuda")
+
+            @gpu_tier_mark(max_gpus=1)
+            def test_one():
+                torch.ones(1, device="cuda")
+            """
+        },
+    )
+    assert found == {"test_tier": (2, 2, 2), "test_one": (1, 1, 1)}
+
+
+def test_ray_waits_for_the_devices_of_all_that_keep_some():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import ray
+            import torch
+            from ray.util.placement_group import placement_group
+            from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+            @ray.remote(num_gpus=1)
+            def task(rank):
+                return torch.ones(1, device="cuda")
+
+            @ray.remote(num_gpus=1)
+            class Actor:
+                def work(self, index):
+                    torch.ones(1, device=f"cuda:{index}")
+
+            @ray.remote
+            class Host:
+                def work(self):
+                    return 1
+
+            def test_tasks():
+                ray.get([task.remote(each) for each in range(3)])
+
+            def test_actors():
+                actors = [Actor.remote() for _ in range(3)]
+                ray.get([each.work.remote(0) for each in actors])
+
+            def test_one_after_the_other():
+                for _ in range(3):
+                    actor = Actor.remote()
+                    ray.kill(actor)
+
+            def test_halves():
+                actors = [Host.options(num_gpus=0.5).remote() for _ in range(2)]
+
+            def test_groups():
+                one = ray.util.placement_group([{"GPU": 1, "CPU": 1}] * 2, strategy="PACK")
+                other = placement_group([{"GPU": 1}] * 2)
+                ray.get([one.ready(), other.ready()])
+                Actor.options(scheduling_strategy=PlacementGroupSchedulingStrategy(placement_group=one)).remote()
+
+            def test_given():
+                Actor.options(num_gpus=4).remote()
+
+            def test_what_an_actor_does():
+                ray.get(Actor.options(num_gpus=2).remote().work.remote(1))
+
+            def test_host():
+                assert ray.get(Host.remote().work.remote()) == 1
+            """
+        },
+    )
+    assert found == {
+        "test_tasks": (1, 1, 1),
+        "test_actors": (3, 3, 3),
+        "test_one_after_the_other": (1, 1, 1),
+        "test_halves": (1, 1, 1),
+        "test_groups": (4, 4, 4),
+        "test_given": (4, 4, 4),
+        "test_what_an_actor_does": (2, 2, 2),
+        "test_host": (0, None, 0),
+    }
+
+
+def test_what_ranks_gather_is_not_what_was_in_the_list_and_a_rank_that_is_not_there_gets_nothing():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import torch.distributed as dist
+            from torch.testing._internal.common_distributed import MultiProcessTestCase
+
+            class TestIt(MultiProcessTestCase):
+                def setUp(self):
+                    super().setUp()
+                    self._spawn_processes()
+
+                @property
+                def world_size(self):
+                    return torch.cuda.device_count()
+
+                def _start(self):
+                    dist.init_process_group("nccl", world_size=self.world_size, rank=self.rank)
+
+                def test_gathered(self):
+                    self._start()
+                    found = [None] * dist.get_world_size()
+                    dist.all_gather_object(found, self.rank)
+                    for rank, each in enumerate(found):
+                        self.assertEqual(rank, each)
+
+                def test_sent(self):
+                    self._start()
+                    given = [None]
+                    if self.rank == 0:
+                        dist.send_object_list(given, 1)
+                    if self.rank == 1:
+                        dist.recv_object_list(given, 0)
+                        self.assertEqual(99, given[0])
+            """
+        },
+    )
+    assert found == {"TestIt::test_gathered": (1, 1, 8), "TestIt::test_sent": (2, 2, 8)}

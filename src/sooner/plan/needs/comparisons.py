@@ -47,6 +47,8 @@ class Comparisons:
             return True
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return None
+        if left is None or right is None:
+            return False
         if isinstance(left, Ext) or isinstance(right, Ext):
             return _same_outside(left, right)
         if isinstance(left, Dev) or isinstance(right, Dev):

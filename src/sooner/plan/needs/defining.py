@@ -64,7 +64,7 @@ class Defining(Calling):
         finally:
             self.current = before
         if isinstance(made, Func | Cls | Bound | Wrapped | Native) or (
-            isinstance(value, Func) and isinstance(made, Inst)
+            isinstance(made, Inst) and (isinstance(value, Func) or made.cls.module.is_model)
         ):
             return made
         return value
@@ -91,7 +91,7 @@ class Defining(Calling):
         value: Any = cls
         for decorator in reversed(node.decorator_list):
             made = self.decorated(decorator, value, env)
-            value = made if isinstance(made, Cls) else value
+            value = made if isinstance(made, Cls | Inst) else value
         env.names[node.name] = value
 
     def _own(self, cls: Cls) -> None:

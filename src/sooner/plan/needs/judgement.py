@@ -85,6 +85,7 @@ class Judge:
             0,
         )
         machine.processes = machine.current_device = 0
+        machine.kept = 0.0
         machine.ignored, machine.library_fuel = ignored, 2 * LIBRARY_FUEL
         complete = True
         stop: Skip | Raised | None = None

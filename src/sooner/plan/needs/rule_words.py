@@ -11,7 +11,7 @@ from sooner.plan.needs.jax_devices import WORDS as JAX_WORDS
 from sooner.plan.needs.launchers import launch, parallel_size
 from sooner.plan.needs.op_names import names
 from sooner.plan.needs.parameterized_classes import class_of_cases
-from sooner.plan.needs.values import UNKNOWN, Dev, Ext, Inst, Mark, Native, Raised, Skip, Unknown, hard, is_plain
+from sooner.plan.needs.values import UNKNOWN, Cls, Dev, Ext, Inst, Mark, Native, Raised, Skip, Unknown, hard, is_plain
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -90,6 +90,32 @@ def _need(machine: "Machine", args: list[Any]) -> Any:
     count = _first(args)
     if isinstance(count, int):
         machine.need(count, str(hard(args[1])) if len(args) > 1 else "needs devices")
+
+
+def _device_span(machine: "Machine", args: list[Any]) -> Any:
+    """So many devices must be there for all of a list of them (`[0, 1]`, `["cuda:1"]`): the highest number, and one."""
+    items = machine.items_of(args[0])
+    if items is None:
+        return UNKNOWN
+    devices = [machine.natives.device(each) for each in items]
+    indices = [hard(each.index) if isinstance(each, Dev) else UNKNOWN for each in devices]
+    return max((each + 1 if isinstance(each, int) else 1 for each in indices), default=0)
+
+
+def _more_devices(machine: "Machine", args: list[Any]) -> Any:
+    """Devices that something keeps (an actor of Ray's, also a part of one): all that are kept must be there together."""
+    count = _first(args)
+    if isinstance(count, int | float):
+        machine.kept += count
+        machine.need(math.ceil(machine.kept), "devices that are kept")
+
+
+def _is_class(_machine: "Machine", args: list[Any]) -> Any:
+    return isinstance(_first(args), Cls)
+
+
+def _is_instance(_machine: "Machine", args: list[Any]) -> Any:
+    return isinstance(_first(args), Inst)
 
 
 def _touch(machine: "Machine", args: list[Any]) -> Any:
@@ -211,7 +237,9 @@ def _sizes_up_to(machine: "Machine", args: list[Any]) -> Any:
 
 WORDS: Final[dict[str, Word]] = {
     "one_more_process": _one_more, "model_size": _model_size, "engine_size": _engine_size,
-    "ranks": _ranks, "as_rank": _as_rank, "need": _need, "touch": _touch, "backend": _backend, "skip": _skip,
+    "ranks": _ranks, "as_rank": _as_rank, "need": _need, "device_span": _device_span,
+    "more_devices": _more_devices, "is_class": _is_class, "is_instance": _is_instance,
+    "touch": _touch, "backend": _backend, "skip": _skip,
     "fail": _fail, "suffixes": _suffixes, "visible": _visible, "is_known": _is_known,
     "is_device": _is_device, "of_tree": _of_tree, "world": _world, "rank": _rank,
     "device": _device, "device_module": _device_module, "named": _named, "skipif": _skip_if, "parallel": _parallel,

@@ -61,6 +61,8 @@ class State(Statements):
         """What `"cuda"` without a number means: what was chosen last."""
         self.processes = 0
         """Processes that the test has started one by one."""
+        self.kept = 0.0
+        """Devices that actors and groups of the test keep."""
         self.rank: tuple[int, int] | None = None
         self.no_device_work = 0
         self.modules: dict[str, Mod] = {}

@@ -1,5 +1,6 @@
 """pytest, unittest and mock: skips, marks, fixtures, patches, environment variables."""
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +39,18 @@ _SWALLOWING: Final = (
 )
 _OF_DEVICES: Final = ("Exception", "Runtime", "Assertion", "Cuda", "CUDA", "Driver", "Backend", "Unsupported")
 """Parts of the names of what is raised where a device is missing."""
+_NO_DEVICE: Final = (
+    "No CUDA GPUs are available", "Torch not compiled with CUDA enabled", "Found no NVIDIA driver on your system.",
+    "CUDA error: invalid device ordinal", "Invalid device id", "Duplicate GPU detected",
+    "ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
+    "cudaErrorNoDevice: no CUDA-capable device is detected", "cudaErrorInvalidDevice: invalid device ordinal",
+    "The device index is out of range. It must be in [0, 1), but got 1.",
+    "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
+    "Attempting to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1.",
+)  # fmt: skip
+"""What PyTorch, NCCL and CUDA say where a device is missing."""
+_OTHER_ERROR: Final = Ext("OtherError")
+"""An error whose message is none of these."""
 
 
 def apply_mark(target: Any, mark: Mark) -> None:
@@ -280,19 +293,35 @@ def _nowhere(machine: "Machine") -> Any:
 def _raising(machine: "Machine", name: str, args: Args) -> Any:
     """`assertRaises(X, f, ...)` calls; `with assertRaises(X)` swallows."""
     skip = 2 if "Regex" in name else 1
+    expected = args[0] if args else UNKNOWN
+    if skip > 1 and len(args) > 1 and not _may_be_of_devices(args[1]):
+        expected = _OTHER_ERROR
     if len(args) > skip:
         try:
             machine.call(args[skip], args[skip + 1 :], {})
         except Raised as raised:
-            if not _is_expected(raised, args[0]):
+            if not _is_expected(raised, expected):
                 raise
         return None
-    return Native(name, lambda _args, _kwargs: args[0] if args else UNKNOWN)
+    return Native(name, lambda _args, _kwargs: expected)
 
 
 def _pytest_raises(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     expected = [*args[:1], *([kwargs["expected_exception"]] if "expected_exception" in kwargs else [])]
+    if not _may_be_of_devices(kwargs.get("match")) and expected:
+        expected[0] = _OTHER_ERROR
     return _raising(machine, "raises", [*expected, *args[1:]])
+
+
+def _may_be_of_devices(pattern: Any) -> bool:
+    """Whether the message of a failure for lack of a device could be one that is asked for by a pattern."""
+    pattern = hard(pattern)
+    if not isinstance(pattern, str):
+        return True
+    try:
+        return any(re.search(pattern, message) for message in _NO_DEVICE)
+    except re.error:
+        return True
 
 
 def _is_expected(raised: Raised, kinds: Any) -> bool:
