@@ -63,7 +63,12 @@ def test_what_is_started_on_a_number_of_devices_needs_them_and_what_describes_it
         "test_it.py",
         {
             "test_it.py": """
-            from engines import Engine, EngineConfig, Generator
+            from types import SimpleNamespace
+            from engines import Engine, EngineConfig, Generator, Request, Topology
+
+            def test_told():
+                Request(tp_size=8)
+                Topology(SimpleNamespace(tensor_parallel_size=4), num_gpus=4)
 
             def test_engine():
                 Engine(model="m", tp_size=4)
@@ -76,7 +81,12 @@ def test_what_is_started_on_a_number_of_devices_needs_them_and_what_describes_it
             """
         },
     )
-    assert found == {"test_engine": (4, 4, 4), "test_generator": (2, 2, 2), "test_description": (0, None, 0)}
+    assert found == {
+        "test_engine": (4, 4, 4),
+        "test_generator": (2, 2, 2),
+        "test_description": (0, None, 0),
+        "test_told": (0, None, 0),
+    }
 
 
 def test_a_file_that_needs_a_module_of_another_vendor_never_runs_unless_it_can_do_without():
@@ -627,3 +637,101 @@ def test_what_ranks_gather_is_not_what_was_in_the_list_and_a_rank_that_is_not_th
         },
     )
     assert found == {"TestIt::test_gathered": (1, 1, 8), "TestIt::test_sent": (2, 2, 8)}
+
+
+def test_a_decorator_that_may_only_skip_is_taken_to_go_on():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import unittest
+
+            import pytest
+            import torch
+            from elsewhere import has_torch, reasons_against
+
+            def cases():
+                found = []
+                for name in ("a", "b"):
+                    marks = []
+                    if reasons_against(name):
+                        marks.append(pytest.mark.skip(reason="not here"))
+                    found.append(pytest.param(name, marks=marks))
+                return found
+
+            @pytest.mark.parametrize("name", cases())
+            def test_cases(name):
+                torch.ones(1, device="cuda")
+
+            def need_two(test):
+                if not has_torch():
+                    return unittest.skip(reason="needs PyTorch")(test)
+                return unittest.skipUnless(torch.cuda.device_count() > 1, "needs two devices")(test)
+
+            class TestIt(unittest.TestCase):
+                @need_two
+                def test_two(self):
+                    torch.ones(1, device="cuda:1")
+
+            if has_torch():
+
+                @unittest.skip("always")
+                def test_never():
+                    pass
+            """
+        },
+    )
+    assert found == {
+        "test_cases[a]": (1, 1, 1),
+        "test_cases[b]": (1, 1, 1),
+        "TestIt::test_two": (2, 2, 2),
+        "test_never": (None, None, None),
+    }
+
+
+def test_the_device_of_transformers_tests_is_known_in_its_tree_too():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "src/transformers/__init__.py": "",
+            "src/transformers/testing_utils.py": """
+            import unittest
+            from elsewhere import has_torch, first_device, dispatch
+
+            torch_device = first_device() if has_torch() else None
+
+            def backend_device_count(device):
+                return dispatch(device)
+
+            def require_torch_accelerator(test):
+                return unittest.skipUnless(torch_device is not None and torch_device != "cpu", "needs one")(test)
+
+            def require_torch_multi_accelerator(test):
+                if not has_torch():
+                    return unittest.skip(reason="needs PyTorch")(test)
+                return unittest.skipUnless(backend_device_count(torch_device) > 1, "needs several")(test)
+            """,
+            "tests/test_it.py": """
+            import unittest
+            import torch
+            from transformers.testing_utils import (
+                require_torch_accelerator,
+                require_torch_multi_accelerator,
+                torch_device,
+            )
+
+            class TestIt(unittest.TestCase):
+                @require_torch_accelerator
+                def test_one(self):
+                    torch.ones(1).to(torch_device)
+
+                @require_torch_multi_accelerator
+                def test_two(self):
+                    torch.ones(1).to(f"{torch_device}:1")
+
+                def test_any(self):
+                    torch.ones(1).to(torch_device)
+            """,
+        },
+    )
+    assert found == {"TestIt::test_one": (1, 1, 1), "TestIt::test_two": (2, 2, 2), "TestIt::test_any": (0, 1, 1)}

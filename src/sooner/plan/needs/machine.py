@@ -87,7 +87,16 @@ class Machine(Defining):
             self.fuel = LIBRARY_FUEL * 4
             with suppress(Raised, Skip, Return, Loop, OutOfFuel, *HOST_ERRORS):
                 self.run([statement], module.env)
+            self._overrule(module, statement)
             _taint(module, bound_names(statement), self.trace.asked)
+
+    def _overrule(self, module: Mod, statement: ast.stmt) -> None:
+        """Names that a statement has made, and of which the rules know better."""
+        for name in bound_names(statement):
+            full = f"{module.name}.{name}"
+            rule = self.rules.constant(full)
+            if rule is not None and rule.override:
+                module.env.names[name] = self.natives.constant(full)
 
     @contextmanager
     def _apart(self, *, quiet: int) -> Iterator[None]:
@@ -96,6 +105,7 @@ class Machine(Defining):
         self.fuel, self.depth, self.overrides = MODULE_FUEL, min(self.depth, DEEPEST // 2), {}
         self.trace, self.quiet = Trace(), quiet
         library_fuel, self.library_fuel = self.library_fuel, 4 * LIBRARY_FUEL
+        forks, self.forks = self.forks, 0
         loading, self.loading = self.loading, False
         environment, rank = self.environment, self.rank
         if not loading:  # what the test at hand has set was not there when its modules were imported
@@ -103,7 +113,7 @@ class Machine(Defining):
         try:
             yield
         finally:
-            self.library_fuel, self.loading = library_fuel, loading
+            self.library_fuel, self.loading, self.forks = library_fuel, loading, forks
             self.environment, self.rank = environment, rank
             self.fuel, self.trace, self.depth, self.current, self.overrides, self.guesses, self.quiet = state
 
@@ -114,6 +124,8 @@ class Machine(Defining):
             self.fuel = max(self.fuel, MODULE_FUEL // 2)
         try:
             self.run([statement], module.env)
+            if not module.is_model and isinstance(statement, ast.If | ast.Assign | ast.Try):
+                self._overrule(module, statement)
         except (OutOfFuel, *HOST_ERRORS):  # a statement that is beyond the evaluator is left out
             self.fuel = MODULE_FUEL // 4
         except Raised as raised:

@@ -16,6 +16,7 @@ from sooner.plan.needs.testing_names import (
     apply_mark,
     context_of,
     environment_value,
+    mark_now,
     patched,
     unittest_method,
 )
@@ -52,6 +53,8 @@ _SAYING: Final = ("Config", "Args", "Spec", "Mock", "Placement", "Params", "Conn
 """Ends of names of what only says which devices there are."""
 _SIZES: Final = ("num_gpus", "n_gpus", "ngpus", "num_gpu", "tensor_parallel_size", "tp_size")
 """Arguments that say how many devices something starts on."""
+_STARTING: Final = ("Engine", "LLM", "Runner", "Generator", "Server", "Launcher", "Pipeline", "Trainer", "Cluster")
+"""Ends of names of what starts processes on devices; anything else is only told of sizes."""
 _STARTERS: Final = ("from_pretrained", "from_engine_args", "launch_server", "init_engine")
 _ERRORS: Final = ("Error", "Exception", "Warning")
 """Ends of names of what is made to be raised."""
@@ -257,7 +260,7 @@ class Natives:
 
     def _sizes(self, last: str, kwargs: dict[str, Any]) -> None:
         """Devices that something is started on (`Engine(tp_size=4)`), by the names of its arguments."""
-        if last.endswith(_SAYING) or not (last[:1].isupper() or last in _STARTERS):
+        if not last.endswith(_STARTING) and last not in _STARTERS:
             return
         for size in (hard(kwargs[name]) for name in _SIZES if name in kwargs):
             if isinstance(size, int) and not isinstance(size, bool) and size > 1:
@@ -380,8 +383,10 @@ class Natives:
     def call_mark(self, mark: Mark, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """`pytest.mark.x(...)`: a decorator, or a mark with arguments."""
         if len(args) == 1 and not kwargs and isinstance(args[0], Func | Cls):
-            apply_mark(args[0], mark)
+            mark_now(self.machine, args[0], mark)
             return args[0]
+        if mark.name == "skip" and self.machine.forks:  # a way that only skips, and another may be gone
+            return Mark("skipif", (UNKNOWN,), {"reason": "a condition that is not known"}, *self.machine.current)
         return Mark(mark.name, (*mark.args, *args), {**mark.kwargs, **kwargs}, *self.machine.current)
 
     def of_outside_base(self, value: Any, name: str) -> Any:

@@ -103,7 +103,7 @@ def _device_span(machine: "Machine", args: list[Any]) -> Any:
 
 
 def _more_devices(machine: "Machine", args: list[Any]) -> Any:
-    """Devices that something keeps (an actor of Ray's, also a part of one): all that are kept must be there together."""
+    """Devices that something keeps (an actor of Ray's, half a device too): all that are kept are there together."""
     count = _first(args)
     if isinstance(count, int | float):
         machine.kept += count

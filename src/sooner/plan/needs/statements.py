@@ -49,6 +49,8 @@ class Statements(Expressions):
     trying: int
     guesses: int
     """Conditions that were taken as met without being known."""
+    forks: int
+    """Branches under way inside functions of which nobody knows whether they are gone."""
 
     def run(self, body: Sequence[ast.stmt], env: Env) -> None:
         """Execute statements in order.
@@ -241,18 +243,23 @@ class Statements(Expressions):
         returns: list[Return] = []
         loops: list[Loop] = []
         stops: list[Skip | Raised] = []
-        for body in bodies:
-            env.names.clear()
-            env.names.update(before)
-            try:
-                self.run(body, env)
-                falls.append(dict(env.names))
-            except Return as result:
-                returns.append(result)
-            except Loop as loop:
-                loops.append(loop)
-            except (Skip, Raised) as stop:
-                stops.append(stop)
+        inside = _in_function(env)
+        self.forks += inside
+        try:
+            for body in bodies:
+                env.names.clear()
+                env.names.update(before)
+                try:
+                    self.run(body, env)
+                    falls.append(dict(env.names))
+                except Return as result:
+                    returns.append(result)
+                except Loop as loop:
+                    loops.append(loop)
+                except (Skip, Raised) as stop:
+                    stops.append(stop)
+        finally:
+            self.forks -= inside
         if stops and (falls or returns or loops):
             self.guesses += 1
         env.names.clear()
@@ -483,6 +490,15 @@ class Statements(Expressions):
                 env.names[pattern.name] = subject
             return True
         return None
+
+
+def _in_function(env: Env) -> bool:
+    scope: Env | None = env
+    while scope is not None:
+        if scope.frame is not None:
+            return True
+        scope = scope.parent
+    return False
 
 
 def _alike(values: list[Any]) -> Any:

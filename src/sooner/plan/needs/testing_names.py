@@ -61,6 +61,14 @@ def apply_mark(target: Any, mark: Mark) -> None:
         target.attrs["pytestmark"] = [*target.attrs.get("pytestmark", ()), mark]
 
 
+def mark_now(machine: "Machine", target: Any, mark: Mark) -> None:
+    """A decorator gives a test a mark; a way that only skips is not gone where another may be."""
+    if mark.name == "skip" and machine.forks:
+        machine.guesses += 1
+    else:
+        apply_mark(target, mark)
+
+
 def _marker(name: str) -> Function:
     """A decorator factory of unittest's (`skipIf(condition, reason)`), as a mark."""
 
@@ -95,7 +103,7 @@ def _skip(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
 
 def _unittest_skip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     if args and isinstance(args[0], Func | Cls):
-        apply_mark(args[0], Mark("skip", (), {}, *machine.current))
+        mark_now(machine, args[0], Mark("skip", (), {}, *machine.current))
         return args[0]
     return Mark("skip", tuple(args), {}, *machine.current)
 
