@@ -735,3 +735,39 @@ def test_the_device_of_transformers_tests_is_known_in_its_tree_too():
         },
     )
     assert found == {"TestIt::test_one": (1, 1, 1), "TestIt::test_two": (2, 2, 2), "TestIt::test_any": (0, 1, 1)}
+
+
+def test_what_is_put_on_another_vendors_device_never_runs():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            def test_moved():
+                torch.ones(1).to("mps")
+
+            def test_made():
+                torch.ones(1, device="xpu:0")
+
+            def test_named():
+                assert torch.device("hpu").type == "hpu"
+
+            @pytest.mark.skipif(not torch.backends.mps.is_available(), reason="no MPS")
+            def test_guarded():
+                torch.ones(1).to("mps")
+
+            def test_expected():
+                with pytest.raises(RuntimeError):
+                    torch.ones(1, device="mps")
+            """
+        },
+    )
+    assert found == {
+        "test_moved": (None, None, None),
+        "test_made": (None, None, None),
+        "test_named": (0, None, 0),
+        "test_guarded": (None, None, None),
+        "test_expected": (0, None, 0),
+    }

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import Counted, uncounted
@@ -30,6 +30,9 @@ from sooner.plan.needs.values import (
     Unknown,
     hard,
 )
+
+_OTHER_VENDORS: Final = ("mps", "xpu", "hpu", "npu", "mlu", "musa", "sdaa", "tpu")
+"""Kinds of devices that are not there on a machine with NVIDIA's or AMD's."""
 
 
 class Machine(Defining):
@@ -277,6 +280,8 @@ class Machine(Defining):
         if self.no_device_work or self.quiet:
             return
         kind, index = (device.kind, hard(device.index)) if isinstance(device, Dev) else ("cuda", device)
+        if kind in _OTHER_VENDORS:
+            raise Raised("RuntimeError", f"{what}: there is no {kind}", *self.current, device=True)
         if kind not in ("cuda", "gpu", "hip"):
             return
         known = isinstance(index, int) and not isinstance(index, bool)
