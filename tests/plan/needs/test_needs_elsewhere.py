@@ -771,3 +771,36 @@ def test_what_is_put_on_another_vendors_device_never_runs():
         "test_guarded": (None, None, None),
         "test_expected": (0, None, 0),
     }
+
+
+def test_what_is_asked_of_the_library_does_not_depend_on_the_number_of_devices():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "engine/__init__.py": """
+            from elsewhere import made
+
+            def pick(name):
+                return None if name == "last" else made(name)
+            """,
+            "tests/test_it.py": """
+            import pytest
+            import torch
+            from engine import pick
+
+            @pytest.mark.parametrize("name", list("abcdefghij"))
+            def test_many(name):
+                if torch.cuda.device_count() < 4:
+                    pytest.skip("needs four")
+                if pick(name) is None:
+                    raise RuntimeError("nothing to pick")
+
+            def test_counted():
+                for index in range(torch.cuda.device_count()):
+                    torch.ones(1, device=f"cuda:{index}")
+                if pick("last") is None:
+                    raise RuntimeError("nothing to pick")
+            """,
+        },
+    )
+    assert found["test_counted"] == (0, 1, 8)

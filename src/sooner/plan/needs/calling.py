@@ -5,6 +5,7 @@ from abc import abstractmethod
 from typing import Any, Final
 
 from sooner.plan.needs.attributes import Attributes
+from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.state import DEEPEST, EVERYWHERE, LIBRARY_FUEL
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import (
@@ -30,9 +31,6 @@ from sooner.plan.needs.values import (
     Wrapped,
     hard,
 )
-
-_MOST_FRUITLESS: Final = 8
-"""A function of the library under test whose answer was not known so often in a row is not asked again."""
 
 
 class Calling(Attributes):
@@ -156,7 +154,8 @@ class Calling(Attributes):
             self.quiet -= 1
             trace.asked = max(asked, self.trace.asked)
             fruitless = isinstance(result, Unknown) and not self.trace.asked
-            self.fruitless[id(func.node)] = self.fruitless.get(id(func.node), 0) + 1 if fruitless else 0
+            if self.size == SIZES[-1]:
+                self.fruitless[id(func.node)] = self.fruitless.get(id(func.node), 0) + 1 if fruitless else 0
             self.trace = trace
             self.library_fuel -= granted - max(self.fuel, 0)
             self.fuel = fuel
@@ -164,7 +163,7 @@ class Calling(Attributes):
 
     def _is_fruitless(self, func: Func) -> bool:
         """Whether a function of the library under test has given nothing several times in the tests of this file."""
-        return self.fruitless.get(id(func.node), 0) >= _MOST_FRUITLESS
+        return id(func.node) in self.given_up
 
     def _enter(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         env = Env(func.module, func.env)

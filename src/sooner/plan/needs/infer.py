@@ -29,6 +29,8 @@ from sooner.plan.needs.values import OutOfFuel
 
 _MOST_DISBELIEFS: Final = 6
 _MOST_EVIDENCE: Final = 12
+_MOST_FRUITLESS: Final = 8
+"""A function of the library under test whose answer was not known so often in a row is not asked again."""
 _SLOW: Final = 5_000
 """Steps of evaluation from which on a case is slow: twenty milliseconds."""
 _ABSENT: Final = AtSize(verdict=Verdict.ABSENT, reason="not collected")
@@ -103,6 +105,7 @@ class _File:
         self.gists: dict[str, TestNeeds] = {}
         self.steps = 0
         """Of evaluation, for the case that was compared last."""
+        self.given_up: frozenset[int] = frozenset()
         self.doubted: frozenset[tuple[str, int]] = frozenset()
         """Places of failures of the test before that were not believed."""
         for size in SIZES:
@@ -160,6 +163,7 @@ class _File:
     def _judged(self, nodeid: str, size: int, ignored: frozenset[tuple[str, int]]) -> Judged | None:
         if size not in self.items:
             self._collect(size)
+            self.judges[size].machine.given_up = self.given_up
         judge, item = self.judges[size], self.items[size].get(nodeid)
         if item is None:
             failed = judge.module.failed
@@ -171,6 +175,7 @@ class _File:
 
     def needs(self, nodeid: str) -> TestNeeds:
         """Everything that is said of a test."""
+        self._give_up()
         judged = self._believable(nodeid)
         at = {size: each.at if each is not None else _ABSENT for size, each in judged.items()}
         more = self._between(nodeid, at, judged)
@@ -182,6 +187,13 @@ class _File:
             evidence=self._evidence(judged.values()),
             beyond=more,
         )
+
+    def _give_up(self) -> None:
+        """Functions that have given nothing so far are asked no more, or are still asked, with any number of devices."""
+        counts = self.judges[SIZES[-1]].machine.fruitless
+        self.given_up = frozenset(func for func, count in counts.items() if count >= _MOST_FRUITLESS)
+        for judge in self.judges.values():
+            judge.machine.given_up = self.given_up
 
     def _believable(self, nodeid: str) -> dict[int, Judged | None]:
         """The profile; what would keep the test from ever running, and is not about devices, is taken as met."""

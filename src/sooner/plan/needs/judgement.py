@@ -62,7 +62,7 @@ class Judge:
     def __init__(self, machine: Machine, path: str) -> None:
         self.machine = machine
         self.path = path
-        machine.fruitless = {}
+        machine.fruitless, machine.given_up = {}, frozenset()
         self.module = machine.load(path)
         self.fixtures = Fixtures(machine, path)
         self.conftests = [machine.load(each) for each in machine.sources.conftests(path)]

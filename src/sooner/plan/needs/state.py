@@ -43,7 +43,10 @@ class State(Statements):
         self.library_fuel = 2 * LIBRARY_FUEL
         """What may still be spent on the library under test, for the test at hand."""
         self.fruitless: dict[int, int] = {}
-        """How often in a row a function of the library under test has given nothing, in the tests of one file."""
+        """How often in a row a function of the library under test has given nothing, in the tests of one file, with
+        the most devices."""
+        self.given_up: frozenset[int] = frozenset()
+        """Functions of the library under test that are not asked, with no number of devices: those of a test agree."""
         self.depth = 0
         self.loading = False
         """Whether the body of a test file is being executed."""
