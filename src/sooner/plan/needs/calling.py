@@ -2,7 +2,7 @@
 
 import ast
 from abc import abstractmethod
-from typing import Any, Final
+from typing import Any
 
 from sooner.plan.needs.attributes import Attributes
 from sooner.plan.needs.facts import SIZES

@@ -189,7 +189,7 @@ class _File:
         )
 
     def _give_up(self) -> None:
-        """Functions that have given nothing so far are asked no more, or are still asked, with any number of devices."""
+        """Functions that have given nothing so far are asked no more, with any number of devices."""
         counts = self.judges[SIZES[-1]].machine.fruitless
         self.given_up = frozenset(func for func, count in counts.items() if count >= _MOST_FRUITLESS)
         for judge in self.judges.values():
