@@ -10,7 +10,7 @@ else:
     KINDS = (ValueError,)
 
 
-@testing.numpy_cupy_equal
+@testing.numpy_cupy_equal()
 def test_both_libraries_give_the_same(xp):
     return xp.arange(3).sum()
 
