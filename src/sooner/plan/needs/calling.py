@@ -166,6 +166,19 @@ class Calling(Attributes):
         return id(func.node) in self.given_up
 
     def _enter(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        around, given = self.under_way.get(id(func.node)), [*args, *kwargs.values()]
+        if around is not None and _knows_no_more(given, around):
+            return UNKNOWN
+        self.under_way[id(func.node)] = given
+        try:
+            return self._followed(func, args, kwargs)
+        finally:
+            if around is None:
+                del self.under_way[id(func.node)]
+            else:
+                self.under_way[id(func.node)] = around
+
+    def _followed(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         env = Env(func.module, func.env)
         env.frame = frame = Frame(func.owner, args[0] if args else None)
         frame.is_fixture = func.is_generator and "__fixture__" in func.attrs
@@ -283,6 +296,16 @@ class Calling(Attributes):
                 return Super(frame.owner, frame.self_value)
             scope = scope.parent
         return UNKNOWN
+
+
+def _knows_no_more(given: list[Any], before: list[Any]) -> bool:
+    """Whether a function that calls itself with something unknown is given nothing that it was not given before."""
+    values = [hard(each) for each in given]
+    return (
+        len(given) == len(before)
+        and any(isinstance(each, Unknown) for each in values)
+        and all(isinstance(new, Unknown) or new is hard(old) for new, old in zip(values, before, strict=True))
+    )
 
 
 def base_names(cls: Cls) -> set[str]:
