@@ -1,11 +1,19 @@
 """Many cases of one test: few are evaluated, and all get the answer that they would have had."""
 
+import textwrap
 from itertools import product
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sooner.plan.needs.cases import shared
+from sooner.cli.needs_static import shipped_rules
+from sooner.plan.needs import Sources, infer_needs, load_rules
+from sooner.plan.needs.cases import parts, shared
+
+
+def needs_of(path, text):
+    rules = load_rules([("rules.toml", shipped_rules())])
+    return list(infer_needs(Sources([path], {path: textwrap.dedent(text)}.get), [path], rules=rules))
 
 
 def cases_of(*sizes):
@@ -47,3 +55,51 @@ def test_slow_cases_are_looked_at_in_fewer_places_unless_these_differ():
     assert len(asked) < 20
     stand_in = shared(cases, lambda picks: picks[1] > 2, lambda: True)
     assert all((case[1] > 2) == (other[1] > 2) for case, other in stand_in.items())
+
+
+def test_a_product_that_is_written_down_as_a_list_has_its_parts_again():
+    rows = [(shape, axes, norm) for shape, axes in (("a", "1"), ("b", "2"), ("b", "3")) for norm in ("x", "y")]
+    assert parts(rows) == [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]  # the norm, and what goes together
+    assert parts([("a", "1"), ("b", "2")]) == [(0,), (1,)]
+    assert parts([("a",), ("a",)]) == [(0,), (0,)]
+
+
+def test_a_long_list_of_cases_with_a_product_in_it_is_not_evaluated_case_by_case_and_keeps_the_case_that_differs():
+    text = """
+    import pytest
+    import torch
+
+    CASES = [(size, kind, wide) for size in range(40) for kind in "abc" for wide in (1, 4)]
+
+    @pytest.mark.parametrize("size,kind,wide", CASES)
+    def test_it(size, kind, wide):
+        torch.ones(size, device=f"cuda:{wide - 1}")
+    """
+    found = {each.nodeid: each.min for each in needs_of("test_it.py", text)}
+    assert len(found) == 240
+    assert all(least == int(nodeid.rstrip("]")[-1]) for nodeid, least in found.items())
+
+
+def test_a_check_that_calls_itself_on_what_is_not_known_ends():
+    text = """
+    import somewhere
+    import torch
+
+    def check(ours, theirs):
+        if isinstance(ours, list):
+            for one, other in zip(ours, theirs):
+                check(one, other)
+                check(other, one)
+        elif isinstance(ours, dict):
+            for key in theirs:
+                check(ours[key], theirs[key])
+                check(ours, theirs[key])
+        else:
+            assert ours == theirs
+
+    def test_it():
+        check(somewhere.one(), somewhere.other())
+        torch.ones(1, device="cuda:2")
+    """
+    (found,) = needs_of("test_it.py", text)
+    assert (found.min, found.confidence) == (3, "high")

@@ -14,7 +14,8 @@ Picks = tuple[int, ...]
 """Which case of each parametrisation."""
 FEW: Final = 40
 """So many cases are all evaluated: it costs no more than finding out what matters."""
-_TRIED: Final = 12
+_TRIED: Final = 40
+_TRIED_IF_SLOW: Final = 12
 
 
 def shared(
@@ -31,10 +32,8 @@ def shared(
     if len(cases) <= FEW or len(cases) != _product(sizes):
         return {each: each for each in cases}
     bases = [cases[0], cases[len(cases) // 2], cases[-1]]
-    step = max(1, len(cases) // _TRIED) | 1
-    spread = cases[step // 2 :: step]
     usual = answer(cases[0])
-    if is_slow() and all(answer(case) == usual for case in (*spread, *bases)):
+    if is_slow() and all(answer(case) == usual for case in (*_spread(cases, _TRIED_IF_SLOW), *bases)):
         return dict.fromkeys(cases, cases[0])
     matter = [any(_differs(base, axis, size, answer) for base in bases) for axis, size in enumerate(sizes)]
     first = cases[0]
@@ -42,9 +41,41 @@ def shared(
         case: tuple(pick if counts else usual for pick, counts, usual in zip(case, matter, first, strict=True))
         for case in cases
     }
-    if any(answer(case) != answer(stand_in[case]) for case in spread):
+    if any(answer(case) != answer(stand_in[case]) for case in _spread(cases, _TRIED)):
         return {each: each for each in cases}
     return stand_in
+
+
+def _spread(cases: Sequence[Picks], count: int) -> Sequence[Picks]:
+    step = max(1, len(cases) // count) | 1
+    return cases[step // 2 :: step]
+
+
+def parts(rows: Sequence[Sequence[str]]) -> list[Picks]:
+    """For each of several cases, given by the texts of its values: which one of each independent part of them it has.
+
+    A column is a part of its own if every value of it stands beside every combination of the others; columns that go
+    together are one part. A product that somebody has written down as one list is a product again.
+    """
+    left = [tuple(row) for row in rows]
+    picks: list[list[int]] = [[] for _ in rows]
+    column = 0
+    while left and column < len(left[0]) and len(left[0]) > 1:
+        rest = [(*row[:column], *row[column + 1 :]) for row in left]
+        values = {row[column] for row in left}
+        if len(values) * len(set(rest)) == len(set(left)):
+            _number([(row[column],) for row in left], picks)
+            left = rest
+        else:
+            column += 1
+    _number(left, picks)
+    return [tuple(each) for each in picks]
+
+
+def _number(values: list[tuple[str, ...]], picks: list[list[int]]) -> None:
+    numbers: dict[tuple[str, ...], int] = {}
+    for value, pick in zip(values, picks, strict=True):
+        pick.append(numbers.setdefault(value, len(numbers)))
 
 
 def _differs(base: Picks, axis: int, size: int, answer: Callable[[Picks], object]) -> bool:

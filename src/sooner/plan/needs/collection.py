@@ -50,8 +50,9 @@ class Item(Struct, frozen=True, kw_only=True):
     marks: list[Any]
     is_unittest: bool
     fixtures: list[str]
-    picks: tuple[int, ...] = ()
-    """Which case of each of its parametrisations it is."""
+    has_cases: bool = False
+    class_picks: tuple[int, ...] = ()
+    """Which case of those that its class was made of (`family`)."""
     family: str = ""
     """The test that a class of cases was made of; empty where its class was written."""
 
@@ -254,7 +255,8 @@ def _cases(
             marks=[*(mark for _, _, more in combination for mark in more), *every],
             is_unittest=is_unittest_class,
             fixtures=wanted,
-            picks=(*before, *picks),
+            has_cases=bool(before or picks),
+            class_picks=before,
             family=f"{generic}::{base}" if generic else "",
         )
         if unsure:

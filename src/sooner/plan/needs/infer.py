@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from sooner.plan.needs.cases import FEW, Picks, shared
+from sooner.plan.needs.cases import FEW, Picks, parts, shared
 from sooner.plan.needs.collection import Item, Names, collect, taint
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import (
@@ -22,10 +22,11 @@ from sooner.plan.needs.facts import (
 from sooner.plan.needs.judgement import Judge, Judged
 from sooner.plan.needs.listed import entries, needs_of_entries
 from sooner.plan.needs.machine import Machine
+from sooner.plan.needs.parameterized_classes import text_of
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources
 from sooner.plan.needs.state import EVERYWHERE, TEST_FUEL
-from sooner.plan.needs.values import OutOfFuel
+from sooner.plan.needs.values import OutOfFuel, hard
 
 _MOST_DISBELIEFS: Final = 6
 _MOST_EVIDENCE: Final = 12
@@ -33,6 +34,7 @@ _MOST_FRUITLESS: Final = 8
 """A function of the library under test whose answer was not known so often in a row is not asked again."""
 _SLOW: Final = 5_000
 """Steps of evaluation from which on a case is slow: twenty milliseconds."""
+_DOUBTS: Final = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
 _ABSENT: Final = AtSize(verdict=Verdict.ABSENT, reason="not collected")
 
 
@@ -74,7 +76,7 @@ class Inference:
             other = stand_in.get(nodeid, nodeid)
             if other not in known:
                 known[other] = seen.needs(other)
-            result.append(known[other] if other == nodeid else replace(known[other], nodeid=nodeid))
+            result.append(known[other] if other == nodeid else seen.likewise(nodeid, known[other]))
         return [*self._otherwise(path, result), *self._entries(path)]
 
     def _otherwise(self, path: str, found: list[TestNeeds]) -> list[TestNeeds]:
@@ -103,6 +105,8 @@ class _File:
         self.last_key: tuple[str, int, frozenset[tuple[str, int]]] | None = None
         self.last_judged: Judged | None = None
         self.gists: dict[str, TestNeeds] = {}
+        self.unsure: dict[str, Confidence] = {}
+        """Of the cases of a test that were evaluated: how sure the least sure one is."""
         self.steps = 0
         """Of evaluation, for the case that was compared last."""
         self.given_up: frozenset[int] = frozenset()
@@ -126,13 +130,14 @@ class _File:
 
     def stand_ins(self) -> dict[str, str]:
         """For tests of many cases: the case whose needs each has."""
-        groups: dict[str, dict[Picks, str]] = {}
+        groups: dict[str, list[Item]] = {}
         for nodeid, item in self.items[SIZES[-1]].items():
-            if item.picks and (item.params or item.family):
-                groups.setdefault(item.family or nodeid.partition("[")[0], {})[item.picks] = nodeid
+            if item.has_cases and (item.params or item.family):
+                groups.setdefault(item.family or nodeid.partition("[")[0], []).append(item)
         result: dict[str, str] = {}
-        for by_picks in groups.values():
-            if len(by_picks) > FEW and self._come_together(by_picks.values()):
+        for items in groups.values():
+            if len(items) > FEW and self._come_together(each.nodeid for each in items):
+                by_picks = dict(zip(_parts(items), (each.nodeid for each in items), strict=True))
                 found = shared(
                     list(by_picks),
                     lambda picks, ids=by_picks: self._gist(ids[picks]),  # type: ignore[misc]
@@ -150,8 +155,17 @@ class _File:
         """What a case must have in common with another one."""
         if nodeid not in self.gists:
             self.steps = 0
-            self.gists[nodeid] = replace(self.needs(nodeid), nodeid="", evidence=[], reasons={})
+            found = self.needs(nodeid)
+            family = self.items[SIZES[-1]][nodeid].family or nodeid.partition("[")[0]
+            self.unsure[family] = max(found.confidence, self.unsure.get(family, Confidence.HIGH), key=_DOUBTS.index)
+            self.gists[nodeid] = replace(found, nodeid="", evidence=[], reasons={}, confidence=Confidence.HIGH)
         return self.gists[nodeid]
+
+    def likewise(self, nodeid: str, other: TestNeeds) -> TestNeeds:
+        """What is said of a case that was not evaluated, as its stand-in was; no surer than any that was."""
+        item = self.items[SIZES[-1]][nodeid]
+        family = item.family or nodeid.partition("[")[0]
+        return replace(other, nodeid=nodeid, confidence=self.unsure.get(family, other.confidence))
 
     def at(self, nodeid: str, size: int, ignored: frozenset[tuple[str, int]]) -> Judged | None:
         """What a test does at a size; None where it is not collected."""
@@ -279,6 +293,22 @@ class _File:
             if self.inference.sources.line(path, line)
         ]
         return found[:_MOST_EVIDENCE]
+
+
+def _parts(items: Sequence[Item]) -> list[Picks]:
+    """For each case of a test which value of each independent part of its parameters it has."""
+    rows: list[dict[str, str]] = []
+    for item in items:
+        row = {"marks": " ".join(str(id(each)) for each in item.marks)}
+        for name, value in item.params.items():
+            inner = hard(value)
+            several = inner if isinstance(inner, dict) else {"": inner}
+            row |= {f"{name} {key}": text_of(each) or str(id(each)) for key, each in several.items()}
+        rows.append(row | {str(index): str(pick) for index, pick in enumerate(item.class_picks)})
+    columns = sorted({column for row in rows for column in row})
+    found = parts([[row.get(column, "") for column in columns] for row in rows])
+    # Cases whose parameters are alike are told apart by their place.
+    return found if len(set(found)) == len(found) else [(index,) for index in range(len(items))]
 
 
 def _confidence(judged: Iterable[Judged | None]) -> Confidence:

@@ -3,9 +3,9 @@
 The source of the names is `cupy/testing/_parameterized.py`, `_make_class_name`.
 """
 
-import math
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.cases import parts
 from sooner.plan.needs.testing_names import apply_mark
 from sooner.plan.needs.values import Cls, Ext, Func, Mark, Native, Param, hard, is_plain, name_of
 
@@ -39,7 +39,8 @@ def class_of_cases(machine: "Machine", args: list[Any]) -> Any:
         rows = [Param((case,), [], name) for name, case in zip(names, cases, strict=True)]
         apply_mark(made, Mark("parametrize", ("_cupy_testing_param", rows), {}))
         return made
-    picks = _picks(cases)
+    keys = sorted({key for case in cases for key in case})
+    picks = parts([[text_of(case[key]) or "" if key in case else "" for key in keys] for case in cases])
     target.attrs["__test__"] = False
     for index, case in enumerate(cases):
         made = Cls(f"{target.name}{names[index]}", [target], target.module, target.node)
@@ -51,14 +52,15 @@ def class_of_cases(machine: "Machine", args: list[Any]) -> Any:
 
 def _name(index: int, case: dict[str, Any]) -> str | None:
     """What is added to the class's name for a case; None where a value is not known."""
-    values = [(key, _text(value)) for key, value in sorted(case.items())]
+    values = [(key, text_of(value)) for key, value in sorted(case.items())]
     if any(text is None for _, text in values):
         return None
     text = ", ".join(f"{key}={_shortened(text or '', _LONGEST_VALUE)}" for key, text in values)
     return f"_param_{index}_{{{_shortened(text, _LONGEST_NAME)}}}"
 
 
-def _text(value: Any) -> str | None:
+def text_of(value: Any) -> str | None:
+    """A value as CuPy writes it into a name; None where it is not known."""
     value = hard(value)
     if isinstance(value, Func | Cls | Native) or (isinstance(value, Ext) and "()" not in value.path):
         return name_of(value)
@@ -70,20 +72,3 @@ def _shortened(text: str, longest: int) -> str:
         return text
     first = (longest - 3) // 2
     return f"{text[:first]}...{text[len(text) - (longest - 3 - first) :]}"
-
-
-def _picks(cases: list[dict[str, Any]]) -> list[tuple[int, ...]]:
-    """Which value each case has of each attribute, if the cases are all combinations; else which case it is."""
-    keys = sorted(cases[0])
-    found: dict[str, list[str]] = {key: [] for key in keys}
-    picks = []
-    for case in cases:
-        if sorted(case) != keys:
-            return [(index,) for index in range(len(cases))]
-        texts = [(key, str(_text(case[key]))) for key in keys]
-        for key, text in texts:
-            if text not in found[key]:
-                found[key].append(text)
-        picks.append(tuple(found[key].index(text) for key, text in texts))
-    is_product = math.prod(len(each) for each in found.values()) == len(cases) == len(set(picks))
-    return picks if is_product else [(index,) for index in range(len(cases))]
