@@ -177,9 +177,8 @@ def natures(quick: bool, seeds: Sequence[int]) -> tuple[str, list[list[Any]]]:
         for seed in seeds:
             made = project(nature, seed)
             truth, facts = true_breakages(made), made.facts
-            peers = {f"{budget:.0%}": found for budget, found in zip(
-                budgets, covers_at(facts, 0.5, budgets), strict=True)}  # fmt: skip
-            peers["all it knows"] = rolling(facts, 0.5, cover_until(1.0), EVERY)
+            labels = [*(f"{budget:.0%}" for budget in budgets), "all it knows"]
+            peers = dict(zip(labels, covers_at(facts, 0.5, [*budgets, np.inf]), strict=True))
             if not quick:
                 peers["2019"] = rolling(facts, 0.5, way_of_2019, 4 * EVERY)
                 peers["random 60 %"] = rolling(facts, 0.5, at_random(0.6), EVERY)
