@@ -804,3 +804,35 @@ def test_what_is_asked_of_the_library_does_not_depend_on_the_number_of_devices()
         },
     )
     assert found["test_counted"] == (0, 1, 8)
+
+
+def test_a_test_that_is_only_there_with_devices_runs_on_them():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+
+            import torch
+            from compiler import compiled
+
+            class Common:
+                def test_add(self):
+                    assert compiled(self.device)
+
+            class HostTests(unittest.TestCase):
+                device = "cpu"
+
+            HostTests.test_add = Common.test_add
+
+            if torch.cuda.is_available():
+
+                class DeviceTests(unittest.TestCase):
+                    device = "cuda"
+
+                    def test_add(self):
+                        assert compiled(self.device)
+            """
+        },
+    )
+    assert found["DeviceTests::test_add"] == (1, 1, 1)
