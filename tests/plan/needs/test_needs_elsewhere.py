@@ -836,3 +836,20 @@ def test_a_test_that_is_only_there_with_devices_runs_on_them():
         },
     )
     assert found["DeviceTests::test_add"] == (1, 1, 1)
+
+
+def test_what_a_package_makes_on_demand_has_its_name_however_often_it_is_asked_for():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "vllm/__init__.py": """
+            from elsewhere import load
+
+            def __getattr__(name):
+                return load(name)
+            """,
+            "tests/test_it.py": "import vllm\n\n"
+            + "".join(f"def test_{n}():\n    vllm.LLM('m', tensor_parallel_size=2)\n\n" for n in range(20)),
+        },
+    )
+    assert set(found.values()) == {(2, 2, 2)}

@@ -1,6 +1,7 @@
 """Names and attributes: where a value comes from."""
 
 from abc import abstractmethod
+from contextlib import suppress
 from typing import Any
 
 from sooner.plan.needs.state import State
@@ -84,10 +85,11 @@ class Attributes(State):
                 return self.load(path)
         lazily = module.env.names.get("__getattr__")
         if isinstance(lazily, Func):
-            try:
-                return self.call(lazily, [name], {})
-            except Raised:
-                return Unknown(f"{module.name}.{name}")
+            with suppress(Raised):
+                made = self.call(lazily, [name], {})
+                if not isinstance(made, Unknown):
+                    return made
+            return Unknown(f"{module.name}.{name}")
         constant = self.natives.constant(f"{module.name}.{name}")
         return Unknown(f"{module.name}.{name}") if constant is MISSING else constant
 
