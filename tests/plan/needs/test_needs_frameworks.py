@@ -440,3 +440,60 @@ def test_a_tensor_that_is_made_without_a_device_is_on_the_host():
         },
     )
     assert [(each.gpu_min, each.full) for each in found.values()] == [(None, 0), (1, 2)]
+
+
+def test_local_tensors_have_all_ranks_in_one_process_on_one_device():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            from torch.testing._internal.common_distributed import skip_if_lt_x_gpu
+            from torch.testing._internal.common_utils import NestedTensorTestCase, NoTest, TestCase
+            from torch.testing._internal.distributed._tensor.common_dtensor import (
+                create_local_tensor_test_class,
+                DTensorTestBase,
+                with_comms,
+            )
+
+            if not torch.cuda.is_available():
+                TestCase = NoTest
+
+            class MeshTest(DTensorTestBase):
+                @with_comms
+                def test_mesh(self):
+                    mesh = self.build_device_mesh()
+                    torch.ones(1, device=self.device_type)
+
+                @with_comms
+                def test_left_out(self):
+                    pass
+
+                @skip_if_lt_x_gpu(4)
+                @with_comms
+                def test_four(self):
+                    torch.ones(1, device=self.device_type)
+
+            MeshTestWithLocalTensor = create_local_tensor_test_class(MeshTest, skipped_tests=["test_left_out"])
+
+            class Nested(NestedTensorTestCase):
+                def test_host(self):
+                    torch.ones(1)
+
+            class OnDevices(TestCase):
+                def test_device(self):
+                    torch.ones(1, device="cuda")
+            """
+        },
+    )
+    said = {name: (each.min, each.gpu_min, each.full) for name, each in found.items()}
+    assert said == {
+        "MeshTest::test_mesh": (0, 2, 4),
+        "MeshTest::test_left_out": (0, 2, 4),
+        "MeshTest::test_four": (4, 4, 4),
+        "MeshTestWithLocalTensor::test_mesh": (0, 2, 2),
+        "MeshTestWithLocalTensor::test_left_out": (None, None, None),
+        "MeshTestWithLocalTensor::test_four": (4, 4, 4),
+        "Nested::test_host": (0, None, 0),
+        "OnDevices::test_device": (1, 1, 1),
+    }
