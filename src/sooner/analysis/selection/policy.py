@@ -148,10 +148,11 @@ class Learner:
     def _mixed(self, known: Cells, judged: Judged, place: Indices) -> Numbers:
         """What each span counts for: it must foretell what is judged to have broken, and what others may call broken.
 
-        Whether red that lasted was a spell of flakes is a matter of opinion; the record tells which jobs it comes from.
+        Whether red that lasted was a spell of flakes is a matter of opinion, so that either reading has as much to say.
         """
         weight = np.where(judged.began > _SOME, judged.began, 0.0)
-        weight[lasting(known)] = 1.0
+        others = lasting(known) & (weight == 0.0)
+        weight[others] = min((weight.sum() + 1.0) / max(int(others.sum()), 1), 1.0)
         some = (weight > 0.0) & np.isfinite(self._level[place])
         return mixture(self._likelihood[:, place[some]], weight[some])
 
