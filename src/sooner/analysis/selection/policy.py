@@ -103,21 +103,21 @@ class Learner:
     def warm_up(self, first: int) -> None:
         """Rank the commits before the first choice, as if choices had been made there already.
 
-        Only commits on which something really broke, by what is known at the first choice: others teach nothing.
+        Only commits on which something broke or red lasted, by what is known at the first choice: others teach nothing.
         """
         now = self.facts.decided[first] if first < len(self.facts.commits) else np.inf
         known = cells(self.facts, before=now)
         begin = max(0, first - _CALIBRATION)
         broken: dict[int, set[int]] = {}
-        real = judge(known, len(self.facts.jobs)).began > _SOME
-        for commit, job in zip(known.commit[real].tolist(), known.job[real].tolist(), strict=True):
-            if commit >= begin:
+        for kind in (judge(known, len(self.facts.jobs)).began > _SOME, lasting(known)):
+            at = np.flatnonzero(kind & (known.commit >= begin))
+            at = at[np.isin(known.commit[at], np.unique(known.commit[at])[-_ENOUGH:])]
+            for commit, job in zip(known.commit[at].tolist(), known.job[at].tolist(), strict=True):
                 broken.setdefault(commit, set()).add(job)
-        latest = set(sorted(broken)[-_ENOUGH:])
         for commit in range(begin, first):
             if (commit - begin) % (_SELDOM * self._every) == 0:
                 self.learn(commit)
-            if commit in latest:
+            if commit in broken:
                 self.ranked(commit, until=frozenset(broken[commit]))
 
     def learn(self, commit: int) -> None:
