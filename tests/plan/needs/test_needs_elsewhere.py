@@ -853,3 +853,32 @@ def test_what_a_package_makes_on_demand_has_its_name_however_often_it_is_asked_f
         },
     )
     assert set(found.values()) == {(2, 2, 2)}
+
+
+def test_a_test_for_one_device_alone_does_not_fail_for_what_is_not_about_devices():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            rows = []
+
+            @pytest.mark.skipif(torch.cuda.device_count() != 1, reason="one device only")
+            def test_one():
+                torch.ones(1, device="cuda")
+                assert rows[2]
+
+            @pytest.mark.skipif(torch.cuda.is_available(), reason="host only")
+            def test_host():
+                assert rows[2]
+
+            @pytest.mark.skipif(torch.cuda.device_count() > 2, reason="at most two")
+            def test_two():
+                assert rows[2]
+                torch.ones(1, device="cuda:1")
+            """
+        },
+    )
+    assert found == {"test_one": (1, 1, 1), "test_host": (0, None, 0), "test_two": (2, 2, 2)}

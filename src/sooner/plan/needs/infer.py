@@ -223,8 +223,23 @@ class _File:
                 break
             ignored = self._without_failures(nodeid, ignored | {last.place})
             judged = self._everywhere(nodeid, ignored)
+        judged, ignored = self._where_it_may_run(nodeid, judged, ignored)
         self.ignored = ignored
         return judged
+
+    def _where_it_may_run(
+        self, nodeid: str, judged: dict[int, Judged | None], ignored: frozenset[tuple[str, int]]
+    ) -> tuple[dict[int, Judged | None], frozenset[tuple[str, int]]]:
+        """A test that is skipped with many devices and never runs: what fails with fewer is not for lack of them."""
+        for count in range(2 * _MOST_DISBELIEFS):
+            if any(each is not None and each.at.verdict is Verdict.RUN for each in judged.values()):
+                break
+            failed = [each for each in judged.values() if each is not None and each.at.verdict is Verdict.FAIL]
+            if not failed or not failed[-1].soft or not failed[-1].place[1] or failed[-1].place in ignored:
+                break
+            ignored |= {failed[-1].place} if count < _MOST_DISBELIEFS else {failed[-1].place, EVERYWHERE}
+            judged = self._everywhere(nodeid, ignored)
+        return judged, ignored
 
     def _without_failures(
         self, nodeid: str, ignored: frozenset[tuple[str, int]] = frozenset()
