@@ -497,3 +497,102 @@ def test_local_tensors_have_all_ranks_in_one_process_on_one_device():
         "Nested::test_host": (0, None, 0),
         "OnDevices::test_device": (1, 1, 1),
     }
+
+
+def test_what_only_the_first_rank_does_is_looked_at_too():
+    found = needs_of(
+        "test_ranks.py",
+        {
+            "test_ranks.py": """
+            import torch
+            import torch.multiprocessing as mp
+            from torch.distributed.nn import RemoteModule
+
+            def work(rank, body):
+                if rank == 0:
+                    body()
+
+            def use():
+                torch.ones(1, device="cuda:2")
+
+            def remote():
+                RemoteModule("worker1/cuda:1", torch.nn.Linear, (1, 1))
+                RemoteModule("worker0/cpu", torch.nn.Linear, (1, 1))
+
+            def test_first():
+                mp.spawn(work, args=(use,), nprocs=2)
+
+            def test_remote():
+                mp.spawn(work, args=(remote,), nprocs=2)
+
+            def test_host():
+                mp.spawn(work, args=(print,), nprocs=2)
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min) for name, each in found.items()} == {
+        "test_first": (3, 3),
+        "test_remote": (2, 2),
+        "test_host": (0, None),
+    }
+
+
+def test_devices_that_a_program_text_names_are_used():
+    found = needs_of(
+        "test_programs.py",
+        {
+            "test_programs.py": """
+            import subprocess
+            import sys
+
+            def test_each():
+                for task in range(4):
+                    program = f'import jax; jax.config.update("jax_cuda_visible_devices", "{task}");'
+                    subprocess.Popen([sys.executable, "-c", program])
+            """
+        },
+    )
+    assert found["test_each"].min == 4
+
+
+def test_cupys_words_for_tools_and_platforms_need_no_device():
+    found = needs_of(
+        "test_host.py",
+        {
+            "test_host.py": """
+            import unittest
+            from unittest import mock
+
+            import cupy
+            from cupy import cuda
+            from cupy.cuda import runtime
+            from cupyx import profiler
+
+            def test_mark():
+                cuda.nvtx.MarkC("here", 0)
+
+            def test_profile():
+                with mock.patch("cupy_backends.cuda.api.runtime.profilerStart"):
+                    with profiler.profile():
+                        pass
+
+            def test_version():
+                assert runtime._getCUDAMajorVersion() > 10
+
+            @unittest.skipUnless(runtime.is_hip, "only there")
+            def test_elsewhere():
+                cupy.ones(1)
+
+            @unittest.skipIf(runtime.is_hip, "not there")
+            def test_here():
+                cupy.ones(1)
+            """
+        },
+    )
+    assert {name: each.min for name, each in found.items()} == {
+        "test_mark": 0,
+        "test_profile": 0,
+        "test_version": 0,
+        "test_elsewhere": None,
+        "test_here": 1,
+    }

@@ -68,6 +68,8 @@ class Expressions(Comparisons, ABC):
     size: int
     guesses: int
     environment: dict[str, Any]
+    rank: tuple[int, int] | None
+    first_is_asked_for: bool
     trace: Trace
 
     def ev(self, node: ast.expr, env: Env) -> Any:
@@ -256,6 +258,7 @@ class Expressions(Comparisons, ABC):
         soft = unknown = False
         for op, each in zip(node.ops, node.comparators, strict=True):
             right = self.ev(each, env)
+            self._note_first(left, right)
             result = self.compare(type(op), left, right)
             soft |= isinstance(result, Soft)
             truth = self.truth(result)
@@ -266,6 +269,11 @@ class Expressions(Comparisons, ABC):
         if unknown:
             return UNKNOWN
         return Soft(True) if soft else True
+
+    def _note_first(self, left: Any, right: Any) -> None:
+        """A worker that is not the first asks whether it is: what the first one does is of interest too."""
+        if self.rank is not None and right == 0 and self.rank[0] != 0 and left == self.rank[0]:
+            self.first_is_asked_for = True
 
     def _compared_first(self, node: ast.Compare, env: Env) -> Any:
         """The left side; the number of devices that is only compared with none is not asked for."""

@@ -23,6 +23,7 @@ _ON_DEVICES: Final = re.compile(r"\b(cuda|nccl|get_accelerator|Accelerator\(|hip
 _ENGINES: Final = re.compile(r"vllm\.entrypoints\.(openai\.)?(api_server|run_batch)|sglang\.launch_server")
 _ENGINE_VERBS: Final = ("serve", "run-batch")
 _MASKS: Final = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+_NAMED_IN_TEXT: Final = re.compile(r"(?:VISIBLE_DEVICES|(?:cuda|rocm)_visible_devices)\W{1,6}(\d+(?:,\d+)*)\b")
 _CPU_WORDS: Final = ("--cpu", "--use_cpu", "gloo", "--no_cuda", "--no-cuda")
 
 
@@ -77,6 +78,10 @@ def _serves(words: list[Any]) -> bool:
 
 def _touch_given(machine: "Machine", words: list[Any] | None, environment: Any) -> None:
     """A process that is given devices by their numbers (`CUDA_VISIBLE_DEVICES="3"`) uses them, and no others."""
+    for word in words or ():
+        named = _NAMED_IN_TEXT.search(word) if isinstance(word, str) else None
+        for each in named[1].split(",") if named else ():
+            machine.touch(Dev("cuda", int(each)), "a program names its devices")
     given = hard(environment)
     if not isinstance(given, dict) or words is None or not _uses_devices(machine, words):
         return

@@ -82,8 +82,14 @@ def _as_rank(machine: "Machine", args: list[Any]) -> Any:
     rank, world = uncounted(hard(args[0])), uncounted(hard(args[1]))
     known = isinstance(rank, int) and isinstance(world, int)
     machine.rank = (rank, world) if known else None
+    machine.first_is_asked_for = False
     values = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world}
     machine.environment |= {key: str(value) if known else UNKNOWN for key, value in values.items()}
+
+
+def _first_is_asked_for(machine: "Machine", _args: list[Any]) -> Any:
+    """Whether the worker has asked if it is the first one, and was not."""
+    return machine.first_is_asked_for
 
 
 def _need(machine: "Machine", args: list[Any]) -> Any:
@@ -237,7 +243,8 @@ def _sizes_up_to(machine: "Machine", args: list[Any]) -> Any:
 
 WORDS: Final[dict[str, Word]] = {
     "one_more_process": _one_more, "model_size": _model_size, "engine_size": _engine_size,
-    "ranks": _ranks, "as_rank": _as_rank, "need": _need, "device_span": _device_span,
+    "ranks": _ranks, "as_rank": _as_rank, "first_is_asked_for": _first_is_asked_for,
+    "need": _need, "device_span": _device_span,
     "more_devices": _more_devices, "is_class": _is_class, "is_instance": _is_instance,
     "touch": _touch, "backend": _backend, "skip": _skip,
     "fail": _fail, "suffixes": _suffixes, "visible": _visible, "is_known": _is_known,

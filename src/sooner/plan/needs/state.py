@@ -70,6 +70,8 @@ class State(Statements):
         self.kept = 0.0
         """Devices that actors and groups of the test keep."""
         self.rank: tuple[int, int] | None = None
+        self.first_is_asked_for = False
+        """Whether a worker that is not the first was compared with it (`rank == 0`)."""
         self.no_device_work = 0
         self.modules: dict[str, Mod] = {}
         self.current: tuple[str, int] = ("", 0)
