@@ -566,7 +566,7 @@ def test_cupys_words_for_tools_and_platforms_need_no_device():
             import cupy
             from cupy import cuda
             from cupy.cuda import runtime
-            from cupyx import profiler
+            from cupyx import jit, profiler
 
             def test_mark():
                 cuda.nvtx.MarkC("here", 0)
@@ -578,6 +578,16 @@ def test_cupys_words_for_tools_and_platforms_need_no_device():
 
             def test_version():
                 assert runtime._getCUDAMajorVersion() > 10
+
+            @jit.rawkernel()
+            def kernel(x):
+                x[0] = 1
+
+            def test_kernel():
+                kernel((1,), (1,), ())
+
+            def test_size():
+                assert cupy.ndim(3) == 0 and cupy.float32(3) == 3
 
             @unittest.skipUnless(runtime.is_hip, "only there")
             def test_elsewhere():
@@ -593,6 +603,8 @@ def test_cupys_words_for_tools_and_platforms_need_no_device():
         "test_mark": 0,
         "test_profile": 0,
         "test_version": 0,
+        "test_kernel": 1,
+        "test_size": 0,
         "test_elsewhere": None,
         "test_here": 1,
     }
