@@ -20,5 +20,5 @@ _VERBS: Final = {
 def trunk() -> None:
     """Say which commit broke trunk, whether it is a flake or the machines, and what to do.
 
-    A revert needs a posterior of 99.7 % for one commit; short of that the runs are named that would tell most.
+    A revert needs a posterior of 99.6 % for one commit; short of that the runs are named that would tell most.
     """

@@ -91,6 +91,29 @@ def test_runs_that_are_under_way_are_not_asked_for_again() -> None:
     assert decision.reason is Reason.WAITING
 
 
+def test_once_a_break_is_likely_what_is_still_missing_starts_beside_the_runs_that_are_under_way() -> None:
+    under_way = {20: [11.6], 19: [11.6]}
+    single = events_of(lambda i, _t: i == 20, commits=22, now=11.6, extra=under_way)
+    assert isinstance(one(question(single, now=11.6, commits=22)), Hold)
+    events = events_of(lambda i, _t: i >= 20, commits=26, now=12.1, extra=under_way)
+    decision = one(question(events, now=12.1, commits=26))
+    assert isinstance(decision, Rerun)
+    assert {again.sha for again in decision.reruns} <= {"c20", "c19"}
+    assert all(again.count < 3 for again in decision.reruns), "what is under way counts"
+
+
+def test_the_first_run_of_the_suspect_is_waited_for_unless_it_is_overdue() -> None:
+    """Commits 18 and 19 run when 20 and 21 have failed: which of the three it is, their own first runs tell."""
+    events = [
+        event if event.sha not in {"c18", "c19"} else Event(sha=event.sha, status=Status.PENDING, started_at=11 * HOUR)
+        for event in events_of(lambda i, _t: i >= 20, commits=22, now=12.1)
+    ]
+    decision = one(question(events, now=12.1, commits=22))
+    assert isinstance(decision, Hold)
+    assert decision.reason is Reason.WAITING
+    assert isinstance(one(question(events, now=13.5, commits=22)), Rerun)
+
+
 def test_suspect_and_parent_that_do_as_expected_are_a_revert() -> None:
     events = events_of(lambda i, _t: i >= 20, commits=28, now=14, extra={20: [12.1] * 2, 19: [12.1] * 3})
     decision = one(question(events, now=14, commits=28))

@@ -3,34 +3,32 @@
 All thresholds were fitted to simulated trunks (`bench/trunk.py`): hours against runs at equal precision.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
-from sooner.analysis.trunk.case import Case, Run
+from sooner.analysis.trunk.case import Case
 from sooner.analysis.trunk.facts import Again, Rerun
 from sooner.analysis.trunk.outages import streak_of
 from sooner.analysis.trunk.posterior import Posterior
 
 HALF_SURE: Final = 0.5
 """Below this probability of a break a gap of untested commits is not searched, and `FEW` runs are enough at once."""
-LIKELY: Final = 0.05
-"""Below this probability of a break `FIRST_RUNS` are enough for a start."""
-FIRST_RUNS: Final = (1, 1)
-"""Of the suspect and of its parent."""
 FEW: Final = 4
 AT_ONCE: Final = 3
 """Most runs of one commit that are asked for at once: where three do not settle it, what they tell comes first."""
 AT_LAST: Final = 6
 """The same after many runs of the suspect and its parent: what is not told by then fails only some runs."""
-WORTH: Final = 0.0005
+WORTH: Final = 0.002
 """While flakes are the likeliest, runs are asked for if the cube of the odds of a break times what they save, in usual
 lengths of a run, is worth this; else the next run that ends by itself tells for nothing. The cube lets a signal that
 never flaked be asked about at once, and one that did wait for a second failure."""
-MISLED: Final = 0.2
+MISLED: Final = 0.25
 """Of the doubt that a revert may leave, the share that newer commits may have, and older ones: flakes, and breaks that
-fail only some runs, are the commonest ways to a wrong one. Of 240 simulated reverts at 5 % flakes that left newer ones
-0.08 to 0.12 % two were wrong, of 800 that left less none; of 150 breaks that fail 80 % three, all that left older ones
-over 0.08 %."""
+fail only some runs, are the commonest ways to a wrong one."""
+TO_SPARE: Final = 0.4
+"""Runs are asked for until newer commits would have this share of what they may have: how often the signal flakes is
+only learned as it fails, and one run that was asked for too late costs the length of a run."""
+OVERDUE: Final = 1.5
+"""Usual lengths of a run up to which the suspect's first run is waited for."""
 SPREAD: Final = 0.04
 """A commit is a candidate from this share of the leading one's probability on."""
 MOST_OF_GAP: Final = 4
@@ -39,15 +37,17 @@ PROBE_AFTER: Final = 1.0
 """Usual lengths of a run after which one asks whether an outage is over."""
 
 
-def is_settled(case: Case, found: Posterior, place: int) -> bool:
-    """Whether this commit is the culprit, as surely as a revert needs."""
+def is_settled(case: Case, found: Posterior, place: int, to_spare: float = 1.0) -> bool:
+    """Whether this commit is the culprit, as surely as a revert needs; newer ones may have a share of what they may."""
     needed = case.limits.revert_probability
-    misled = max(found.newer(place), found.older(place))
+    misled = max(found.newer(place) / to_spare, found.older(place))
     return found.guilt(place) >= needed and misled <= MISLED * (1 - needed)
 
 
 def can_wait(case: Case, found: Posterior, place: int) -> bool:
-    """Whether a flake is the likeliest and the next run that ends by itself tells soon enough."""
+    """Whether a run that ends by itself tells soon enough: the suspect's first, or the next where flakes are likely."""
+    if not case.has_ended(place) and case.runs_for_h(place) < OVERDUE * case.usual_h:
+        return True
     broken = float(found.broken[1:].sum())
     odds = broken / max(1 - broken, 1e-9)
     return found.none > HALF_SURE and case.tells_soon(place) * odds**3 < WORTH
@@ -107,14 +107,13 @@ def _confirm(case: Case, place: int, wanted: dict[int, int], most: int) -> None:
     """Add runs of the suspect and of its parent until, should they end as expected, it is settled."""
     extra = case.expected(place)
     broken = float(case.weigh().broken[1:].sum())
-    if broken < LIKELY:
-        _begin(case, place, extra, wanted, most)
-        return
-    most = most if broken >= HALF_SURE else min(most, FEW)
-    cap = max(AT_ONCE, min(AT_LAST, case.runs_about(place) - AT_ONCE))
-    left = {i: min(cap, case.runs_left(i)) for i in (place, place - 1) if not case.runs_again(i)}
+    is_likely = broken >= HALF_SURE
+    most = most - sum(map(case.under_way, (place, place - 1))) if is_likely else min(most, FEW)
+    cap = max(AT_ONCE, min(AT_LAST, case.ended_about(place) - AT_ONCE))
+    pair = [i for i in (place, place - 1) if (is_likely and case.has_ended(i)) or not case.runs_again(i)]
+    left = {i: min(cap - case.under_way(i), case.runs_left(i)) for i in pair}
     found = case.weigh(extra)
-    while not is_settled(case, found, place) and sum(wanted.values()) < most:
+    while not is_settled(case, found, place, TO_SPARE) and sum(wanted.values()) < most:
         older = float(found.broken[:place].sum()) + found.burst_now  # what a success of the parent speaks against
         other = 1.0 - found.guilt(place) - older  # what a failure of the suspect speaks against
         sides = (place, place - 1) if other >= older else (place - 1, place)
@@ -122,14 +121,5 @@ def _confirm(case: Case, place: int, wanted: dict[int, int], most: int) -> None:
         if side is None:
             return
         wanted[side] = wanted.get(side, 0) + 1
-        extra.append((side, case.now + 0.01 * len(extra), float(side == place)))
+        extra.append((side, case.now, float(side == place)))
         found = case.weigh(extra)
-
-
-def _begin(case: Case, place: int, under_way: Sequence[Run], wanted: dict[int, int], most: int) -> None:
-    """Ask for the runs that tell a flake from a break, and no more: most such failures are flakes."""
-    for i, count in ((place, FIRST_RUNS[0]), (place - 1, FIRST_RUNS[1])):
-        missing = count - sum(one == i for one, _, _ in under_way)
-        missing = min(missing, case.runs_left(i), most - sum(wanted.values()))
-        if missing > 0 and not case.runs_again(i):
-            wanted[i] = missing

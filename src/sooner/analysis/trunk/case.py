@@ -37,8 +37,6 @@ LOST_AFTER: Final = 4.0
 """Usual lengths of a run after which one that has no end is taken for lost, and is waited for no longer ..."""
 LOST_AFTER_H: Final = 2.0
 """... but not before so many hours: queues."""
-NEVER: Final = 10.0
-"""Usual lengths of a run that count as never."""
 _DOCUMENTS: Final = (".md", ".rst", ".txt", ".adoc", ".png", ".svg", ".jpg", ".gif")
 _DOCUMENT_NAMES: Final = frozenset({"license", "notice", "codeowners", "authors", "citation.cff", ".mailmap"})
 _NOT_DOCUMENTS: Final = frozenset({"requirements.txt", "constraints.txt", "cmakelists.txt"})
@@ -279,12 +277,16 @@ class Case:
         return [(i, hour, float(i >= culprit)) for i, hour in self.pending]
 
     def tells_soon(self, place: int) -> float:
-        """How long until the next run of this commit or a newer one ends, in usual lengths of a run; much if none runs.
+        """How long until the next run of this commit or a newer one ends, in usual lengths of a run; or infinite.
 
         Runs that were asked for tell as well as those of newer commits.
         """
         ends = [hour + self.usual_h - self.now for i, hour in self.pending if i >= place]
-        return max(0.05, min(ends) / self.usual_h) if ends else NEVER
+        return max(0.05, min(ends) / self.usual_h) if ends else math.inf
+
+    def runs_for_h(self, place: int) -> float:
+        """How long a commit has been running, in hours; infinite if it does not run."""
+        return max((self.now - hour for i, hour in self.pending if i == place), default=math.inf)
 
     def _is_lost(self, start: float) -> bool:
         """Whether a run that began at this hour has been under way for so long that nobody should wait for it."""
@@ -296,11 +298,21 @@ class Case:
         lengths = sorted(e.ended_at - e.started_at for e in self._known if e.ended_at is not None)
         return max(lengths[len(lengths) // 2] / 3600, 0.01) if lengths else 1.0
 
+    def has_ended(self, place: int) -> bool:
+        """Whether a run of a commit told something."""
+        return bool(self.failures[place] + self.passes[place])
+
+    def ended_about(self, place: int) -> int:
+        """Runs of a commit and its parent that ended."""
+        return int(sum(self.failures[i] + self.passes[i] for i in {max(place - 1, 0), place}))
+
+    def under_way(self, place: int) -> int:
+        """Runs of a commit that have not ended."""
+        return sum(i == place for i, _ in self.pending)
+
     def runs_about(self, place: int) -> int:
         """Runs of a commit and its parent, those under way too."""
-        pair = (max(place - 1, 0), place)
-        done = sum(self.failures[i] + self.passes[i] for i in set(pair))
-        return int(done) + sum(i in pair for i, _ in self.pending)
+        return self.ended_about(place) + sum(map(self.under_way, {max(place - 1, 0), place}))
 
     def runs_again(self, place: int) -> bool:
         """Whether a run that was asked for is under way: what it tells comes before any other is asked for.
@@ -320,6 +332,5 @@ class Case:
 
     def runs_left(self, place: int) -> int:
         """How often a commit may run again."""
-        under_way = sum(i == place for i, _ in self.pending)
-        done = int(self.failures[place] + self.passes[place]) + under_way
+        done = int(self.failures[place] + self.passes[place]) + self.under_way(place)
         return max(0, self.limits.max_reruns_per_commit + (1 if done else 0) - done)

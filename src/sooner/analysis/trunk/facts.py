@@ -71,7 +71,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Runs asked for at once for one signal."""
     bisection_limit: int | None = None
     """Under `rules`: most commits of a gap that run at once; None is all."""
-    revert_probability: float = 0.997
+    revert_probability: float = 0.996
     """A revert needs a posterior of at least this."""
 
 
