@@ -882,3 +882,33 @@ def test_a_test_for_one_device_alone_does_not_fail_for_what_is_not_about_devices
         },
     )
     assert found == {"test_one": (1, 1, 1), "test_host": (0, None, 0), "test_two": (2, 2, 2)}
+
+
+def test_a_test_that_joins_a_group_of_nccl_through_the_library_has_a_device():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "engine/__init__.py": """
+            def start(world_size=-1, rank=-1, method="env://", backend="nccl"):
+                pass
+            """,
+            "tests/test_it.py": """
+            import pytest
+            from engine import start
+
+            @pytest.fixture
+            def group():
+                start(world_size=1, rank=0, backend="nccl")
+
+            def test_grouped(group):
+                pass
+
+            def test_default():
+                start(1, 0)
+
+            def test_on_the_host():
+                start(world_size=1, rank=0, backend="gloo")
+            """,
+        },
+    )
+    assert found == {"test_grouped": (1, 1, 1), "test_default": (1, 1, 1), "test_on_the_host": (0, None, 0)}

@@ -98,7 +98,7 @@ class Calling(Attributes):
         rule = None if func.module.is_model else self.rules.for_function(func.module.name, owner, func.name)
         if rule is not None:
             return self.natives.apply(rule, args, kwargs)
-        if self.rank is not None and not func.module.is_test_code and not func.module.is_model:
+        if not self.quiet and not func.module.is_test_code and not func.module.is_model:
             self._as_a_rank(func, args, kwargs)
         if self.depth >= DEEPEST:
             return UNKNOWN
@@ -118,23 +118,24 @@ class Calling(Attributes):
         """A device is used."""
 
     def _as_a_rank(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> None:
-        """A worker that joins a group of NCCL's through the library under test has a device of its own.
+        """Who joins a group of NCCL's through the library under test, a worker or the test itself, has a device.
 
         It says so (`launch(..., backend="nccl")`), or a function that is given rank and world size does by default.
 
         Raises:
             Raised: There are fewer devices than ranks.
         """
-        if self.quiet or self.rank is None:
-            return
         spec = func.node.args
         names = [each.arg for each in (*spec.posonlyargs, *spec.args)]
+        if "backend" not in kwargs and "backend" not in names:
+            return
         given = dict(zip(names, args, strict=False)) | kwargs
         if "backend" not in given and {"rank", "world_size"} <= given.keys():
             given |= dict(zip(names[len(names) - len(func.defaults) :], func.defaults, strict=True)) | given
-        if hard(given.get("backend")) == "nccl":
+        rank = hard(given.get("rank")) if self.rank is None else self.rank[0]
+        if hard(given.get("backend")) == "nccl" and isinstance(rank, int) and rank >= 0:
             self.trace.backends.add("nccl")
-            self.touch(Dev("cuda", self.rank[0]), "a rank of an NCCL group")
+            self.touch(Dev("cuda", rank), "a rank of an NCCL group")
 
     def _call_library(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A function of the library under test: only its answer counts, within a small budget."""
