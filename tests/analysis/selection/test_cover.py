@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sooner.analysis.selection.cover import Constraints, Floor, exact, greedy
+from sooner.analysis.selection.cover import Constraints, Floor, beginning, exact, greedy
 
 
 def some(seed, events=80, jobs=30):
@@ -61,3 +61,18 @@ def test_breakages_that_no_job_sees_are_not_asked_for():
 
 def test_without_breakages_nothing_is_needed():
     assert greedy(np.zeros((0, 3), bool), np.zeros(0), np.ones(3), 0.0, Constraints()).jobs == ()
+
+
+def test_what_greedy_cover_takes_first_sees_most_for_its_cost_and_keeps_within_its_room():
+    sees = np.array([[1, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]], dtype=bool)
+    cost, all_of_them = np.array([1.0, 4.0, 1.0, 0.4]), np.ones(4, dtype=bool)
+    assert beginning(sees, cost, all_of_them, [], 100.0) == [3, 0, 2, 1]
+    assert beginning(sees, cost, all_of_them, [], 1.5) == [3, 0]
+    assert beginning(sees, cost, all_of_them, [0], 100.0) == [2, 1]  # what is taken already covers, and costs
+    assert beginning(sees, cost, all_of_them, [0], 1.0) == []
+    assert beginning(sees, cost, np.array([True, True, False, False]), [], 100.0) == [0, 1]
+
+
+def test_where_nothing_has_broken_cover_takes_nothing():
+    assert beginning(np.zeros((0, 3), dtype=bool), np.ones(3), np.ones(3, dtype=bool), [], 9.0) == []
+    assert beginning(np.zeros((0, 0), dtype=bool), np.ones(0), np.ones(0, dtype=bool), [], 9.0) == []

@@ -5,7 +5,7 @@ weighted partial set cover problem (NP-hard; greedy is within H(n): Slavik 1997)
 afterwards, and exactly as a mixed integer program, so the distance to the optimum is known rather than believed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -112,6 +112,33 @@ def greedy(
     first = _with_floors(set(rules.fixed), sees, weight, cost, rules)
     found = _completed(first, problem, cost) or set(range(len(cost)))
     return _solution(_improved(found, problem) if improve else _slimmed(found, problem), sees, weight, cost)
+
+
+def beginning(sees: Flags, cost: Numbers, among: Flags, taken: Sequence[int], room: float) -> list[int]:
+    """The jobs that greedy cover takes first, as far as some room in the budget reaches.
+
+    Args:
+        sees: [breakage, job].
+        cost: Of each job.
+        among: Jobs that may be taken.
+        taken: Jobs that are taken already.
+        room: What those that are taken may cost together, these too.
+    """
+    left = ~sees[:, list(taken)].any(axis=1)
+    gains = sees[left].sum(axis=0, dtype=np.float64)
+    gains[~among] = 0.0
+    price, spent = np.maximum(cost, _TINY), float(cost[list(taken)].sum())
+    found: list[int] = []
+    while gains.size:
+        job = int(np.argmax(gains / price))
+        if gains[job] <= 0.0 or spent + price[job] / 2 > room:
+            break
+        found.append(job)
+        spent += price[job]
+        fresh = left & sees[:, job]
+        left &= ~fresh
+        gains -= np.where(among, sees[fresh].sum(axis=0), 0.0)
+    return found
 
 
 def _completed(chosen: set[int], problem: _Problem, cost: Numbers) -> set[int] | None:
