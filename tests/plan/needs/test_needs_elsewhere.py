@@ -238,6 +238,11 @@ def test_classes_that_cupy_makes_of_cases_have_its_names_and_their_own_needs():
             class TestNew:
                 def test_it(self):
                     cupy.cuda.Device(self.n - 1).use()
+
+            @testing.parameterize({"types": (numpy.int8, None), "at": (..., [1])})
+            class TestTypes:
+                def test_it(self):
+                    cupy.ones(1)
             """
         },
     )
@@ -246,6 +251,7 @@ def test_classes_that_cupy_makes_of_cases_have_its_names_and_their_own_needs():
         "TestOld_param_1_{count=3, dtype=float64}::test_it": (3, 3, 3),
         "TestNew::test_it[_param_0_{host=False, n=1}]": (1, 1, 1),
         "TestNew::test_it[_param_1_{host=False, n=4}]": (4, 4, 4),
+        "TestTypes::test_it[_param_0_{at=(Ellipsis, [1]), types=(<class 'numpy.int8'>, None)}]": (1, 1, 1),
     }
 
 

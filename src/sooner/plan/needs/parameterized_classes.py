@@ -3,15 +3,17 @@
 The source of the names is `cupy/testing/_parameterized.py`, `_make_class_name`.
 """
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.cases import parts
 from sooner.plan.needs.testing_names import apply_mark
-from sooner.plan.needs.values import Cls, Ext, Func, Mark, Native, Param, hard, is_plain, name_of
+from sooner.plan.needs.values import Cls, Ext, Func, Mark, Native, Param, Unknown, hard, is_plain, name_of
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
+_NUMBERS: Final = re.compile(r"numpy\.(bool_|u?int\d+|float\d+|complex\d+)")
 _LONGEST_VALUE: Final = 100
 _LONGEST_NAME: Final = 5_000
 
@@ -64,7 +66,27 @@ def text_of(value: Any) -> str | None:
     value = hard(value)
     if isinstance(value, Func | Cls | Native) or (isinstance(value, Ext) and "()" not in value.path):
         return name_of(value)
-    return repr(value) if is_plain(value) else None
+    return _written(value)
+
+
+def _written(value: Any) -> str | None:
+    """What `repr` gives; the types of numbers in a tuple or list have theirs, None where anything is not known."""
+    value = hard(value)
+    if is_plain(value) or (isinstance(value, slice) and is_plain([value.start, value.stop, value.step])):
+        return repr(value)
+    if isinstance(value, Ext) and _NUMBERS.fullmatch(value.path):
+        return f"<class '{value.path}'>"
+    if value is Ellipsis or (isinstance(value, Unknown) and value.path == "Ellipsis"):
+        return "Ellipsis"
+    if not isinstance(value, tuple | list) or not value:
+        return None
+    texts = [_written(each) for each in value]
+    if None in texts:
+        return None
+    inner = ", ".join(text or "" for text in texts)
+    if isinstance(value, list):
+        return f"[{inner}]"
+    return f"({inner},)" if len(value) == 1 else f"({inner})"
 
 
 def _shortened(text: str, longest: int) -> str:
