@@ -2,19 +2,13 @@
 
 import textwrap
 
+from small_projects import needs_of
+
 from sooner.cli.needs_project import find_project
 from sooner.cli.needs_static import shipped_rules
 from sooner.plan.needs import Sources, infer_needs, load_rules
 
 _INVOCATIONS = "torch/testing/_internal/common_methods_invocations.py"
-
-
-def needs_of(path, files):
-    texts = {name: textwrap.dedent(text) for name, text in files.items()}
-    rules = load_rules([("rules.toml", shipped_rules())])
-    return {
-        each.nodeid.partition("::")[2]: each for each in infer_needs(Sources(texts, texts.get), [path], rules=rules)
-    }
 
 
 def profile(needs):

@@ -1,0 +1,20 @@
+"""Small projects that are given as texts, and what is said of their tests."""
+
+import textwrap
+
+from sooner.cli.needs_static import shipped_rules
+from sooner.plan.needs import Sources, infer_needs, load_rules
+
+
+def needs_of(path, files):
+    """What is said of the tests of one file of a project, by their names in it; no project's rules but the shipped."""
+    texts = {name: textwrap.dedent(text) for name, text in files.items()}
+    rules = load_rules([("rules.toml", shipped_rules())])
+    return {
+        each.nodeid.partition("::")[2]: each for each in infer_needs(Sources(texts, texts.get), [path], rules=rules)
+    }
+
+
+def devices_of(path, files):
+    """Of each test the least number of devices, the least with one, and the number above which nothing is gained."""
+    return {name: (each.min, each.gpu_min, each.full) for name, each in needs_of(path, files).items()}

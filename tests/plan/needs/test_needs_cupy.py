@@ -1,0 +1,80 @@
+"""What CuPy's own tests have: results that are compared, classes that are made of cases, words for the host."""
+
+from small_projects import devices_of
+
+
+def test_results_that_are_compared_under_scipys_name_are_computed_on_a_device_too():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from cupy import testing
+
+            @testing.numpy_cupy_allclose(scipy_name="scp", accept_error=ValueError)
+            def test_spline(xp, scp):
+                scp.interpolate.make_interp_spline([0, 2, 1], [0, 1, 2], k=1)
+            """
+        },
+    )
+    assert found == {"test_spline": (1, 1, 1)}
+
+
+def test_classes_that_cupy_makes_of_cases_have_its_names_and_their_own_needs():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+
+            import cupy
+            import numpy
+            from cupy import testing
+
+            @testing.parameterize({"count": 2, "dtype": numpy.float32}, {"count": 3, "dtype": numpy.float64})
+            class TestOld(unittest.TestCase):
+                def test_it(self):
+                    for index in range(self.count):
+                        cupy.cuda.Device(index).use()
+
+            @testing.parameterize(*testing.product({"n": [1, 4], "host": [False]}))
+            class TestNew:
+                def test_it(self):
+                    cupy.cuda.Device(self.n - 1).use()
+
+            @testing.parameterize({"types": (numpy.int8, None), "at": (..., [1])})
+            class TestTypes:
+                def test_it(self):
+                    cupy.ones(1)
+            """
+        },
+    )
+    assert found == {
+        "TestOld_param_0_{count=2, dtype=float32}::test_it": (2, 2, 2),
+        "TestOld_param_1_{count=3, dtype=float64}::test_it": (3, 3, 3),
+        "TestNew::test_it[_param_0_{host=False, n=1}]": (1, 1, 1),
+        "TestNew::test_it[_param_1_{host=False, n=4}]": (4, 4, 4),
+        "TestTypes::test_it[_param_0_{at=(Ellipsis, [1]), types=(<class 'numpy.int8'>, None)}]": (1, 1, 1),
+    }
+
+
+def test_an_error_of_cupys_and_a_version_need_no_device():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import cupy
+            from cupy.cuda import cufft, runtime
+
+            new = pytest.mark.skipif(runtime.runtimeGetVersion() < 10010, reason="old")
+
+            @new
+            def test_error():
+                assert cufft.CuFFTError(1).args
+
+            def test_array():
+                cupy.zeros(1)
+            """
+        },
+    )
+    assert found == {"test_error": (0, None, 0), "test_array": (1, 1, 1)}

@@ -1,0 +1,347 @@
+"""What tests let others do for them: threads, executors, launchers, libraries that are told a number of devices."""
+
+from small_projects import devices_of
+
+
+def test_a_function_that_an_executor_or_a_thread_runs_is_a_part_of_the_test():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import asyncio
+            import threading
+            from concurrent.futures import ThreadPoolExecutor
+
+            import torch
+
+            def work(index=0):
+                return torch.ones(1, device=f"cuda:{index}")
+
+            async def test_loop():
+                await asyncio.get_event_loop().run_in_executor(executor=None, func=work)
+
+            async def test_to_thread():
+                await asyncio.to_thread(work, 1)
+
+            def test_pool():
+                with ThreadPoolExecutor() as pool:
+                    pool.submit(work, 2).result()
+
+            def test_thread():
+                thread = threading.Thread(target=work, args=(1,))
+                thread.start()
+                thread.join()
+
+            def test_thread_that_waits():
+                threading.Thread(target=work)
+            """
+        },
+    )
+    assert found == {
+        "test_loop": (1, 1, 1),
+        "test_to_thread": (2, 2, 2),
+        "test_pool": (3, 3, 3),
+        "test_thread": (2, 2, 2),
+        "test_thread_that_waits": (0, None, 0),
+    }
+
+
+def test_what_is_started_on_a_number_of_devices_needs_them_and_what_describes_it_does_not():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from types import SimpleNamespace
+            from engines import Engine, EngineConfig, Generator, Request, Topology
+
+            def test_told():
+                Request(tp_size=8)
+                Topology(SimpleNamespace(tensor_parallel_size=4), num_gpus=4)
+
+            def test_engine():
+                Engine(model="m", tp_size=4)
+
+            def test_generator():
+                Generator.from_pretrained("m", num_gpus=2)
+
+            def test_description():
+                EngineConfig(tensor_parallel_size=8)
+            """
+        },
+    )
+    assert found == {
+        "test_engine": (4, 4, 4),
+        "test_generator": (2, 2, 2),
+        "test_description": (0, None, 0),
+        "test_told": (0, None, 0),
+    }
+
+
+def test_a_launcher_that_joins_a_group_of_nccls_by_default_takes_a_device_for_each_rank():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "library/__init__.py": "",
+            "library/start.py": "def launch(rank, world_size, port, backend='nccl'):\n    pass\n",
+            "tests/test_it.py": """
+            import torch.multiprocessing as mp
+            from library.start import launch
+
+            def work(rank, world_size):
+                launch(rank, world_size, 29500)
+
+            def host(rank, world_size):
+                launch(rank, world_size, 29500, backend="gloo")
+
+            def test_devices():
+                mp.spawn(work, args=(4,), nprocs=4)
+
+            def test_host():
+                mp.spawn(host, args=(4,), nprocs=4)
+            """,
+        },
+    )
+    assert found["test_devices"] == (4, 4, 4)
+    assert found["test_host"][:2] == (0, None)
+
+
+def test_accelerates_launcher_takes_one_device_or_all_where_it_is_told_no_number():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import subprocess
+            import torch
+
+            def test_one():
+                subprocess.run(["accelerate", "launch", "script.py"])
+
+            def test_all():
+                command = ["accelerate", "launch"]
+                if torch.cuda.device_count() > 1:
+                    command += ["--multi_gpu"]
+                subprocess.run(command + ["script.py"])
+
+            def test_of_a_file():
+                subprocess.run(["accelerate", "launch", "--config_file", "two.yaml", "script.py"])
+            """
+        },
+    )
+    assert found == {"test_one": (0, 1, 1), "test_all": (0, 1, 8), "test_of_a_file": (0, None, 0)}
+
+
+def test_of_a_command_with_unknown_parts_the_known_words_count():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import shlex
+            import subprocess
+            import torch
+            from elsewhere import port, script
+
+            def test_split():
+                command = f"torchrun --nproc_per_node={min(2, torch.cuda.device_count())} --port {port()}".split()
+                subprocess.run(command)
+
+            def test_shell():
+                subprocess.run(f"torchrun --nproc_per_node=4 {script} --port={port()}", shell=True)
+
+            def test_shlex():
+                subprocess.run(shlex.split(f"torchrun --nproc_per_node 3 {script}"))
+            """
+        },
+    )
+    assert found == {"test_split": (1, 1, 2), "test_shell": (4, 4, 4), "test_shlex": (3, 3, 3)}
+
+
+def test_data_parallel_takes_all_devices_unless_it_is_told_which():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="devices")
+            def test_all():
+                torch.nn.DataParallel(torch.nn.Linear(1, 1))
+
+            @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="devices")
+            def test_two():
+                torch.nn.DataParallel(torch.nn.Linear(1, 1), device_ids=[0, 1])
+            """
+        },
+    )
+    assert found == {"test_all": (2, 2, 8), "test_two": (2, 2, 2)}
+
+
+def test_data_parallel_takes_the_devices_that_it_is_given_or_all():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import torch.nn.parallel as dp
+
+            def test_two(m=None, x=None):
+                dp.data_parallel(m, x, (0, 1))
+
+            def test_named(m=None, x=None):
+                dp.data_parallel(m, x, device_ids=(torch.device("cuda:2"), torch.device("cuda:0")))
+
+            def test_counted(m=None, x=None):
+                x = torch.ones(1, device="cuda:1")
+                dp.data_parallel(m, x, range(torch.cuda.device_count()))
+
+            def test_wrapped(m=None):
+                torch.nn.DataParallel(m, [torch.device("cuda:1")])
+            """
+        },
+    )
+    assert found == {
+        "test_two": (0, 2, 2),
+        "test_named": (0, 3, 3),
+        "test_counted": (2, 2, 8),
+        "test_wrapped": (0, 2, 2),
+    }
+
+
+def test_ray_waits_for_the_devices_of_all_that_keep_some():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import ray
+            import torch
+            from ray.util.placement_group import placement_group
+            from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+            @ray.remote(num_gpus=1)
+            def task(rank):
+                return torch.ones(1, device="cuda")
+
+            @ray.remote(num_gpus=1)
+            class Actor:
+                def work(self, index):
+                    torch.ones(1, device=f"cuda:{index}")
+
+            @ray.remote
+            class Host:
+                def work(self):
+                    return 1
+
+            def test_tasks():
+                ray.get([task.remote(each) for each in range(3)])
+
+            def test_actors():
+                actors = [Actor.remote() for _ in range(3)]
+                ray.get([each.work.remote(0) for each in actors])
+
+            def test_one_after_the_other():
+                for _ in range(3):
+                    actor = Actor.remote()
+                    ray.kill(actor)
+
+            def test_halves():
+                actors = [Host.options(num_gpus=0.5).remote() for _ in range(2)]
+
+            def test_groups():
+                one = ray.util.placement_group([{"GPU": 1, "CPU": 1}] * 2, strategy="PACK")
+                other = placement_group([{"GPU": 1}] * 2)
+                ray.get([one.ready(), other.ready()])
+                Actor.options(scheduling_strategy=PlacementGroupSchedulingStrategy(placement_group=one)).remote()
+
+            def test_given():
+                Actor.options(num_gpus=4).remote()
+
+            def test_what_an_actor_does():
+                ray.get(Actor.options(num_gpus=2).remote().work.remote(1))
+
+            def test_host():
+                assert ray.get(Host.remote().work.remote()) == 1
+            """
+        },
+    )
+    assert found == {
+        "test_tasks": (1, 1, 1),
+        "test_actors": (3, 3, 3),
+        "test_one_after_the_other": (1, 1, 1),
+        "test_halves": (1, 1, 1),
+        "test_groups": (4, 4, 4),
+        "test_given": (4, 4, 4),
+        "test_what_an_actor_does": (2, 2, 2),
+        "test_host": (0, None, 0),
+    }
+
+
+def test_what_ranks_gather_is_not_what_was_in_the_list_and_a_rank_that_is_not_there_gets_nothing():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import torch.distributed as dist
+            from torch.testing._internal.common_distributed import MultiProcessTestCase
+
+            class TestIt(MultiProcessTestCase):
+                def setUp(self):
+                    super().setUp()
+                    self._spawn_processes()
+
+                @property
+                def world_size(self):
+                    return torch.cuda.device_count()
+
+                def _start(self):
+                    dist.init_process_group("nccl", world_size=self.world_size, rank=self.rank)
+
+                def test_gathered(self):
+                    self._start()
+                    found = [None] * dist.get_world_size()
+                    dist.all_gather_object(found, self.rank)
+                    for rank, each in enumerate(found):
+                        self.assertEqual(rank, each)
+
+                def test_sent(self):
+                    self._start()
+                    given = [None]
+                    if self.rank == 0:
+                        dist.send_object_list(given, 1)
+                    if self.rank == 1:
+                        dist.recv_object_list(given, 0)
+                        self.assertEqual(99, given[0])
+            """
+        },
+    )
+    assert found == {"TestIt::test_gathered": (1, 1, 8), "TestIt::test_sent": (2, 2, 8)}
+
+
+def test_a_test_that_joins_a_group_of_nccl_through_the_library_has_a_device():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "engine/__init__.py": """
+            def start(world_size=-1, rank=-1, method="env://", backend="nccl"):
+                pass
+            """,
+            "tests/test_it.py": """
+            import pytest
+            from engine import start
+
+            @pytest.fixture
+            def group():
+                start(world_size=1, rank=0, backend="nccl")
+
+            def test_grouped(group):
+                pass
+
+            def test_default():
+                start(1, 0)
+
+            def test_on_the_host():
+                start(world_size=1, rank=0, backend="gloo")
+            """,
+        },
+    )
+    assert found == {"test_grouped": (1, 1, 1), "test_default": (1, 1, 1), "test_on_the_host": (0, None, 0)}
