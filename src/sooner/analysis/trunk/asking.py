@@ -80,7 +80,7 @@ def reruns(case: Case, found: Posterior, place: int) -> tuple[Again, ...]:
         if case.runs_left(i) and len(wanted) < most:
             wanted[i] = 1
     if not wanted:
-        _confirm(case, place, wanted, most)
+        _confirm(case, found, place, wanted, most)
     return tuple(Again(case.commits[i].sha, wanted[i]) for i in sorted(wanted, reverse=True))
 
 
@@ -105,11 +105,10 @@ def _untested(case: Case, found: Posterior) -> list[int]:
     return sorted({gap[round(k * len(gap) / parts) - 1] for k in range(1, parts)})
 
 
-def _confirm(case: Case, place: int, wanted: dict[int, int], most: int) -> None:
+def _confirm(case: Case, found: Posterior, place: int, wanted: dict[int, int], most: int) -> None:
     """Add runs of the suspect and of its parent until, should they end as expected, it is settled."""
     extra = case.expected(place)
-    broken = float(case.weigh().broken[1:].sum())
-    is_likely = broken >= HALF_SURE
+    is_likely = float(found.broken[1:].sum()) >= HALF_SURE
     most = most - sum(map(case.under_way, (place, place - 1))) if is_likely else min(most, FEW)
     cap = max(AT_ONCE, min(AT_LAST, case.ended_about(place) - AT_ONCE))
     pair = [i for i in (place, place - 1) if (is_likely and case.has_ended(i)) or not case.runs_again(i)]
