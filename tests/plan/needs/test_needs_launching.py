@@ -130,6 +130,38 @@ def test_accelerates_launcher_takes_one_device_or_all_where_it_is_told_no_number
     assert found == {"test_one": (0, 1, 1), "test_all": (0, 1, 8), "test_of_a_file": (0, None, 0)}
 
 
+def test_a_file_for_accelerates_launcher_that_the_test_writes_says_as_many_processes_as_there_are_devices():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+            import tempfile
+            import unittest
+            from accelerate.test_utils.testing import run_command
+            from accelerate.utils import write_basic_config
+
+            class TestIt(unittest.TestCase):
+                @classmethod
+                def setUpClass(cls):
+                    cls.config = os.path.join(tempfile.mkdtemp(), "default_config.yml")
+                    write_basic_config(save_location=cls.config)
+                    cls.command = ["accelerate", "launch", "--config_file", cls.config]
+
+                def test_all(self):
+                    run_command(self.command + ["train.py"])
+
+                def test_one(self):
+                    run_command([*self.command, "--num_processes=1", "train.py"])
+
+                def test_host(self):
+                    run_command([*self.command, "--cpu", "train.py"])
+            """
+        },
+    )
+    assert found == {"TestIt::test_all": (0, 1, 8), "TestIt::test_one": (1, 1, 1), "TestIt::test_host": (0, None, 0)}
+
+
 def test_of_a_command_with_unknown_parts_the_known_words_count():
     found = devices_of(
         "test_it.py",

@@ -184,7 +184,16 @@ def class_marks(cls: Cls, machine: Machine) -> list[Any]:
     for owner in cls.mro:
         if isinstance(owner, Cls):
             marks.extend(_marks_of(owner.attrs.get("pytestmark"), machine))
+            marks.extend(_skip_as_attribute(owner.attrs) if is_unittest(cls) else ())
     return marks
+
+
+def _skip_as_attribute(attrs: dict[Any, Any]) -> list[Mark]:
+    """What unittest's own decorators set, and others do by themselves (`func.__unittest_skip__ = True`)."""
+    if "__unittest_skip__" not in attrs:
+        return []
+    why = attrs.get("__unittest_skip_why__", "")
+    return [Mark("skipif", (attrs["__unittest_skip__"],), {"reason": why})]
 
 
 def _marks_of(value: Any, machine: Machine) -> list[Any]:
@@ -217,6 +226,7 @@ def _cases(
     """The items of one function."""
     generic, before = cls.attrs.get("__case__", ("", ())) if cls is not None else ("", ())
     own = _marks_of(_attrs(func).get("pytestmark"), machine)
+    own += _skip_as_attribute(_attrs(func)) if is_unittest_class else []
     every = [*own, *marks]
     wanted = fixtures.closure(func, every)
     axes: list[_Axis | None] = []

@@ -24,6 +24,8 @@ _ENGINES: Final = re.compile(r"vllm\.entrypoints\.(openai\.)?(api_server|run_bat
 _ENGINE_VERBS: Final = ("serve", "run-batch")
 _MASKS: Final = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _NAMED_IN_TEXT: Final = re.compile(r"(?:VISIBLE_DEVICES|(?:cuda|rocm)_visible_devices)\W{1,6}(\d+(?:,\d+)*)\b")
+_DEFAULT_FILE: Final = "accelerate's default file"
+"""As a variable of the environment: `write_basic_config` was called."""
 _CPU_WORDS: Final = ("--cpu", "--use_cpu", "gloo", "--no_cuda", "--no-cuda")
 
 
@@ -49,8 +51,9 @@ def launch(machine: "Machine", command: Any, environment: Any = None) -> Any:
         _need_said(machine, words or [])
         return Unknown("process")
     count = process_count(words)
-    if count is UNKNOWN and _takes_all(words) and _uses_devices(machine, words):
-        count = machine.visible() if "--multi_gpu" in words else min(machine.visible(), 1)
+    if count is UNKNOWN and _is_accelerates(machine, words) and _uses_devices(machine, words):
+        takes_all = "--multi_gpu" in words or _has_file(words)
+        count = machine.visible() if takes_all else min(machine.visible(), 1)
         if count:
             machine.started(count)
             machine.need(count, "a launcher takes the devices that there are")
@@ -131,10 +134,24 @@ def _need_said(machine: "Machine", words: list[Any]) -> None:
                 machine.need(number, f"a program is told {name}")
 
 
-def _takes_all(words: list[Any]) -> bool:
-    """Whether `accelerate launch` is told neither a number of processes nor a file that says it."""
+def write_default(machine: "Machine") -> Any:
+    """Accelerate's file of settings is written: a launcher that is given a file starts a process for each device."""
+    machine.environment[_DEFAULT_FILE] = True
+    return Unknown("path")
+
+
+def _is_accelerates(machine: "Machine", words: list[Any]) -> bool:
+    """Whether it is `accelerate launch`, told no number of processes, by no file either but the default one."""
     texts = [each if isinstance(each, str) else "" for each in words]
-    return texts[:2] == ["accelerate", "launch"] and not any(each.startswith("--config") for each in texts)
+    return texts[:2] == ["accelerate", "launch"] and (not _has_file(words) or _DEFAULT_FILE in machine.environment)
+
+
+def _has_file(words: list[Any]) -> bool:
+    return any(isinstance(each, Text | str) and str(_start(each)).startswith("--config") for each in words)
+
+
+def _start(word: Any) -> str | None:
+    return word.pieces[0] if isinstance(word, Text) and word.pieces else word if isinstance(word, str) else None
 
 
 def _says_a_number(words: list[Any]) -> bool:

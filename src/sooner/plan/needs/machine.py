@@ -20,6 +20,7 @@ from sooner.plan.needs.values import (
     Dev,
     Env,
     Ext,
+    Func,
     Loop,
     Mod,
     OutOfFuel,
@@ -196,7 +197,7 @@ class Machine(Defining):
             if alias.name == "*":
                 self._import_all(module, env)
                 continue
-            env.names[alias.asname or alias.name] = self._imported_name(module, alias.name, env)
+            env.names[alias.asname or alias.name] = self._imported_name(module, alias.name, env, node.module or "")
 
     def _from(self, node: ast.ImportFrom, env: Env) -> Any:
         if node.level == 0:
@@ -224,11 +225,13 @@ class Machine(Defining):
         elif isinstance(module, Ext):
             env.names.setdefault("__stars__", []).append(module.path)
 
-    def _imported_name(self, module: Any, name: str, env: Env) -> Any:
+    def _imported_name(self, module: Any, name: str, env: Env, asked: str) -> Any:
         if isinstance(module, Mod):
             found = self.of_module(module, name)
             if not isinstance(found, Unknown):
                 return found
+            if module.is_model and isinstance(own := self._of_modelled(asked, name, env), Func):
+                return own
             sub = self.sources.module(f"{module.name}.{name}", env.module.path)
             if sub and sub != module.path:
                 return self.load(sub)
@@ -245,6 +248,11 @@ class Machine(Defining):
                 return self.load_model(self.rules.model_name(full))
             return self.load(path) if path else self.natives.outside_attribute(module, name)
         return UNKNOWN
+
+    def _of_modelled(self, module: str, name: str, env: Env) -> Any:
+        """A name that the rules' stand-in for a module does not have, as the tree's own file makes it."""
+        path = None if self.rules.is_outside(module) else self.sources.module(module, env.module.path)
+        return self.of_module(self.load(path), name) if path and path != env.module.path else UNKNOWN
 
     # Outside
 

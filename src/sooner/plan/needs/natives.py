@@ -7,6 +7,7 @@ from sooner.plan.needs.callbacks import call_back, executed, launched_through
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.jax_devices import Grid
 from sooner.plan.needs.outside_kinds import is_scalar_type
+from sooner.plan.needs.parameterized_classes import of_parameterized
 from sooner.plan.needs.python_names import BUILTINS, method_of
 from sooner.plan.needs.rule_words import words
 from sooner.plan.needs.rules import Rule
@@ -18,6 +19,7 @@ from sooner.plan.needs.testing_names import (
     environment_value,
     mark_now,
     patched,
+    skipping,
     unittest_method,
 )
 from sooner.plan.needs.values import (
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _LONGEST_PATH: Final = 120
+_SPECIAL: Final = {**FUNCTIONS, **TESTING, "parameterized.parameterized_class": of_parameterized}
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
 """Arrays that are as long as there are devices are for mapping over them."""
 _MOVERS: Final = ("to", "to_empty")
@@ -196,7 +199,7 @@ class Natives:
         if override is not MISSING and override is not func:
             return machine.call(override, args, kwargs)
         if isinstance(func, Ext) or "()" not in path:
-            special = TESTING.get(path) or FUNCTIONS.get(path)
+            special = _SPECIAL.get(path)
             if special is not None:
                 return special(machine, args, kwargs)
         rule = machine.rules.for_call(path)
@@ -214,6 +217,8 @@ class Natives:
         """The result of a call of which nothing is known: a decorator gives back what it got."""
         if (result := executed(self.machine, func.path, args, kwargs)) is not MISSING:
             return result
+        if (mark := skipping(self.machine, func.path, args, kwargs)) is not None:
+            return mark
         if call_back(self.machine, func.path, args, kwargs):
             return Unknown(f"{func.path}()"[-_LONGEST_PATH:])
         last = func.path.rpartition(".")[2]

@@ -1,6 +1,7 @@
-"""Classes of tests that are multiplied by cases, each a set of attributes: CuPy's and Chainer's `testing.parameterize`.
+"""Classes of tests that are multiplied by cases, each a set of attributes.
 
-The source of the names is `cupy/testing/_parameterized.py`, `_make_class_name`.
+These are CuPy's and Chainer's `testing.parameterize` (the source of the names is `cupy/testing/_parameterized.py`,
+`_make_class_name`) and `parameterized_class` of the package parameterized (`default_class_name_func`).
 """
 
 import re
@@ -41,15 +42,70 @@ def class_of_cases(machine: "Machine", args: list[Any]) -> Any:
         rows = [Param((case,), [], name) for name, case in zip(names, cases, strict=True)]
         apply_mark(made, Mark("parametrize", ("_cupy_testing_param", rows), {}))
         return made
-    keys = sorted({key for case in cases for key in case})
-    picks = parts([[text_of(case[key]) or "" if key in case else "" for key in keys] for case in cases])
-    target.attrs["__test__"] = False
-    for index, case in enumerate(cases):
-        made = Cls(f"{target.name}{names[index]}", [target], target.module, target.node)
-        made.attrs |= {**case, "__test__": True}
-        made.attrs["__case__"] = (target.name, picks[index])
-        target.module.env.names[made.name] = made
+    _multiply(target, cases, [f"{target.name}{name}" for name in names])
     return None
+
+
+def of_parameterized(machine: "Machine", args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`@parameterized_class(names, values)` or `(cases)`: a class for each case (`TestIt_0_name`), none of its own.
+
+    Args:
+        machine: Evaluates.
+        args: The names of attributes and their values, or the cases.
+        kwargs: `class_name_func` makes the names.
+    """
+    cases = _cases_of(machine, args, kwargs)
+    by = kwargs.get("class_name_func")
+
+    def decorate(inner: list[Any], _kwargs: dict[str, Any]) -> Any:
+        target = hard(inner[0]) if inner else None
+        if not isinstance(target, Cls) or not cases:
+            return inner[0] if inner else None
+        made = [machine.call(by, [target, index, case], {}) if by else None for index, case in enumerate(cases)]
+        names = [hard(name) if by else _default_name(target, index, cases[index]) for index, name in enumerate(made)]
+        if all(isinstance(name, str) for name in names):
+            _multiply(target, cases, names)
+        else:
+            target.attrs |= cases[0]
+        return target
+
+    return Native("parameterized_class", decorate)
+
+
+def _cases_of(machine: "Machine", args: list[Any], kwargs: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """The attributes of each case; None where they are not known."""
+    given = hard(args[0] if args else kwargs.get("attrs"))
+    values = args[1] if len(args) > 1 else kwargs.get("input_values")
+    if values is None:
+        cases = [hard(each) for each in machine.items_of(given) or []]
+        return cases if cases and all(isinstance(each, dict) for each in cases) else None
+    names = [given] if isinstance(given, str) else [hard(each) for each in machine.items_of(given) or []]
+    rows = [machine.items_of(row) for row in machine.items_of(values) or []]
+    if not names or any(row is None or len(row) != len(names) for row in rows):
+        return None
+    return [dict(zip(names, row or [], strict=True)) for row in rows]
+
+
+def _default_name(target: Cls, index: int, case: dict[str, Any]) -> str:
+    """The class's name, the number of the case, and its name or its first text."""
+    texts = [case["name"]] if "name" in case else [each for each in case.values() if isinstance(hard(each), str)]
+    text = re.sub("[^a-zA-Z0-9_]+", "_", str(hard(texts[0]))) if texts else ""
+    return f"{target.name}_{index}{text and f'_{text}'}"
+
+
+def _multiply(target: Cls, cases: list[dict[str, Any]], names: list[str]) -> None:
+    """A class for each case, in the module of the class that they are made of; that one is none of tests any more."""
+    keys = sorted({key for case in cases for key in case})
+    texts = [
+        [(text_of(case[key]) or f"{index}?") if key in case else "" for key in keys] for index, case in enumerate(cases)
+    ]
+    picks = parts(texts)
+    target.attrs["__test__"] = False
+    for case, name, pick in zip(cases, names, picks, strict=True):
+        made = Cls(name, [target], target.module, target.node)
+        made.attrs |= {**case, "__test__": True}
+        made.attrs["__case__"] = (target.name, pick)
+        target.module.env.names[made.name] = made
 
 
 def _name(index: int, case: dict[str, Any]) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.device_tests import dtype_name, instantiate
 from sooner.plan.needs.jax_devices import WORDS as JAX_WORDS
-from sooner.plan.needs.launchers import launch, parallel_size
+from sooner.plan.needs.launchers import launch, parallel_size, write_default
 from sooner.plan.needs.op_names import names
 from sooner.plan.needs.parameterized_classes import class_of_cases
 from sooner.plan.needs.values import UNKNOWN, Cls, Dev, Ext, Inst, Mark, Native, Raised, Skip, Unknown, hard, is_plain
@@ -223,6 +223,10 @@ def _launched(machine: "Machine", args: list[Any]) -> Any:
     return launch(machine, args[0] if args else UNKNOWN, args[1] if len(args) > 1 else None)
 
 
+def _default_file(machine: "Machine", _args: list[Any]) -> Any:
+    return write_default(machine)
+
+
 def _spawned(machine: "Machine", args: list[Any]) -> Any:
     """Workers for several world sizes, one after the other."""
     function, sizes, more = args[0], machine.items_of(args[1]), machine.items_of(args[2]) or []
@@ -250,7 +254,8 @@ WORDS: Final[dict[str, Word]] = {
     "fail": _fail, "suffixes": _suffixes, "visible": _visible, "is_known": _is_known,
     "is_device": _is_device, "of_tree": _of_tree, "world": _world, "rank": _rank,
     "device": _device, "device_module": _device_module, "named": _named, "skipif": _skip_if, "parallel": _parallel,
-    "launched": _launched, "spawned": _spawned, "sizes_up_to": _sizes_up_to,
+    "launched": _launched, "default_file_written": _default_file,
+    "spawned": _spawned, "sizes_up_to": _sizes_up_to,
     "device_tests": instantiate, "class_of_cases": class_of_cases, "op_names": names,
     "dtype_name": dtype_name, **JAX_WORDS,
 }  # fmt: skip

@@ -174,6 +174,9 @@ class Statements(Expressions):
                 return
             owner.attrs[name] = value
         elif isinstance(owner, Cls | Func):
+            if name == "__unittest_skip__" and self.forks:  # a way that only skips is not gone where another may be
+                self.guesses += 1
+                return
             owner.attrs[name] = value
         elif isinstance(owner, Mod):
             owner.env.names[name] = value

@@ -49,6 +49,7 @@ _NO_DEVICE: Final = (
     "Attempting to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1.",
 )  # fmt: skip
 """What PyTorch, NCCL and CUDA say where a device is missing."""
+_SAYS_WHEN: Final = re.compile(r"(?:^|_)skip_?(?:test_?)?(if|unless)$", re.IGNORECASE)
 _OTHER_ERROR: Final = Ext("OtherError")
 """An error whose message is none of these."""
 
@@ -90,6 +91,18 @@ def _skip_unless(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     return Mark(
         "skipif", (turned,), {"reason": args[1] if len(args) > 1 else kwargs.get("reason", "")}, *machine.current
     )
+
+
+def skipping(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Mark | None:
+    """A decorator of which only the name is known, and that says when it skips (`skip_test_if(condition)`)."""
+    found = _SAYS_WHEN.search(path.rpartition(".")[2])
+    condition = args[0] if args else kwargs.get("condition", kwargs.get("cond", UNKNOWN))
+    if found is None or machine.truth(condition) is None or isinstance(hard(condition), str | Func | Cls):
+        return None
+    if found[1].lower() == "unless":
+        made: Mark = _skip_unless(machine, [condition], {})
+        return made
+    return Mark("skipif", (condition,), {}, *machine.current)
 
 
 def _skip(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:

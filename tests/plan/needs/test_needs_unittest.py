@@ -1,0 +1,202 @@
+"""unittest's own ways: skips that are set as attributes, and classes that are multiplied by cases."""
+
+from small_projects import devices_of
+
+
+def test_a_skip_that_is_set_as_an_attribute_is_one_as_unittest_reads_it():
+    found = devices_of(
+        "test_it.py",
+        {
+            "helpers.py": """
+            def skip_here_if(condition, reason):
+                def decorator(func):
+                    if condition:
+                        func.__unittest_skip__ = True
+                        func.__unittest_skip_why__ = reason
+                    return func
+                return decorator
+            """,
+            "test_it.py": """
+            import torch
+            from unittest import TestCase
+            from helpers import skip_here_if
+
+            class TestIt(TestCase):
+                @skip_here_if(torch.cuda.device_count() < 4, "four devices")
+                def test_four(self):
+                    assert True
+
+                @skip_here_if(False, "never")
+                def test_host(self):
+                    assert True
+
+            @skip_here_if(torch.cuda.device_count() < 2, "two devices")
+            class TestTwo(TestCase):
+                def test_two(self):
+                    assert True
+
+            class TestInherits(TestTwo):
+                def test_three(self):
+                    torch.ones(1, device="cuda:2")
+            """,
+        },
+    )
+    assert found == {
+        "TestIt::test_four": (4, 4, 4),
+        "TestIt::test_host": (0, None, 0),
+        "TestTwo::test_two": (2, 2, 2),
+        "TestInherits::test_three": (3, 3, 3),
+        "TestInherits::test_two": (2, 2, 2),
+    }
+
+
+def test_a_class_of_parameterizeds_is_one_class_for_each_case():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            from unittest import TestCase
+            from parameterized import parameterized, parameterized_class
+
+            @parameterized_class([{"devices": 1, "kind": "one way"}, {"devices": 4, "kind": "other"}])
+            class TestDicts(TestCase):
+                def test_it(self):
+                    for index in range(self.devices):
+                        torch.ones(1, device=f"cuda:{index}")
+
+            @parameterized_class(("devices", "more"), [(1, 2), (2, 3)])
+            class TestTuples(TestCase):
+                @parameterized.expand(["a", "b"])
+                def test_it(self, letter):
+                    torch.ones(1, device=f"cuda:{self.devices}")
+
+            def named(cls, number, values):
+                return f"{cls.__name__}_{'wide' if values['devices'] > 2 else 'narrow'}"
+
+            @parameterized_class(("devices",), [[2], [3]], class_name_func=named)
+            class TestNamed(TestCase):
+                def test_it(self):
+                    torch.ones(1, device=f"cuda:{self.devices - 1}")
+            """
+        },
+    )
+    assert found == {
+        "TestDicts_0_one_way::test_it": (1, 1, 1),
+        "TestDicts_1_other::test_it": (4, 4, 4),
+        "TestTuples_0::test_it_0_a": (2, 2, 2),
+        "TestTuples_0::test_it_1_b": (2, 2, 2),
+        "TestTuples_1::test_it_0_a": (3, 3, 3),
+        "TestTuples_1::test_it_1_b": (3, 3, 3),
+        "TestNamed_narrow::test_it": (2, 2, 2),
+        "TestNamed_wide::test_it": (3, 3, 3),
+    }
+
+
+def test_a_decorator_that_the_rules_do_not_know_is_looked_for_in_the_tree_and_else_read_by_its_name():
+    test = """
+        import torch
+        from torch.testing._internal.common_utils import TestCase, old_skip_if
+
+        class TestIt(TestCase):
+            @old_skip_if(torch.cuda.device_count() < 4, "four devices")
+            def test_four(self):
+                assert True
+
+            @old_skip_if(not torch.distributed.is_available(), "no c10d")
+            def test_host(self):
+                assert True
+        """
+    helper = """
+        def old_skip_if(condition, reason):
+            def decorator(func):
+                if condition:
+                    func.__unittest_skip__ = True
+                return func
+            return decorator
+        """
+    wanted = {"TestIt::test_four": (4, 4, 4), "TestIt::test_host": (0, None, 0)}
+    assert devices_of("test_it.py", {"test_it.py": test}) == wanted
+    assert devices_of("test_it.py", {"test_it.py": test, "torch/testing/_internal/common_utils.py": helper}) == wanted
+
+
+def test_a_decorator_of_a_package_whose_name_says_when_it_skips_skips_then():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+            from acme import skip_test_if, skipUnless, skipper, testing
+
+            @skip_test_if(torch.cuda.device_count() < 2)
+            def test_two():
+                assert True
+
+            @skipUnless(torch.cuda.device_count() > 2, reason="three")
+            def test_three():
+                assert True
+
+            @testing.skip_if(torch.cuda.is_available(), "for the host")
+            def test_host():
+                assert True
+
+            @skipper(torch.cuda.device_count() < 2)
+            def test_not_known():
+                assert True
+            """
+        },
+    )
+    assert found == {
+        "test_two": (2, 2, 2),
+        "test_three": (3, 3, 3),
+        "test_host": (0, None, 0),
+        "test_not_known": (0, None, 0),
+    }
+
+
+def test_a_skip_as_an_attribute_under_a_condition_that_is_not_known_is_taken_as_not_met():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+            import torch
+            import torch.distributed
+            from acme import is_there
+            from torch.testing._internal.common_utils import sandcastle_skip, sandcastle_skip_if
+
+            NO_NCCL = not hasattr(torch.distributed, "ProcessGroupNCCL")
+
+            def skip_here_if(condition):
+                def decorator(func):
+                    if condition:
+                        func.__unittest_skip__ = True
+                    return func
+                return decorator
+
+            class TestIt(unittest.TestCase):
+                @skip_here_if(is_there("a file"))
+                def test_not_known(self):
+                    torch.ones(1).cuda(1)
+
+                @unittest.skipIf(NO_NCCL, "NCCL")
+                def test_nccl(self):
+                    torch.ones(1).cuda(1)
+
+                @sandcastle_skip("flaky")
+                def test_never(self):
+                    assert True
+
+                @sandcastle_skip_if(torch.cuda.device_count() < 3, "three")
+                def test_three(self):
+                    assert True
+            """
+        },
+    )
+    assert found == {
+        "TestIt::test_not_known": (2, 2, 2),
+        "TestIt::test_nccl": (2, 2, 2),
+        "TestIt::test_never": (None, None, None),
+        "TestIt::test_three": (3, 3, 3),
+    }
