@@ -78,3 +78,47 @@ def test_an_error_of_cupys_and_a_version_need_no_device():
         },
     )
     assert found == {"test_error": (0, None, 0), "test_array": (1, 1, 1)}
+
+
+def test_a_test_that_cupy_repeats_is_run_all_the_same():
+    test = """
+        import unittest
+        import cupy
+        from cupy.testing import _condition
+
+        class TestIt(unittest.TestCase):
+            def check(self):
+                return cupy.asarray([1, 2])
+
+            @_condition.repeat(3, 10)
+            def test_it(self):
+                self.check()
+        """
+    helper = """
+        import functools
+        import unittest
+
+        def repeat(times, intensive_times=None):
+            def decorator(f):
+                @functools.wraps(f)
+                def wrapper(*args, **kwargs):
+                    suite = unittest.TestSuite()
+                    suite.addTest(unittest.FunctionTestCase(lambda: f(*args, **kwargs)))
+                    unittest.TestResult()
+                return wrapper
+            return decorator
+        """
+    wanted = {"TestIt::test_it": (1, 1, 1)}
+    assert devices_of("test_it.py", {"test_it.py": test}) == wanted
+    assert (
+        devices_of(
+            "tests/test_it.py",
+            {
+                "tests/test_it.py": test,
+                "cupy/__init__.py": "",
+                "cupy/testing/__init__.py": "from cupy.testing import _condition",
+                "cupy/testing/_condition.py": helper,
+            },
+        )
+        == wanted
+    )

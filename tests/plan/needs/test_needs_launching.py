@@ -377,3 +377,76 @@ def test_a_test_that_joins_a_group_of_nccl_through_the_library_has_a_device():
         },
     )
     assert found == {"test_grouped": (1, 1, 1), "test_default": (1, 1, 1), "test_on_the_host": (0, None, 0)}
+
+
+def test_a_test_that_joins_a_group_by_the_environment_is_started_by_torchrun_with_a_rank_for_each_device():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+            import pytest
+            import torch
+            import torch.distributed as dist
+
+            class TestEight:
+                @classmethod
+                def setup_class(cls):
+                    if not dist.is_initialized():
+                        dist.init_process_group(backend="nccl")
+                    if torch.cuda.is_available():
+                        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+                    if dist.get_world_size() != 8:
+                        pytest.skip("eight")
+
+                def test_it(self):
+                    assert dist.get_rank() < 8
+
+            def test_any():
+                dist.init_process_group("nccl")
+                torch.ones(1, device="cuda")
+
+            def test_one(monkeypatch):
+                monkeypatch.setenv("RANK", "0")
+                monkeypatch.setenv("WORLD_SIZE", "1")
+                dist.init_process_group("nccl")
+            """,
+            "test_other.py": """
+            import torch.distributed as dist
+
+            def test_alone():
+                dist.init_process_group("nccl")
+            """,
+        },
+    )
+    assert found == {"TestEight::test_it": (8, 8, 8), "test_any": (1, 1, 8), "test_one": (1, 1, 1)}
+
+
+def test_a_file_for_accelerates_launcher_says_the_number_of_processes_that_the_test_writes_into_it():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import tempfile
+            import textwrap
+            from pathlib import Path
+            from accelerate.test_utils import get_launch_command
+            from accelerate.test_utils.testing import run_command
+
+            def test_three():
+                with tempfile.TemporaryDirectory() as folder:
+                    file = Path(folder) / "config.yaml"
+                    file.write_text(textwrap.dedent('''
+                        distributed_type: "MULTI_GPU"
+                        num_processes: 3
+                        '''))
+                    run_command(["accelerate", "launch", "--config_file", str(file), "-m", "tests.it"])
+
+            def test_one():
+                file = Path(tempfile.mkdtemp()) / "config.yaml"
+                file.write_text("num_processes: 1")
+                run_command(["accelerate", "launch", f"--config_file={file}", "-m", "tests.it"])
+            """
+        },
+    )
+    assert found == {"test_three": (3, 3, 3), "test_one": (1, 1, 1)}

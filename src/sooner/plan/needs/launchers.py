@@ -24,8 +24,9 @@ _ENGINES: Final = re.compile(r"vllm\.entrypoints\.(openai\.)?(api_server|run_bat
 _ENGINE_VERBS: Final = ("serve", "run-batch")
 _MASKS: Final = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _NAMED_IN_TEXT: Final = re.compile(r"(?:VISIBLE_DEVICES|(?:cuda|rocm)_visible_devices)\W{1,6}(\d+(?:,\d+)*)\b")
-_DEFAULT_FILE: Final = "accelerate's default file"
-"""As a variable of the environment: `write_basic_config` was called."""
+_SETTINGS: Final = "accelerate's settings"
+"""As a variable of the environment: the test has written such a file; None where it says as many as there are."""
+_PROCESSES: Final = re.compile(r"^\s*num_processes:\s*(\d+)\s*$", re.MULTILINE)
 _CPU_WORDS: Final = ("--cpu", "--use_cpu", "gloo", "--no_cuda", "--no-cuda")
 
 
@@ -52,8 +53,7 @@ def launch(machine: "Machine", command: Any, environment: Any = None) -> Any:
         return Unknown("process")
     count = process_count(words)
     if count is UNKNOWN and _is_accelerates(machine, words) and _uses_devices(machine, words):
-        takes_all = "--multi_gpu" in words or _has_file(words)
-        count = machine.visible() if takes_all else min(machine.visible(), 1)
+        count = _of_accelerates(machine, words)
         if count:
             machine.started(count)
             machine.need(count, "a launcher takes the devices that there are")
@@ -134,16 +134,31 @@ def _need_said(machine: "Machine", words: list[Any]) -> None:
                 machine.need(number, f"a program is told {name}")
 
 
-def write_default(machine: "Machine") -> Any:
-    """Accelerate's file of settings is written: a launcher that is given a file starts a process for each device."""
-    machine.environment[_DEFAULT_FILE] = True
-    return Unknown("path")
+def write_settings(machine: "Machine", text: Any = None) -> Any:
+    """Accelerate's settings are written: a launcher that is given a file starts as many processes as they say.
+
+    Args:
+        machine: Evaluates.
+        text: What is written; None for the default, a process for each device.
+    """
+    said = _PROCESSES.search(text) if isinstance(text, str) else None
+    if text is None or said is not None:
+        machine.environment[_SETTINGS] = int(said[1]) if said else None
+    return Unknown("written")
+
+
+def _of_accelerates(machine: "Machine", words: list[Any]) -> int:
+    """How many processes `accelerate launch` starts that is told no number."""
+    written = machine.environment.get(_SETTINGS) if _has_file(words) else None
+    if written is not None:
+        return int(written)
+    return machine.visible() if "--multi_gpu" in words or _has_file(words) else min(machine.visible(), 1)
 
 
 def _is_accelerates(machine: "Machine", words: list[Any]) -> bool:
-    """Whether it is `accelerate launch`, told no number of processes, by no file either but the default one."""
+    """Whether it is `accelerate launch`, told no number of processes and by no file but one of the test."""
     texts = [each if isinstance(each, str) else "" for each in words]
-    return texts[:2] == ["accelerate", "launch"] and (not _has_file(words) or _DEFAULT_FILE in machine.environment)
+    return texts[:2] == ["accelerate", "launch"] and (not _has_file(words) or _SETTINGS in machine.environment)
 
 
 def _has_file(words: list[Any]) -> bool:

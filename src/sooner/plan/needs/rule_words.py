@@ -2,19 +2,22 @@
 
 import ast
 import math
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.device_tests import dtype_name, instantiate
 from sooner.plan.needs.jax_devices import WORDS as JAX_WORDS
-from sooner.plan.needs.launchers import launch, parallel_size, write_default
+from sooner.plan.needs.launchers import launch, parallel_size, write_settings
 from sooner.plan.needs.op_names import names
 from sooner.plan.needs.parameterized_classes import class_of_cases
 from sooner.plan.needs.values import UNKNOWN, Cls, Dev, Ext, Inst, Mark, Native, Raised, Skip, Unknown, hard, is_plain
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
+
+_TORCHRUN: Final = re.compile(r"(?:environ|getenv|setenv)\b[^\n]{0,12}(?:LOCAL_RANK|RANK|WORLD_SIZE)\b|\btorchrun\b")
 
 Word = Callable[["Machine", list[Any]], Any]
 
@@ -223,8 +226,14 @@ def _launched(machine: "Machine", args: list[Any]) -> Any:
     return launch(machine, args[0] if args else UNKNOWN, args[1] if len(args) > 1 else None)
 
 
-def _default_file(machine: "Machine", _args: list[Any]) -> Any:
-    return write_default(machine)
+def _settings_written(machine: "Machine", args: list[Any]) -> Any:
+    """Accelerate's settings, by a text; as it writes them by itself where none is given."""
+    return write_settings(machine, hard(args[0]) if args else None)
+
+
+def _is_torchruns(machine: "Machine", _args: list[Any]) -> Any:
+    """Whether the file at hand speaks of what torchrun sets: its tests are started by it."""
+    return _TORCHRUN.search(machine.sources.read(machine.current[0]) or "") is not None
 
 
 def _spawned(machine: "Machine", args: list[Any]) -> Any:
@@ -254,7 +263,7 @@ WORDS: Final[dict[str, Word]] = {
     "fail": _fail, "suffixes": _suffixes, "visible": _visible, "is_known": _is_known,
     "is_device": _is_device, "of_tree": _of_tree, "world": _world, "rank": _rank,
     "device": _device, "device_module": _device_module, "named": _named, "skipif": _skip_if, "parallel": _parallel,
-    "launched": _launched, "default_file_written": _default_file,
+    "launched": _launched, "settings_written": _settings_written, "is_torchruns": _is_torchruns,
     "spawned": _spawned, "sizes_up_to": _sizes_up_to,
     "device_tests": instantiate, "class_of_cases": class_of_cases, "op_names": names,
     "dtype_name": dtype_name, **JAX_WORDS,

@@ -2,6 +2,7 @@
 
 import math
 import re
+import textwrap
 from collections.abc import Callable
 from itertools import chain, combinations, permutations, product
 from typing import TYPE_CHECKING, Any, Final
@@ -222,6 +223,12 @@ def _path_join(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return Unknown("path")
 
 
+def _dedent(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """The same text, further to the left; one of which parts are not known stays where it is."""
+    text = hard(args[0]) if args else UNKNOWN
+    return textwrap.dedent(text) if isinstance(text, str) else text if isinstance(text, Text) else UNKNOWN
+
+
 def _shlex_split(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     text = hard(args[0]) if args else None
     return text.split() if isinstance(text, str) else text.words() if isinstance(text, Text) else UNKNOWN
@@ -253,6 +260,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "contextlib.asynccontextmanager": _contextmanager, "sys.exit": _exit, "os._exit": _exit, "os.getenv": _getenv,
     "os.environ.get": _getenv, "os.environ.setdefault": _environ_set, "os.environ.pop": _environ_pop,
     "os.environ.copy": _environ_copy, "copy.copy": _deepcopy, "copy.deepcopy": _deepcopy,
+    "textwrap.dedent": _dedent, "inspect.cleandoc": _dedent,
     "math.ceil": _computed(math.ceil), "math.floor": _computed(math.floor), "math.sqrt": _computed(math.sqrt),
     "math.prod": _computed(math.prod), "math.log2": _computed(math.log2), "math.log": _computed(math.log),
     "math.gcd": _computed(math.gcd), "platform.system": _constant("Linux"), "os.path.join": _path_join,
