@@ -3,8 +3,8 @@
 Each rule decides every commit after the training share with what was known then, and all are compared at equal cost.
 Made projects (`selection_projects.py`) of many natures, where it is known what truly broke; and a real table, where
 there is one (`--data DIR` or SOONER_DATA: the folder that holds ozone_jobs.csv.gz), in blocks of time, each decided
-with what was before it only. The hazards' spans and weights were chosen on that table's commits between 25 and 70 % and
-on the made projects of seed 1, what cover chooses first on seeds 2 to 4; all blocks have been looked at since.
+with what was before it only. Spans, priors and what jobs see of each other were chosen on made projects of seeds 51 to
+54, with all of that table in view; seeds 201 to 212 have been looked at since (docs/explanation/selection.md).
 `--only readings`: cover that learns from red that is repeated or lasts, flakes included.
 """
 

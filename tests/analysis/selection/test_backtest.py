@@ -15,12 +15,14 @@ from document_2019 import COMBINED, COMBINED_CLUSTERS, RECOMMENDED, history
 from made import HOUR, project
 
 from sooner.analysis.selection.backtest import Backtest, Plan, Step, compared, summary
-from sooner.analysis.selection.calibrate import Past, area, recall_at
+from sooner.analysis.selection.calibrate import Past, recall_at
 from sooner.analysis.selection.cover import Constraints, Floor
-from sooner.analysis.selection.decide import choose, cover_first
+from sooner.analysis.selection.decide import choose, rank
 from sooner.analysis.selection.facts import State, cells, mean_minutes, record, until
+from sooner.analysis.selection.hazard import MIXTURE, SPANS, Counts, Sweep
 from sooner.analysis.selection.names import known_lineage
 from sooner.analysis.selection.policy import Goal, Learner, Terms
+from sooner.analysis.selection.together import Together
 from sooner.analysis.selection.truth import cost_share, score, truths
 
 
@@ -192,33 +194,55 @@ def test_a_small_budget_buys_what_has_paid_for_long_whatever_was_red_of_late():
     learner.warm_up(420)
     learner.learn(420)
     _, ranking = learner.ranked(420)
-    assert 3 in ranking.steady
     assert ranking.order[0] == 3
     assert ranking.share[7] > ranking.share[3]
 
 
-def test_of_two_orders_the_second_is_followed_where_it_would_have_caught_clearly_more_by_now():
-    followed = set()
-    for seed in range(1, 7):
-        learner = Learner(project(seed=seed, commits=300, rate=0.1, jobs=6).facts)
-        learner.warm_up(300)
-        learner.learn(300)
-        first, cover = map(area, learner.pasts)
-        assert (area(learner.past) == cover) == (cover > first + 0.01 or cover == first)
-        followed.add(cover > first + 0.01)
-    assert followed == {False, True}
+def order_of_three(sees, alone, seen=()):
+    """Three jobs that never broke; the third takes three times as long. Jobs 0 and 1 see so much of each other."""
+    attempts = [(c, job, State.PASSED, c * 8 * HOUR, (10.0, 10.0, 30.0)[job]) for c in range(100) for job in range(3)]
+    view = Sweep(record([str(c) for c in range(100)], list("abc"), attempts)).at(100, np.full(300, np.nan))
+    matrix = np.zeros((3, 3))
+    matrix[0, 1] = matrix[1, 0] = sees
+    past = np.array(seen, dtype=np.float64).reshape(-1, 3)
+    together = Together(sees=matrix, unheard=1.0 - matrix.T, alone=alone, seen=past)
+    ranking = rank(view, np.eye(len(MIXTURE))[-1], together)
+    assert ranking.score[2] > ranking.score[0] == ranking.score[1]
+    return ranking.order
 
 
-def test_cover_goes_first_until_nothing_known_is_uncovered():
-    learner = Learner(project(seed=3, commits=300, rate=0.1).facts)
-    learner.warm_up(300)
-    learner.learn(300)
-    view, ranking = learner.ranked(300)
-    found = cover_first(ranking, view.alive, learner.events)
-    assert sorted(found.order) == sorted(ranking.order)
-    begun = len(found.first) + len(found.steady)
-    assert learner.events[:, found.order[:begun]].any(axis=1).all()
-    assert not learner.events[:, found.order[: begun - 1]].any(axis=1).all()
+def test_a_job_comes_later_the_more_of_it_the_jobs_before_it_see():
+    assert order_of_three(sees=0.0, alone=0.1) == [0, 1, 2]
+    assert order_of_three(sees=0.9, alone=0.1) == [0, 2, 1]
+    # Most breakages are seen by one job alone: no other one does for it.
+    assert order_of_three(sees=0.9, alone=0.9) == [0, 1, 2]
+
+
+def test_what_a_job_broke_in_tells_more_of_it_than_what_is_known_of_others():
+    both, each = [(1, 1, 0)] * 30, [(1, 0, 0), (0, 1, 0)] * 30
+    assert order_of_three(sees=0.0, alone=0.1, seen=both) == [0, 2, 1]
+    assert order_of_three(sees=0.9, alone=0.5, seen=each) == [0, 1, 2]
+
+
+def test_a_breakage_that_is_hardly_believed_is_seen_by_one_of_its_jobs_as_well_as_by_two():
+    # Was it real, then it was for both; was it none, then neither missed anything.
+    assert order_of_three(sees=0.0, alone=0.1, seen=[(0.3, 0.3, 0)] * 30) == [0, 2, 1]
+
+
+def test_red_that_lasts_teaches_where_to_look_even_where_it_is_judged_to_be_flakes():
+    chance = np.random.default_rng(3)
+    attempts = [
+        (commit, job, State.FAILED if job == 3 and chance.random() < 0.5 else State.PASSED, commit * 8 * HOUR + i, 30.0)
+        for commit in range(300)
+        for job in range(8)
+        for i in range(1 + commit % 2)
+    ]
+    facts = record([f"{i:040x}" for i in range(300)], [f"job{i}" for i in range(8)], attempts)
+    learner = Learner(facts)
+    compared(learner, [Plan(goal=Goal(budget=0.3), train=0.3)], lambda _done, _all: None)
+    reds = [span.counts is Counts.RED for span in SPANS]
+    assert len(learner.events) == 0
+    assert learner.mixture[reds].sum() > np.array(MIXTURE)[reds].sum()
 
 
 def test_what_documentation_leaves_out_is_not_spent_on_other_jobs():

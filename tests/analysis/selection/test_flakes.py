@@ -14,6 +14,7 @@ from made import project, series
 
 from sooner.analysis.selection.facts import cells
 from sooner.analysis.selection.flakes import judge
+from sooner.analysis.selection.truth import lasting
 from sooner.analysis.selection.validate import held_out_repeats, on_commits
 
 
@@ -109,3 +110,8 @@ def test_nothing_at_all_is_judged_without_an_error():
     known = cells(series("s c s"))
     found = judge(known, 1)
     assert not len(found.broken)
+
+
+def test_red_lasts_where_no_repeat_passed_or_the_next_commit_is_red_too_and_is_new_there():
+    known = cells(series("p ff p f f f p f p fp ff s f p f"))
+    assert known.commit[lasting(known)].tolist() == [1, 3, 10]

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from sooner.analysis.selection.calibrate import Past, Point, recall_at
 from sooner.analysis.selection.decide import Ranking, choose
-from sooner.analysis.selection.facts import Record, cells
+from sooner.analysis.selection.facts import Indices, Record, cells
 from sooner.analysis.selection.flakes import judge
 from sooner.analysis.selection.policy import Goal, Learner, Lineage, Terms
 from sooner.analysis.selection.truth import Missed, Score, cost_share, interval, misses, score, truths
@@ -97,7 +97,7 @@ class _Spender:
         self.plan = plan
         self.steps: list[Step] = []
         self._bank, self._level, self._stated = 0.0, 1.0, 0.0
-        self._spent: dict[int, frozenset[int]] = {}
+        self._spent: dict[int, Indices] = {}
         self._day = -1
 
     def learn(self, learner: Learner) -> None:
@@ -113,7 +113,7 @@ class _Spender:
         choice = choose(ranking, 1.0 if full else self._level, self._bank, learner.without(commit))
         if not full:
             self._bank = choice.bank
-            self._spent[commit] = frozenset(choice.selected)
+            self._spent[commit] = np.array(choice.selected, dtype=np.int64)
         self.steps.append(
             Step(commit=commit, selected=frozenset(choice.selected), level=self._level, stated=self._stated)
         )
@@ -147,15 +147,16 @@ def compared(learner: Learner, plans: Sequence[Plan], progress: Callable[[int, i
     return [spender.steps for spender in spenders]
 
 
-def _steered(learner: Learner, budget: float, selected: Mapping[int, frozenset[int]]) -> float:
+def _steered(learner: Learner, budget: float, selected: Mapping[int, Indices]) -> float:
     """The level that makes up for what was foretold wrongly of the minutes so far: a budget holds on average."""
-    seen, minutes = learner.judged_cells, learner.minutes
+    seen, width = learner.judged_cells, len(learner.minutes)
     if seen is None or not selected:
         return budget * _JUST_BELOW
-    first = min(selected)
-    some = [(c, j) for c, j in zip(seen.commit.tolist(), seen.job.tolist(), strict=True) if c >= first]
-    whole = sum(float(minutes[job]) for commit, job in some if commit in selected)
-    paid = sum(float(minutes[job]) for commit, job in some if commit in selected and job in selected[commit])
+    minutes = learner.minutes[seen.job]
+    decided = np.isin(seen.commit, list(selected))
+    keys = np.concatenate([commit * width + jobs for commit, jobs in selected.items()])
+    paid = float(minutes[decided & np.isin(seen.commit * width + seen.job, keys)].sum())
+    whole = float(minutes[decided].sum())
     if whole <= 0.0:
         return budget * _JUST_BELOW
     debt = (paid / whole - budget * _JUST_BELOW) * len(selected) / _PAID_BACK_IN

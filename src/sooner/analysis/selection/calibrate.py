@@ -63,12 +63,6 @@ def caught(past: Past) -> tuple[Numbers, float]:
     return np.cumsum(gains), float(total)
 
 
-def area(past: Past) -> float:
-    """Share of the breakages that is caught, averaged over all levels: the area below the frontier; 0 without any."""
-    found, total = caught(past)
-    return float(found.mean()) / total if total > _LEAST_WEIGHT else 0.0
-
-
 def level_for(past: Past, recall: float) -> float:
     """The lowest level at which the next breakage is caught with this probability."""
     found, total = caught(past)

@@ -1,33 +1,30 @@
 """The choice of jobs for one commit: an order of the jobs, and how far down that order a budget reaches. Pure.
 
-The order is greedy: next comes the job with the most hazard per minute that the jobs before it do not already cover.
-Covered is what history shows to break together: of a past breakage that several jobs saw, one of them is enough, and
-only as far as it was real (flakes that coincide cover nothing). Of what no past breakage tells, another job covers as
-much as it has seen of this one's breakages (`together.py`). With the hazards of `hazard.py` this is the weighted
-cover of breakage events with weights that fade, so it becomes the classical greedy cover where nothing ever fades. The
-first tenth of all minutes is spent by classical greedy cover itself: at small budgets it is hard to beat. Where it has
-been better all the way, it goes all the way (`policy.py`).
+The order is greedy: next comes the job with the most hazard per minute that the jobs before it do not already see. How
+much of a job's next breakage they would see is told by its past ones, as far as there are any, and else by what jobs
+see of each other (`together.py`). With hazards that never fade, and nothing but past breakages, this is the classical
+weighted cover of breakage events. The first tenth of all minutes is spent by that cover itself: what little it buys is
+best spent on jobs that have paid for years, and recent red, most of it flakes, only distracts from them.
 """
 
-import heapq
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from sooner.analysis.selection.cover import Constraints, beginning
-from sooner.analysis.selection.facts import Flags, Numbers
+from sooner.analysis.selection.facts import Numbers
+from sooner.analysis.selection.flakes import REAL
 from sooner.analysis.selection.hazard import View
 from sooner.analysis.selection.together import Together
 
-_REAL_ENOUGH: Final = 0.2
-"""Reds less real than this cover nothing: not worth the arithmetic."""
 STEADY_SHARE: Final = 0.1
-"""As long as less than this share of all minutes is spent, greedy cover of the known breakages chooses. What little a
-small budget buys goes to jobs that have paid for years. Chosen on made projects, with Ozone's table in view: 0.07 to
-0.2 are alike, and without it small budgets fared worse than rolling greedy cover."""
+"""As long as less than this share of all minutes is spent, greedy cover of the known breakages chooses. Without it the
+rule caught 45 fewer than cover's 1,283 at a tenth of the cost, on 84 made projects of seeds 207 to 212."""
+_ELSEWHERE: Final = 10.0
+"""What is known of all jobs counts as much as so many past breakages of a job. On made projects 5 to 20 are alike; 1 is
+worse at large budgets, 100 at small ones."""
 GRACE_RUNS: Final = 10.0
 """A job is new until its verdict is known on so many commits."""
 _LATELY: Final = 5
@@ -74,12 +71,11 @@ class Choice:
 def rank(
     view: View,
     mixture: Numbers,
+    together: Together,
     *,
     price: Numbers | None = None,
     pinned: Mapping[int, str] | None = None,
-    together: Together | None = None,
     rules: Constraints | None = None,
-    events: Flags | None = None,
     until: frozenset[int] | None = None,
 ) -> Ranking:
     """Put the jobs of a commit into order.
@@ -87,11 +83,10 @@ def rank(
     Args:
         view: What is known.
         mixture: What each span counts for.
+        together: Past breakages, and what jobs see of each other's.
         price: Of a minute of each job, its queue included; 1 by default.
         pinned: Jobs that run in any case, and why.
-        together: What jobs see of each other's breakages; without it only past breakages cover.
         rules: Floors and dependencies.
-        events: [breakage, job]: what was really broken in the known breakages.
         until: The order may end where it holds all of these jobs that exist: only their shares are asked for.
     """
     cost = view.minutes * view.ran * view.present * (1.0 if price is None else price)
@@ -99,9 +94,9 @@ def rank(
     first = _first(view, pinned or {})
     score = mixture @ view.shares()
     begin = list(first)
-    if events is not None:
-        begin += beginning(events, cost, view.alive, begin, STEADY_SHARE * total)
-    order = _greedy(_Cover(view, mixture, together), view, cost, begin, until)
+    steady = beginning(together.seen >= REAL, cost, view.alive, begin, STEADY_SHARE * total)
+    begin += steady
+    order = _greedy(_Cover(score / cost, together), np.flatnonzero(view.alive).tolist(), begin, until)
     return Ranking(
         order=order,
         share=_shares(order, cost, total, first),
@@ -110,19 +105,9 @@ def rank(
         score=score,
         first=first,
         rules=rules or Constraints(),
-        steady=frozenset(begin[len(first) :]),
+        steady=frozenset(steady),
         red=frozenset(view.red_job[view.red_commit >= view.commit - _LATELY].tolist()),
     )
-
-
-def cover_first(ranking: Ranking, alive: Flags, events: Flags) -> Ranking:
-    """The same jobs; those first that greedy cover takes until nothing known is uncovered, whatever they cost."""
-    begin = list(ranking.first)
-    steady = beginning(events, ranking.cost, alive, begin, np.inf)
-    taken = {*begin, *steady}
-    order = [*begin, *steady, *(job for job in ranking.order if job not in taken)]
-    share = _shares(order, ranking.cost, ranking.total, ranking.first)
-    return replace(ranking, order=order, share=share, steady=frozenset(steady))
 
 
 def _shares(order: list[int], cost: Numbers, total: float, first: Mapping[int, str]) -> Numbers:
@@ -141,74 +126,51 @@ def _first(view: View, pinned: Mapping[int, str]) -> dict[int, str]:
     return first
 
 
-def _greedy(cover: "_Cover", view: View, cost: Numbers, first: list[int], until: frozenset[int] | None) -> list[int]:
-    """Lazy greedy (Minoux 1978): gains only shrink, so a stale gain at the top is looked at again, no other is."""
-    order, taken = list(first), set(first)
-    jobs = [job for job in np.flatnonzero(view.alive).tolist() if job not in taken]
-    wanted = None if until is None else {job for job in jobs if job in until}
-    if wanted is not None and not wanted:
-        return order
+def _greedy(cover: "_Cover", alive: list[int], first: list[int], until: frozenset[int] | None) -> list[int]:
+    order, left = list(first), set(alive).difference(first)
+    wanted = left if until is None else left & until
     for job in first:
         cover.take(job)
-    price = cost.tolist()
-    heap = [(-gain / price[job], job) for job, gain in zip(jobs, cover.gains(jobs), strict=True)]
-    heapq.heapify(heap)
-    while heap and (wanted is None or wanted):
-        _, job = heap[0]
-        now = -cover.gain(job) / price[job]
-        heapq.heapreplace(heap, (now, job))
-        if heap[0][1] == job:
-            heapq.heappop(heap)
-            cover.take(job)
-            order.append(job)
-            if wanted is not None:
-                wanted.discard(job)
+    cover.leave_out(set(range(cover.jobs)).difference(left))
+    while wanted:
+        job = cover.best()
+        cover.take(job)
+        order.append(job)
+        left.discard(job)
+        wanted.discard(job)
     return order
 
 
 class _Cover:
-    """What is still uncovered of the past reds, and so the gain of each job."""
+    """What the jobs taken so far would not see of the others' next breakages, and so which job gains most."""
 
-    def __init__(self, view: View, mixture: Numbers, together: Together | None) -> None:
-        fixed, worth = view.weights(mixture)
-        truth = np.where(view.red_real > _REAL_ENOUGH, view.red_real, 0.0)
-        commits, event = np.unique(view.red_commit, return_inverse=True)
-        alone = np.bincount(event, truth > 0, len(commits)) < 2  # noqa: PLR2004 - nobody else saw it
-        truth = np.where(alone[event], 0.0, truth)
-        self._fixed = fixed + np.bincount(view.red_job, np.where(truth > 0, 0.0, worth), len(fixed))
-        # [other, job], so that taking the other one reads one row.
-        self._unheard = None if together is None else together.unheard
-        self._alone = np.zeros(len(fixed)) if together is None else together.alone
-        self._rest = 1.0 - self._alone
-        self._open = np.ones(len(fixed))
-        shared = np.flatnonzero(truth > 0)
-        shared = shared[np.argsort(view.red_job[shared], kind="stable")]
-        self._event, self._worth, self._truth = event[shared], worth[shared], truth[shared]
-        self._unseen = np.ones(len(commits))
-        bounds = np.searchsorted(view.red_job[shared], np.arange(len(fixed) + 1)).tolist()
-        self._slices = [slice(begin, end) for begin, end in pairwise(bounds)]
+    def __init__(self, value: Numbers, together: Together) -> None:
+        self.jobs = len(value)
+        self._seen, self._unheard, self._alone = together.seen, together.unheard, _ELSEWHERE * together.alone
+        self._left = self._seen.sum(axis=0)
+        self._value = value / (self._left + _ELSEWHERE)
+        self._unseen = np.ones(len(self._seen), dtype=bool)
+        self._open = np.full(self.jobs, _ELSEWHERE) - self._alone
 
-    def gains(self, jobs: list[int]) -> list[float]:
-        """`gain` of each of them."""
-        fixed = (self._fixed * (self._alone + self._rest * self._open)).tolist()
-        return [fixed[job] if self._slices[job].start == self._slices[job].stop else self.gain(job) for job in jobs]
-
-    def gain(self, job: int) -> float:
-        """Hazard of the job that no job taken so far would see."""
-        at = self._slices[job]
-        gain = float(self._fixed[job] * (self._alone[job] + self._rest[job] * self._open[job]))
-        if at.start == at.stop:
-            return gain
-        seen = self._truth[at] * (1.0 - self._unseen[self._event[at]])
-        return gain + float((self._worth[at] * (1.0 - seen)).sum())
+    def best(self) -> int:
+        """The job whose next breakage, as far as nobody would see it, is the likeliest for its cost."""
+        return int((self._value * (self._left + self._alone + self._open)).argmax())
 
     def take(self, job: int) -> None:
-        """The job sees its real reds; a job's cell is an event's only one, so no index comes twice."""
-        if self._unheard is not None:
-            self._open *= self._unheard[job]
-        at = self._slices[job]
-        if at.start < at.stop:
-            self._unseen[self._event[at]] *= 1.0 - self._truth[at]
+        """The job sees its past breakages, and its share of what is unheard of.
+
+        Was a breakage real for one of its jobs, it was for the others: none of them is worth more for being doubted.
+        """
+        at = np.flatnonzero(self._unseen & (self._seen[:, job] > 0.0))
+        if len(at):
+            self._unseen[at] = False
+            self._left -= self._seen[at].sum(axis=0)
+        self._open *= self._unheard[job]
+        self._value[job] = -1.0
+
+    def leave_out(self, jobs: set[int]) -> None:
+        """These are never the best."""
+        self._value[list(jobs)] = -1.0
 
 
 def choose(ranking: Ranking, level: float, bank: float = 0.0, without: frozenset[int] = frozenset()) -> Choice:

@@ -98,7 +98,7 @@ def judge(cells: Cells, jobs: int, *, start: Rates | None = None, rounds: int = 
     runs = _runs(cells)
     rates = start if start is not None and len(start.breaks) == jobs else _first_guess(cells, jobs)
     # Without this guess, a project without repeats would never leave "all flakes": many red at once are no chance.
-    guess = _guessed(cells, jobs)
+    guess = _guess(cells, jobs)
     if start is None:
         rates = _fitted(cells, runs, guess, guess, rates)
     flakes = _spells(cells, runs.around, guess, rates)
@@ -122,15 +122,21 @@ def _first_guess(cells: Cells, jobs: int) -> Rates:
     )
 
 
-def _guessed(cells: Cells, jobs: int) -> Numbers:
-    """By cell: how real red is, judged only by how many other jobs are red on the commit, beyond chance."""
+def guessed(others: Numbers) -> Numbers:
+    """How real red cells are, judged only by how many more jobs are red on their commits than by chance."""
+    found: Numbers = _ALONE + (1 - 2 * _ALONE) * (1 - np.exp(-np.maximum(others, 0.0)))
+    return found
+
+
+def _guess(cells: Cells, jobs: int) -> Numbers:
+    """By cell: how real it is, before anything is fitted."""
     red = cells.passes == 0
     if not len(cells):
         return np.zeros(0)
     others = np.bincount(cells.commit, red)[cells.commit] - 1.0
     usual = np.bincount(cells.job, red, jobs) / np.maximum(np.bincount(cells.job, minlength=jobs), 1)
     by_chance = np.bincount(cells.commit, usual[cells.job])[cells.commit] - usual[cells.job]
-    found: Numbers = np.where(red, _ALONE + (1 - 2 * _ALONE) * (1 - np.exp(-np.maximum(others - by_chance, 0.0))), 0.0)
+    found: Numbers = np.where(red, guessed(others - by_chance), 0.0)
     return found
 
 

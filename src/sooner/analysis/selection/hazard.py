@@ -17,13 +17,13 @@ from typing import Final
 import numpy as np
 
 from sooner.analysis.selection.facts import NEVER, Cells, Flags, Indices, Numbers, Record, cells, numbered
+from sooner.analysis.selection.flakes import guessed
 
 
 class Counts(Enum):
     """What a span counts of a red cell."""
 
     RED = "all of it"
-    BROKEN = "as far as it was real, inherited or new"
     BEGAN = "as far as the job really broke on this very commit"
 
 
@@ -34,29 +34,29 @@ class Span:
     half_life: float
     """In commits."""
     counts: Counts
-    cells: float
-    """What the prior is worth, in cells."""
     power: float
     """Prior: a job twice as long has 2^power times as much in it that can break."""
     weight: float
     """What the span counts for before anything is learned of a project."""
+    reds: float = 1.0
+    """What the prior is worth, in reds: rare reds are shrunk over many commits, frequent ones over few."""
 
 
-_ONLY_PRIOR: Final = 1e6
+_ONLY_PRIOR: Final = 1e4
 SPANS: Final = (
-    Span(half_life=8.0, counts=Counts.RED, cells=10.0, power=0.8, weight=0.35),
-    Span(half_life=40.0, counts=Counts.RED, cells=10.0, power=0.8, weight=0.1),
-    Span(half_life=500.0, counts=Counts.RED, cells=10.0, power=0.8, weight=0.1),
-    Span(half_life=1000.0, counts=Counts.BROKEN, cells=100.0, power=0.8, weight=0.2),
-    Span(half_life=2000.0, counts=Counts.BEGAN, cells=30.0, power=0.5, weight=0.1),
-    Span(half_life=1.0, counts=Counts.BEGAN, cells=_ONLY_PRIOR, power=0.0, weight=0.05),
-    Span(half_life=1.0, counts=Counts.BEGAN, cells=_ONLY_PRIOR, power=0.8, weight=0.1),
+    Span(half_life=8.0, counts=Counts.RED, power=0.8, weight=0.3, reds=0.1),
+    Span(half_life=40.0, counts=Counts.RED, power=0.8, weight=0.15, reds=0.3),
+    Span(half_life=300.0, counts=Counts.RED, power=0.8, weight=0.1),
+    Span(half_life=40.0, counts=Counts.BEGAN, power=0.5, weight=0.05),
+    Span(half_life=300.0, counts=Counts.BEGAN, power=0.5, weight=0.1),
+    Span(half_life=4000.0, counts=Counts.BEGAN, power=0.5, weight=0.2),
+    Span(half_life=4000.0, counts=Counts.BEGAN, power=0.8, weight=0.1, reds=_ONLY_PRIOR),
 )
-"""A burst, a season, a character, what was real of it, what was new; and, without any past, all jobs alike or long
-ones more. Chosen on the first 70 % of Apache Ozone's table and on made projects, both forwards in time."""
-PRIOR_CELLS: Final = tuple(span.cells for span in SPANS)
+"""A burst, a season, a character; what was really broken lately, within a year, ever; and long jobs more, whatever they
+did. Chosen on made projects of seeds 51 to 54, with all of Apache Ozone's table in view."""
 MIXTURE: Final = tuple(span.weight for span in SPANS)
 _POWERS: Final = np.array([span.power for span in SPANS])
+_WORTH: Final = np.array([[span.reds] for span in SPANS])
 _STRENGTH: Final = 8.0
 """Breakages that `MIXTURE` is worth."""
 _BASE_HALF_LIFE: Final = 2000.0
@@ -64,15 +64,11 @@ _BASE_REDS: Final = 1.0
 _BASE_HOURS: Final = 20.0
 _COST_HALF_LIFE: Final = 200.0
 HORIZON: Final = 3000
-"""Reds that are older (in commits) are left out: three half-lives of the longest span."""
+"""Reds that are older (in commits) are left out."""
 _FEWEST_GAPS: Final = 5.0
 _GAPS: Final = 4.0
 """A job is alive unless it was away for four times as many commits as usual, and five at least."""
 _FLOOR_MIN: Final = 0.05
-_UNJUDGED: Final = 0.1
-"""How real a red cell is that stands alone: of repeated failures on Apache Ozone 5 % stay red."""
-_BELIEVED: Final = 0.8
-"""What many red jobs on one commit add."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,32 +85,15 @@ class View:
     """Share of the commits with the job on which it passed or failed, rather than being skipped."""
     present: Numbers
     """Share of the commits, since it appeared, that have the job at all: some run only at night, or on some paths."""
-    exposure: Numbers
-    """[span, job]: commits on which it was judged, decayed."""
-    prior: Numbers
-    """[span, job]: red cells expected per commit of a job of this length."""
+    rates: Numbers
+    """[span, job]: red cells expected on a commit that has the job."""
     red_commit: Indices
     """Of each red cell within the horizon, oldest first."""
     red_job: Indices
-    red_cell: Indices
-    """Index among the cells."""
-    red_real: Numbers
-    """How surely it was red for a reason."""
-    red_weight: Numbers
-    """[span, red cell]: how much of it is left."""
-
-    def weights(self, mixture: Numbers) -> tuple[Numbers, Numbers]:
-        """By job, what the prior alone gives; by red cell, what it adds to its job: together the jobs' hazards."""
-        factor = mixture[:, None] / (self.exposure + np.array(PRIOR_CELLS)[:, None])
-        fixed = (factor * np.array(PRIOR_CELLS)[:, None] * self.prior).sum(axis=0)
-        worth = (factor[:, self.red_job] * self.red_weight).sum(axis=0)
-        return fixed * self.present, worth * self.present[self.red_job]
 
     def shares(self) -> Numbers:
         """[span, job]: of a breakage on this commit, the probability that it is this job's."""
-        count, cells = len(self.alive), np.array(PRIOR_CELLS)[:, None]
-        reds = np.stack([np.bincount(self.red_job, weight, count) for weight in self.red_weight])
-        rates = (reds + cells * self.prior) / (self.exposure + cells) * self.alive * self.present
+        rates = self.rates * self.alive * self.present
         found: Numbers = rates / np.maximum(rates.sum(axis=1, keepdims=True), 1e-300)
         return found
 
@@ -149,16 +128,15 @@ class Sweep:
         self._judged = np.zeros(self._jobs)
         self._heirs: set[tuple[int, int]] = set()
 
-    def at(self, commit: int, real: Numbers, began: Numbers) -> View:
+    def at(self, commit: int, began: Numbers) -> View:
         """What is known when this commit's jobs are chosen.
 
         Args:
             commit: Not before the one that was asked for last.
-            real: By cell: how surely it was red for a reason, NaN where nobody has judged it yet.
-            began: By cell: how surely its job broke there, and not before; NaN likewise.
+            began: By cell: how surely its job broke there, and not before; NaN where nobody has judged it yet.
         """
         self.advance(commit)
-        return self._view(commit, real, began)
+        return self._view(commit, began)
 
     def advance(self, commit: int) -> None:
         """Take in what is known when this commit's jobs are chosen."""
@@ -214,24 +192,10 @@ class Sweep:
         still = (known.first_pass[reds] >= now) & (known.commit[reds] > self._next - HORIZON)
         self._reds, self._red_jobs = reds[still], jobs[still]
 
-    def _view(self, commit: int, real: Numbers, began: Numbers) -> View:
-        minutes = self._minutes()
-        size = (np.maximum(minutes, 1.0) / 60.0) ** _POWERS[:, None]
+    def _view(self, commit: int, began: Numbers) -> View:
         order = np.argsort(self._cells.commit[self._reds], kind="stable")
         reds, jobs = self._reds[order], self._red_jobs[order]
-        age = np.maximum(commit - self._cells.commit[reds], 0)
-        alive = self._alive(commit)
-        here = int(alive.sum())
-        truth = self._believed(reds, real, here)
-        counted = {Counts.RED: None, Counts.BROKEN: truth, Counts.BEGAN: self._believed(reds, began, here)}
-        weight = self._decay[:, None] ** age
-        hours = (self._base[0] * size).sum(axis=1) + _BASE_HOURS
-        prior = ((self._base[1].sum() + _BASE_REDS) / hours)[:, None] * size
-        for at, span in enumerate(SPANS):
-            share = counted[span.counts]
-            if share is not None:
-                weight[at] *= share
-                prior[at] *= (share.sum() + 1.0) / (len(reds) + 10.0)
+        alive, minutes = self._alive(commit), self._minutes()
         return View(
             commit=commit,
             alive=alive,
@@ -239,24 +203,35 @@ class Sweep:
             minutes=minutes,
             ran=self._ran(),
             present=self._present(),
-            exposure=self._exposure.copy(),
-            prior=prior,
+            rates=self._rates(commit, reds, jobs, self._believed(reds, began, int(alive.sum())), minutes),
             red_commit=self._cells.commit[reds],
             red_job=jobs,
-            red_cell=reds,
-            red_real=truth,
-            red_weight=weight,
         )
 
-    def _believed(self, reds: Indices, real: Numbers, alive: int) -> Numbers:
-        """How real reds are; those that nobody has judged yet by how many others their commit has beyond chance."""
+    def _rates(self, commit: int, reds: Indices, jobs: Indices, began: Numbers, minutes: Numbers) -> Numbers:
+        """[span, job]: a gamma prior that knows only how long the jobs take, and what was seen of each."""
+        size = (np.maximum(minutes, 1.0) / 60.0) ** _POWERS[:, None]
+        hours = (self._base[0] * size).sum(axis=1) + _BASE_HOURS
+        prior = ((self._base[1].sum() + _BASE_REDS) / hours)[:, None] * size
+        age = np.maximum(commit - self._cells.commit[reds], 0)
+        seen = np.empty_like(prior)
+        for at, span in enumerate(SPANS):
+            count = self._decay[at] ** age
+            if span.counts is Counts.BEGAN:
+                count *= began
+                prior[at] *= (began.sum() + 1.0) / (len(reds) + 10.0)
+            seen[at] = np.bincount(jobs, count, self._jobs)
+        found: Numbers = (seen + _WORTH) / (self._exposure + _WORTH / prior)
+        return found
+
+    def _believed(self, reds: Indices, began: Numbers, alive: int) -> Numbers:
+        """How surely jobs broke in these cells; where nobody has judged it yet, by how many others are red there."""
         if not len(reds):
             return np.zeros(0)
         _, commit = np.unique(self._cells.commit[reds], return_inverse=True)
-        others = np.bincount(commit)[commit] - 1.0
         by_chance = alive * self._base[1].sum() / max(self._base[0].sum(), 1.0)
-        guess = _UNJUDGED + _BELIEVED * (1.0 - np.exp(-np.maximum(others - by_chance, 0.0)))
-        found: Numbers = np.where(np.isnan(real[reds]), guess, real[reds])
+        guess = guessed(np.bincount(commit)[commit] - 1.0 - by_chance)
+        found: Numbers = np.where(np.isnan(began[reds]), guess, began[reds])
         return found
 
     def _minutes(self) -> Numbers:

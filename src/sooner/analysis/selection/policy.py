@@ -11,13 +11,14 @@ from typing import Final
 
 import numpy as np
 
-from sooner.analysis.selection.calibrate import Past, area, level_for
+from sooner.analysis.selection.calibrate import Past, level_for
 from sooner.analysis.selection.cover import Constraints
-from sooner.analysis.selection.decide import Ranking, cover_first, rank
+from sooner.analysis.selection.decide import Ranking, rank
 from sooner.analysis.selection.facts import Cells, Flags, Indices, Numbers, Record, cells, mean_minutes
 from sooner.analysis.selection.flakes import REAL, Judged, Rates, judge
 from sooner.analysis.selection.hazard import MIXTURE, Sweep, View, mixture
 from sooner.analysis.selection.together import Together, together, word_groups
+from sooner.analysis.selection.truth import lasting
 
 _CALIBRATION: Final = 1000
 """Commits before the first choice whose breakages the level is learned from."""
@@ -28,11 +29,6 @@ _SELDOM: Final = 10
 _SOME: Final = 0.3
 """Cells less likely than this to have broken are not breakages, not even partly: thousands of single failures that are
 each a breakage with 5 % would outweigh the few that surely were."""
-_ORDERS: Final = 2
-"""Greedy cover spends the first tenth, or goes on until nothing known is uncovered."""
-_LEAD: Final = 0.01
-"""The second order is followed where it would have caught more of the breakages so far, by so much on average over all
-budgets. On ten kinds of made projects 0 to 0.02 were alike; nearly equal ones are not to take turns."""
 _ENOUGH_QUIET: Final = 30
 """Commits of documentation alone that a job must have run on, never broken, before it is left out on such commits."""
 
@@ -82,25 +78,23 @@ class Learner:
         self._every, self.terms, self._lineage = every, terms or Terms(), lineage
         self._sweep = Sweep(facts, self.all_cells)
         self._mixture = np.array(MIXTURE)
-        self._real = np.full(len(self.all_cells), np.nan)
         self._began = np.full(len(self.all_cells), np.nan)
         self._groups = word_groups(facts.jobs)
-        self._together: Together | None = None
+        none = cells(facts, before=-np.inf)
+        self._together: Together = together(none, np.zeros(0), len(facts.jobs), self._groups)
         self.events: Flags = np.zeros((0, len(facts.jobs)), dtype=bool)
         """[breakage, job]: what really broke, as known when it learned last."""
         self._rates: Rates | None = None
         # A red cell's levels and likelihoods are noted when its commit is ranked, and looked at once it is known.
-        self._level = np.full((_ORDERS, len(self.all_cells)), np.nan)
+        self._level = np.full(len(self.all_cells), np.nan)
         self._likelihood = np.full((len(MIXTURE), len(self.all_cells)), np.nan)
         self._red_cells = _by_commit(self.all_cells, len(facts.commits))
         self._trained = -1
         self._quiet = np.array(sorted(quiet), dtype=np.int64)
         self.harmless: frozenset[int] = frozenset()
         """Jobs that changes of documentation alone have never broken, often enough."""
-        none = Past(commit=np.zeros(0, dtype=np.int64), real=np.zeros(0), level=np.zeros(0))
-        self.pasts = [none] * _ORDERS
-        """Earlier breakages, with their levels in each order."""
-        self._leader = 0
+        self.past = Past(commit=np.zeros(0, dtype=np.int64), real=np.zeros(0), level=np.zeros(0))
+        """Earlier breakages, with their levels."""
         self.judged_cells: Cells | None = None
         self.judged: Judged | None = None
         self.minutes = np.zeros(len(facts.jobs))
@@ -109,21 +103,21 @@ class Learner:
     def warm_up(self, first: int) -> None:
         """Rank the commits before the first choice, as if choices had been made there already.
 
-        Only commits on which something really broke, by what is known at the first choice: others teach nothing.
+        Only commits on which something broke or red lasted, by what is known at the first choice: others teach nothing.
         """
         now = self.facts.decided[first] if first < len(self.facts.commits) else np.inf
         known = cells(self.facts, before=now)
         begin = max(0, first - _CALIBRATION)
         broken: dict[int, set[int]] = {}
-        real = judge(known, len(self.facts.jobs)).began > _SOME
-        for commit, job in zip(known.commit[real].tolist(), known.job[real].tolist(), strict=True):
-            if commit >= begin:
+        for kind in (judge(known, len(self.facts.jobs)).began > _SOME, lasting(known)):
+            at = np.flatnonzero(kind & (known.commit >= begin))
+            at = at[np.isin(known.commit[at], np.unique(known.commit[at])[-_ENOUGH:])]
+            for commit, job in zip(known.commit[at].tolist(), known.job[at].tolist(), strict=True):
                 broken.setdefault(commit, set()).add(job)
-        latest = set(sorted(broken)[-_ENOUGH:])
         for commit in range(begin, first):
             if (commit - begin) % (_SELDOM * self._every) == 0:
                 self.learn(commit)
-            if commit in latest:
+            if commit in broken:
                 self.ranked(commit, until=frozenset(broken[commit]))
 
     def learn(self, commit: int) -> None:
@@ -137,21 +131,30 @@ class Learner:
         judged = judge(known, len(self.facts.jobs), start=self._rates, rounds=rounds)
         self._rates, self.judged_cells, self.judged = judged.rates, known, judged
         place = self._places(known)
-        self._real[place], self._began[place] = judged.broken, judged.began
-        self._together = together(known, judged, len(self.facts.jobs), self._groups)
+        self._began[place] = judged.began
+        self._together = together(known, judged.began, len(self.facts.jobs), self._groups)
         self.events = _breakages(known, judged, len(self.facts.jobs))
-        some = (judged.began > _SOME) & np.isfinite(self._level[:, place]).all(axis=0)
+        some = (judged.began > _SOME) & np.isfinite(self._level[place])
         at = place[some]
-        self.pasts = [Past(commit=known.commit[some], real=judged.began[some], level=lvl[at]) for lvl in self._level]
-        first, cover = map(area, self.pasts)
-        self._leader = int(cover > first + _LEAD)
-        self._mixture = mixture(self._likelihood[:, at], judged.began[some])
+        self.past = Past(commit=known.commit[some], real=judged.began[some], level=self._level[at])
+        self._mixture = self._mixed(known, judged, place)
         self.harmless = self._never_broken(known, judged)
         self.minutes = mean_minutes(self.facts, before=now)
         self._sweep.advance(commit)
         if self._lineage is not None:
             for old, new in self._lineage(commit):
                 self._sweep.inherit(old, new)
+
+    def _mixed(self, known: Cells, judged: Judged, place: Indices) -> Numbers:
+        """What each span counts for: it must foretell what is judged to have broken, and what others may call broken.
+
+        Whether red that lasted was a spell of flakes is a matter of opinion, so that either reading has as much to say.
+        """
+        weight = np.where(judged.began > _SOME, judged.began, 0.0)
+        others = lasting(known) & (weight == 0.0)
+        weight[others] = min((weight.sum() + 1.0) / max(int(others.sum()), 1), 1.0)
+        some = (weight > 0.0) & np.isfinite(self._level[place])
+        return mixture(self._likelihood[:, place[some]], weight[some])
 
     def _never_broken(self, known: Cells, judged: Judged) -> frozenset[int]:
         quiet = np.isin(known.commit, self._quiet)
@@ -171,7 +174,7 @@ class Learner:
 
     def ranked(self, commit: int, *, until: frozenset[int] | None = None) -> tuple[View, Ranking]:
         """The order of a commit's jobs, or as much of it as holds some. Call it with ascending commits."""
-        view = self._sweep.at(commit, self._real, self._began)
+        view = self._sweep.at(commit, self._began)
         terms = self.terms
         ranking = rank(
             view,
@@ -180,22 +183,15 @@ class Learner:
             pinned=terms.pinned,
             together=self._together,
             rules=terms.rules,
-            events=self.events,
             until=until,
         )
-        orders = ranking, cover_first(ranking, view.alive, self.events)
         if commit < len(self._red_cells) and len(reds := self._red_cells[commit]):
             jobs = self.all_cells.job[reds]
-            share = np.stack([order.share[jobs] for order in orders])
+            share = ranking.share[jobs]
             # Of an order that ended early, nothing is known of the jobs behind its end.
-            self._level[:, reds] = share if until is None else np.where(share <= 1.0, share, np.nan)
+            self._level[reds] = share if until is None else np.where(share <= 1.0, share, np.nan)
             self._likelihood[:, reds] = view.shares()[:, jobs]
-        return view, orders[self._leader]
-
-    @property
-    def past(self) -> Past:
-        """Earlier breakages, with their levels in the order that is followed."""
-        return self.pasts[self._leader]
+        return view, ranking
 
     @property
     def mixture(self) -> Numbers:

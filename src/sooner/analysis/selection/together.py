@@ -1,9 +1,10 @@
-"""Which jobs see each other's breakages: what makes one job do for another where the very breakage is new. Pure.
+"""Which jobs see each other's breakages: what makes one job do for another. Pure.
 
 A past breakage that several jobs saw is covered by any of them (`decide.py`). Most future breakages are no past ones,
-though; for those it counts how often the other job saw a breakage of this one at all. With few breakages a job, that is
-known only together with what is known of jobs that share a word of their names (a platform, a component, a compiler):
-each pair is shrunk towards the best word that both have, each word towards all pairs.
+though; for those it counts how many breakages one job sees alone, and how often the other job saw one of this job's
+others. With few breakages a job, both are known only together with what is known elsewhere: the former of all jobs, the
+latter of jobs that share a word of their names (a platform, a component, a compiler), where each pair is shrunk towards
+the best word that both have, each word towards all pairs.
 """
 
 import re
@@ -14,7 +15,6 @@ from typing import Any, Final
 import numpy as np
 
 from sooner.analysis.selection.facts import Cells, Indices, Numbers
-from sooner.analysis.selection.flakes import Judged
 
 _WORDS: Final = re.compile(r"[a-z]+(?: ?[0-9.]+)?|[0-9.]+")
 """`cuda 12`, `py3.11`, `linux`: words with the number behind them, or numbers alone."""
@@ -29,8 +29,6 @@ _COUNTED: Final = 0.3
 """Cells less likely than this to have broken are left out, as in `policy.py`."""
 _SEES: Final = 10.0
 """A job sees a breakage as far as its own cell is real, ten times over: any real red is seen."""
-_BELIEVED: Final = 0.5
-"""Of what seemed to be alone: a job that has broken alone is still better not paid for beside one of its kind."""
 _OTHERS: Final = 3.0
 """How quickly a breakage counts as not alone, with what other jobs saw of it."""
 
@@ -43,8 +41,10 @@ class Together:
     """[job, other]: of the breakages of the job that anybody else sees, the share that the other one sees."""
     unheard: Numbers
     """[other, job]: 1 - `sees`, turned over."""
-    alone: Numbers
-    """By job: share of its breakages that nobody else sees; no number of other jobs covers these."""
+    alone: float
+    """Share of the jobs' breakages that nobody else sees; no number of other jobs covers these."""
+    seen: Numbers
+    """[past breakage, job]: how surely the job broke."""
 
 
 def word_groups(names: Sequence[str]) -> list[Indices]:
@@ -57,19 +57,22 @@ def word_groups(names: Sequence[str]) -> list[Indices]:
     return [np.array(some, dtype=np.int64) for some in sorted(groups)]
 
 
-def together(known: Cells, judged: Judged, jobs: int, groups: Sequence[Indices]) -> Together:
+def together(known: Cells, began: Numbers, jobs: int, groups: Sequence[Indices]) -> Together:
     """What is known by now.
 
     Args:
         known: Cells whose outcome is known.
-        judged: How real they are.
+        began: By cell: how surely the job broke on this very commit.
         jobs: How many jobs there are.
         groups: Of `word_groups`.
     """
-    some = judged.began > _COUNTED
-    commit, job, real = known.commit[some], known.job[some], judged.began[some]
+    some = began > _COUNTED
+    commits, event = np.unique(known.commit[some], return_inverse=True)
+    job, real = known.job[some], began[some]
+    seen = np.zeros((len(commits), jobs))
+    seen[event, job] = real
     broke: Numbers = np.bincount(job, real, jobs).astype(np.float64)
-    both = _both(commit, job, real, jobs)
+    both = _both(event, job, real, seen.shape)
     pairs = max(int((np.bincount(known.job, minlength=jobs) > 0).sum()) - 1, 1)
     usual = (both.sum() + _USUAL * _WORD * pairs) / ((broke.sum() + _WORD) * pairs)
     expected = np.full((jobs, jobs), usual)
@@ -79,17 +82,15 @@ def together(known: Cells, judged: Judged, jobs: int, groups: Sequence[Indices])
         expected[inside] = np.maximum(expected[inside], rate / (broke[group].sum() + _WORD))
     sees = (both + _PAIR * expected) / (broke[:, None] + _PAIR)
     np.fill_diagonal(sees, 0.0)
-    alone = _alone(commit, job, real, jobs, broke)
-    sees = np.minimum(sees / np.maximum(1.0 - alone[:, None], 1.0 - _MOST), _MOST)
-    return Together(sees=sees, unheard=np.ascontiguousarray(1.0 - sees.T), alone=alone)
+    alone = _alone(event, real)
+    sees = np.minimum(sees / max(1.0 - alone, 1.0 - _MOST), _MOST)
+    return Together(sees=sees, unheard=np.ascontiguousarray(1.0 - sees.T), alone=alone, seen=seen)
 
 
-def _both(commit: Indices, job: Indices, real: Numbers, jobs: int) -> Any:
+def _both(event: Indices, job: Indices, real: Numbers, shape: tuple[int, int]) -> Any:
     """[job, other]: breakages of the job that the other one saw. Most jobs broke on hardly any commit: sparse."""
     from scipy.sparse import csr_matrix
 
-    commits, event = np.unique(commit, return_inverse=True)
-    shape = (len(commits), jobs)
     broke = csr_matrix((real, (event, job)), shape=shape)
     saw = csr_matrix((np.minimum(_SEES * real, 1.0), (event, job)), shape=shape)
     found: Numbers = np.asarray((broke.T @ saw).toarray())
@@ -97,11 +98,7 @@ def _both(commit: Indices, job: Indices, real: Numbers, jobs: int) -> Any:
     return found
 
 
-def _alone(commit: Indices, job: Indices, real: Numbers, jobs: int, broke: Numbers) -> Numbers:
-    """By job, shrunk towards all jobs."""
-    _, event = np.unique(commit, return_inverse=True)
+def _alone(event: Indices, real: Numbers) -> float:
+    """Of all jobs: few jobs break so often that their own share would be known."""
     others = np.bincount(event, real)[event] - real if len(event) else real
-    alone = np.bincount(job, real * np.exp(-_OTHERS * others), jobs)
-    usual = (alone.sum() + 1.0) / (broke.sum() + 2.0)
-    found: Numbers = _BELIEVED * (alone + _PAIR * usual) / (broke + _PAIR)
-    return found
+    return float(((real * np.exp(-_OTHERS * others)).sum() + 1.0) / (real.sum() + 2.0))

@@ -78,6 +78,17 @@ def truths(facts: Record, known: Cells | None = None, judged: Judged | None = No
     }
 
 
+def lasting(known: Cells) -> Flags:
+    """By cell: red that no repeat passed, or that the job's next commit has too, and that its last one had not.
+
+    The crudest reading of a breakage: flakes that come twice are such red too.
+    """
+    red = known.passes == 0
+    before, after = _neighbours(known, red)
+    found: Flags = red & ((known.failures > 1) | after) & ~before
+    return found
+
+
 def _neighbours(known: Cells, red: Flags) -> tuple[Flags, Flags]:
     """Whether the job's cell before, and after, is red too."""
     order = np.lexsort((known.commit, known.job))
