@@ -42,6 +42,9 @@ _FRAILTIES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """Tried for the shape of the commits' frailty: at 0.01 breakages nearly always come several at once."""
 REAL: Final = 0.5
 """A failure is called real from this probability on."""
+COUNTED: Final = 0.3
+"""Cells less likely than this to have broken are not breakages, not even partly: thousands of single failures that are
+each a breakage with 5 % would outweigh the few that surely were."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,9 @@ import numpy as np
 from sooner.analysis.selection.calibrate import Past, level_for
 from sooner.analysis.selection.cover import Constraints
 from sooner.analysis.selection.decide import Ranking, rank
+from sooner.analysis.selection.doubt import doubted
 from sooner.analysis.selection.facts import Cells, Flags, Indices, Numbers, Record, cells, mean_minutes
-from sooner.analysis.selection.flakes import REAL, Judged, Rates, judge
+from sooner.analysis.selection.flakes import COUNTED, REAL, Judged, Rates, judge
 from sooner.analysis.selection.hazard import MIXTURE, Sweep, View, mixture
 from sooner.analysis.selection.together import Together, together, word_groups
 from sooner.analysis.selection.truth import lasting
@@ -26,9 +27,6 @@ _ENOUGH: Final = 200
 """Of these, so many that really broke, the latest: 99 without a miss would prove a recall of 97 %."""
 _SELDOM: Final = 10
 """Before the first choice it learns anew so many times less often."""
-_SOME: Final = 0.3
-"""Cells less likely than this to have broken are not breakages, not even partly: thousands of single failures that are
-each a breakage with 5 % would outweigh the few that surely were."""
 _ENOUGH_QUIET: Final = 30
 """Commits of documentation alone that a job must have run on, never broken, before it is left out on such commits."""
 
@@ -109,7 +107,8 @@ class Learner:
         known = cells(self.facts, before=now)
         begin = max(0, first - _CALIBRATION)
         broken: dict[int, set[int]] = {}
-        for kind in (judge(known, len(self.facts.jobs)).began > _SOME, lasting(known)):
+        began = doubted(known, judge(known, len(self.facts.jobs)), len(self.facts.jobs))
+        for kind in (began > COUNTED, lasting(known)):
             at = np.flatnonzero(kind & (known.commit >= begin))
             at = at[np.isin(known.commit[at], np.unique(known.commit[at])[-_ENOUGH:])]
             for commit, job in zip(known.commit[at].tolist(), known.job[at].tolist(), strict=True):
@@ -131,13 +130,14 @@ class Learner:
         judged = judge(known, len(self.facts.jobs), start=self._rates, rounds=rounds)
         self._rates, self.judged_cells, self.judged = judged.rates, known, judged
         place = self._places(known)
-        self._began[place] = judged.began
-        self._together = together(known, judged.began, len(self.facts.jobs), self._groups)
-        self.events = _breakages(known, judged, len(self.facts.jobs))
-        some = (judged.began > _SOME) & np.isfinite(self._level[place])
+        began = doubted(known, judged, len(self.facts.jobs))
+        self._began[place] = began
+        self._together = together(known, began, len(self.facts.jobs), self._groups)
+        self.events = _breakages(known, began, len(self.facts.jobs))
+        some = (began > COUNTED) & np.isfinite(self._level[place])
         at = place[some]
-        self.past = Past(commit=known.commit[some], real=judged.began[some], level=self._level[at])
-        self._mixture = self._mixed(known, judged, place)
+        self.past = Past(commit=known.commit[some], real=began[some], level=self._level[at])
+        self._mixture = self._mixed(known, began, place)
         self.harmless = self._never_broken(known, judged)
         self.minutes = mean_minutes(self.facts, before=now)
         self._sweep.advance(commit)
@@ -145,12 +145,12 @@ class Learner:
             for old, new in self._lineage(commit):
                 self._sweep.inherit(old, new)
 
-    def _mixed(self, known: Cells, judged: Judged, place: Indices) -> Numbers:
+    def _mixed(self, known: Cells, began: Numbers, place: Indices) -> Numbers:
         """What each span counts for: it must foretell what is judged to have broken, and what others may call broken.
 
         Whether red that lasted was a spell of flakes is a matter of opinion, so that either reading has as much to say.
         """
-        weight = np.where(judged.began > _SOME, judged.began, 0.0)
+        weight = np.where(began > COUNTED, began, 0.0)
         others = lasting(known) & (weight == 0.0)
         weight[others] = min((weight.sum() + 1.0) / max(int(others.sum()), 1), 1.0)
         some = (weight > 0.0) & np.isfinite(self._level[place])
@@ -159,7 +159,7 @@ class Learner:
     def _never_broken(self, known: Cells, judged: Judged) -> frozenset[int]:
         quiet = np.isin(known.commit, self._quiet)
         runs = np.bincount(known.job[quiet], minlength=len(self.facts.jobs))
-        broke = np.bincount(known.job[quiet & (judged.began >= _SOME)], minlength=len(self.facts.jobs))
+        broke = np.bincount(known.job[quiet & (judged.began >= COUNTED)], minlength=len(self.facts.jobs))
         return frozenset(np.flatnonzero((runs >= _ENOUGH_QUIET) & (broke == 0)).tolist())
 
     def without(self, commit: int) -> frozenset[int]:
@@ -199,9 +199,9 @@ class Learner:
         return self._mixture
 
 
-def _breakages(known: Cells, judged: Judged, jobs: int) -> Flags:
+def _breakages(known: Cells, began: Numbers, jobs: int) -> Flags:
     """[breakage, job]: the job really broke."""
-    real = judged.began >= REAL
+    real = began >= REAL
     commits, where = np.unique(known.commit[real], return_inverse=True)
     sees = np.zeros((len(commits), jobs), dtype=bool)
     sees[where, known.job[real]] = True

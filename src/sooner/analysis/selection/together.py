@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from sooner.analysis.selection.facts import Cells, Indices, Numbers
+from sooner.analysis.selection.flakes import COUNTED
 
 _WORDS: Final = re.compile(r"[a-z]+(?: ?[0-9.]+)?|[0-9.]+")
 """`cuda 12`, `py3.11`, `linux`: words with the number behind them, or numbers alone."""
@@ -25,8 +26,6 @@ _WORD: Final = 5.0
 _USUAL: Final = 0.02
 """Share of a job's breakages that a job of other words sees, before anything is known."""
 _MOST: Final = 0.98
-_COUNTED: Final = 0.3
-"""Cells less likely than this to have broken are left out, as in `policy.py`."""
 _SEES: Final = 10.0
 """A job sees a breakage as far as its own cell is real, ten times over: any real red is seen."""
 _OTHERS: Final = 3.0
@@ -66,7 +65,7 @@ def together(known: Cells, began: Numbers, jobs: int, groups: Sequence[Indices])
         jobs: How many jobs there are.
         groups: Of `word_groups`.
     """
-    some = began > _COUNTED
+    some = began > COUNTED
     commits, event = np.unique(known.commit[some], return_inverse=True)
     job, real = known.job[some], began[some]
     seen = np.zeros((len(commits), jobs))

@@ -1,0 +1,101 @@
+"""What red is worth that nobody ran again: a job is no flaky one for want of evidence. Pure.
+
+The model of `flakes.py` believes what lasts and what many jobs see. A job that nobody runs again, and that fails by
+itself for one commit at a time, looks the same whether it flakes or breaks. The model then finds what it assumed: that
+breakages seldom come alone. So both are weighed once more, job by job, without that assumption: how many of the reds
+that were run again stayed red, and whether the breakages that are beyond doubt last longer than these reds do.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from sooner.analysis.selection.facts import Cells, Flags, Indices, Numbers
+from sooner.analysis.selection.flakes import COUNTED, REAL, Judged
+
+_NOTHING_KNOWN: Final = 1.0
+"""Reds, real ones and flakes each, that not knowing anything is worth."""
+_ALL_JOBS: Final = 2.0
+"""Repeated reds of one job that what is known of all of them is worth."""
+_DURATION: Final = 0.5
+"""Commits on which breakages end, and do not, before any is known."""
+_ROUNDS: Final = 10
+_SURE: Final = 50.0
+"""Logarithm of odds that leave no doubt."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """Consecutive cells of one job without a pass."""
+
+    first: Indices
+    """Index of the first cell."""
+    job: Indices
+    length: Indices
+    closed: Flags
+    """A pass followed."""
+
+
+def doubted(known: Cells, judged: Judged, jobs: int) -> Numbers:
+    """By cell: how surely the job broke there (as `Judged.began`), where there is doubt with the benefit of it."""
+    runs, began = _runs(known), judged.began.copy()
+    if not len(runs.first):
+        return began
+    real, repeated = began[runs.first], (known.failures + known.passes)[runs.first] > 1
+    others = np.bincount(known.commit, began)[known.commit[runs.first]] - real
+    sure, open_ = (real >= REAL) & ((others >= REAL) | repeated), (real < REAL) & ~repeated
+    again = (known.failures > 0) & (known.failures + known.passes > 1)
+    tried = np.bincount(known.job[again], minlength=jobs)
+    broken = np.bincount(known.job[again], judged.broken[again], jobs).astype(np.float64)
+    waiting = np.bincount(runs.job[open_], minlength=jobs)
+    worth = _breaks(_odds(known, runs, sure, open_, jobs), tried, broken, waiting)[runs.job[open_]]
+    at = runs.first[open_]
+    began[at] = np.where(worth > COUNTED, np.maximum(began[at], worth), began[at])
+    return began
+
+
+def _odds(known: Cells, runs: _Runs, sure: Flags, open_: Flags, jobs: int) -> Numbers:
+    """By job: how much likelier its open runs end when they do if they are breakages than if they are flakes."""
+    from scipy.special import betaln
+
+    ended = np.bincount(runs.job[open_], runs.closed[open_], jobs)
+    stayed = np.bincount(runs.job[open_], runs.length[open_] - 1.0, jobs)
+    ends, stays = runs.closed[sure].sum() + _DURATION, (runs.length[sure] - 1).sum() + _DURATION
+    red = np.bincount(known.job[known.passes == 0], minlength=jobs) + 0.5
+    rate = red / (np.bincount(known.job, minlength=jobs) + 1.0)
+    breaking = betaln(ends + ended, stays + stayed) - betaln(ends, stays)
+    flaking = ended * np.log1p(-rate) + stayed * np.log(rate)
+    found: Numbers = np.exp(np.clip(breaking - flaking, -_SURE, _SURE))
+    return found
+
+
+def _breaks(odds: Numbers, tried: Indices, broken: Numbers, waiting: Indices) -> Numbers:
+    """By job: probability that its open runs are breakages. What the jobs have in common is found in rounds (EM).
+
+    Args:
+        odds: Of `_odds`.
+        tried: Red cells that were repeated.
+        broken: Of these, those that were real, as judged.
+        waiting: Open runs.
+    """
+    usual, found = 0.5, odds
+    for _ in range(_ROUNDS):
+        prior = (broken + _ALL_JOBS * usual) / (tried + _ALL_JOBS)
+        found = prior * odds / (prior * odds + 1.0 - prior)
+        real = float(broken.sum() + (waiting * found).sum()) + _NOTHING_KNOWN
+        usual = real / float(tried.sum() + waiting.sum() + 2 * _NOTHING_KNOWN)
+    return found
+
+
+def _runs(known: Cells) -> _Runs:
+    order = np.lexsort((known.commit, known.job))
+    red, job = known.passes[order] == 0, known.job[order]
+    follows = np.zeros(len(order), dtype=bool)
+    follows[1:] = red[1:] & red[:-1] & (job[1:] == job[:-1])
+    starts = np.flatnonzero(red & ~follows)
+    length = np.bincount(np.cumsum(red & ~follows)[red] - 1, minlength=len(starts))
+    after = starts + length
+    inside = np.minimum(after, max(len(order) - 1, 0))
+    closed = (after < len(order)) & (job[inside] == job[starts]) if len(starts) else np.zeros(0, dtype=bool)
+    return _Runs(first=order[starts], job=job[starts], length=length, closed=closed)
