@@ -2,6 +2,7 @@
 
 Each nature is one way in which projects differ. Breakages come by component and by platform, by whole rows or columns
 of a matrix of jobs or alone; flakes differ from job to job; some jobs run only on some commits, some appear, some go.
+What goes down without anybody's fault is no breakage, and a job that was cancelled for another's sake saw nothing.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ import numpy as np
 from sooner.analysis.selection.facts import Record, State, recorded
 
 _HOUR_S = 3600.0
+_OUTAGE_ENDS: Final = 0.33
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,11 @@ class Nature:
     hours: float = 3.0
     """Between commits, on average."""
     mend: float = 0.4
+    fail_fast: float = 0.0
+    """Share of a component's jobs that are cancelled when one of them has failed and they still run."""
+    outages: float = 0.0
+    """Share of the commits on which the machines of a platform go down: its jobs fail, and pass when they are run
+    again. A third of the outages is over with each commit."""
 
 
 NATURES: Final[Mapping[str, Nature]] = {
@@ -68,6 +75,8 @@ NATURES: Final[Mapping[str, Nature]] = {
     "sparse": Nature(present=0.3),
     "rare breakages": Nature(rate=0.01),
     "fast commits": Nature(hours=0.2, mend=0.1),
+    "fail fast": Nature(fail_fast=0.9, alone=0.2),
+    "outages": Nature(outages=0.02),
 }
 
 
@@ -91,6 +100,7 @@ def project(nature: Nature, seed: int) -> Project:
     born, gone = _lives(nature, chance, jobs)
     rare = chance.random(jobs) < 0.5
     hot, left = np.ones(jobs), np.zeros(jobs, dtype=np.int64)
+    down = np.zeros(jobs, dtype=bool)
     broke: dict[int, frozenset[int]] = {}
     columns: list[Any] = []
     at = 0.0
@@ -107,7 +117,11 @@ def project(nature: Nature, seed: int) -> Project:
                 left[hit] = chance.geometric(nature.mend)
                 hot[hit] += nature.bursts
         hot = 1 + (hot - 1) * 0.95
-        columns += _attempts(nature, chance, commit, at, here, left > 0, flakes, minutes)
+        if nature.outages:
+            down &= chance.random() > _OUTAGE_ENDS
+            if chance.random() < nature.outages:
+                down |= grid[1] == chance.integers(nature.platforms)
+        columns += _attempts(nature, chance, commit, at, here, left > 0, down, flakes, minutes, grid[0])
         left = np.maximum(left - 1, 0)
     commit, job, state, asked, spent = (np.concatenate(column) for column in zip(*columns, strict=True))
     names = [f"component {c} / platform {p}" for c, p in grid.T]
@@ -147,8 +161,8 @@ def _hit(nature: Nature, chance: np.random.Generator, grid: Any, weight: Any) ->
 
 
 def _attempts(  # noqa: PLR0917 - the state of one commit
-    nature: Nature, chance: np.random.Generator, commit: int, at: float, here: Any, broken: Any, flakes: Any,
-    minutes: Any,
+    nature: Nature, chance: np.random.Generator, commit: int, at: float, here: Any, broken: Any, down: Any,
+    flakes: Any, minutes: Any, component: Any,
 ) -> list[Any]:  # fmt: skip
     found = []
     run = here
@@ -157,9 +171,22 @@ def _attempts(  # noqa: PLR0917 - the state of one commit
         index = np.flatnonzero(run)
         bad = broken[index] | (chance.random(len(index)) < flakes[index])
         spent = minutes[index] * chance.lognormal(0, 0.1, len(index))
+        bad |= down[index] & (attempt == 0)
+        state = np.where(bad, State.FAILED, State.PASSED)
+        if nature.fail_fast:
+            _cancel(nature, chance, component[index], state, spent)
         start = np.full(len(index), at + attempt * 4 * _HOUR_S)
-        found.append((np.full(len(index), commit), index, np.where(bad, State.FAILED, State.PASSED), start, spent))
+        found.append((np.full(len(index), commit), index, state, start, spent))
         failed = np.zeros(len(here), dtype=bool)
         failed[index[bad]] = True
         run = here if twice else failed & (chance.random(len(here)) < nature.rerun_red)
     return found
+
+
+def _cancel(nature: Nature, chance: np.random.Generator, component: Any, state: Any, spent: Any) -> None:
+    """As a matrix of a workflow does that fails fast."""
+    failed = state == State.FAILED
+    over = np.full(int(component.max(initial=0)) + 1, np.inf)
+    np.minimum.at(over, component[failed], spent[failed])
+    late = (spent > over[component]) & (chance.random(len(spent)) < nature.fail_fast)
+    state[late], spent[late] = State.CANCELLED, over[component[late]]
