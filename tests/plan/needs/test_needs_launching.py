@@ -450,3 +450,39 @@ def test_a_file_for_accelerates_launcher_says_the_number_of_processes_that_the_t
         },
     )
     assert found == {"test_three": (3, 3, 3), "test_one": (1, 1, 1)}
+
+
+def test_a_loop_that_starts_workers_for_no_size_at_all_is_a_pass_without_workers():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import torch.multiprocessing as mp
+
+            def sizes():
+                return [size for size in (1, 2, 4) if size <= torch.cuda.device_count()]
+
+            def work(rank, size):
+                torch.cuda.set_device(rank)
+
+            def for_all(func, sizes=sizes()):
+                for size in sizes:
+                    mp.spawn(func, args=(size,), nprocs=size)
+
+            def test_all():
+                for_all(work)
+
+            def test_here():
+                for size in sizes():
+                    processes = [mp.Process(target=work, args=(rank, size)) for rank in range(size)]
+                    for process in processes:
+                        process.start()
+
+            def test_host():
+                for size in sizes():
+                    assert size
+            """
+        },
+    )
+    assert found == {"test_all": (1, 1, 4), "test_here": (1, 1, 4), "test_host": (0, None, 0)}

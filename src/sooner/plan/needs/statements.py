@@ -39,6 +39,9 @@ _LONGEST_LIST: Final = 10_000
 _MOST_TURNS: Final = 1024
 _MOST_TURNS_OF_WHILE: Final = 64
 """Turns of a loop that are followed."""
+_STARTERS: Final = frozenset(("Process", "spawn", "start_processes"))
+"""What a loop calls that starts workers: with no turn at all it starts none."""
+_SLEEPERS: Final = frozenset(("sleep",))
 _TURNS_OF_WAITING: Final = 2
 """Of a loop that sleeps: what it waits for does not happen here."""
 
@@ -304,6 +307,8 @@ class Statements(Expressions):
     def _do_for(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
         values = self.items_of(self.ev(node.iter, env))
         turns = [UNKNOWN] if values is None else values[:_MOST_TURNS]
+        if not turns and self.size == 0 and calls_one_of(node, _STARTERS):
+            self.started(0)
         for value in turns:
             self.bind(node.target, value, env)
             try:
@@ -314,7 +319,7 @@ class Statements(Expressions):
         self.run(node.orelse, env)
 
     def _do_while(self, node: ast.While, env: Env) -> None:
-        for _ in range(_TURNS_OF_WAITING if _waits(node) else _MOST_TURNS_OF_WHILE):
+        for _ in range(_TURNS_OF_WAITING if calls_one_of(node, _SLEEPERS) else _MOST_TURNS_OF_WHILE):
             truth = self.truth(self.ev(node.test, env))
             if truth is False:
                 break
@@ -331,6 +336,10 @@ class Statements(Expressions):
 
     def _do_continue(self, _node: ast.Continue, _env: Env) -> None:
         raise Loop("continue")
+
+    @abstractmethod
+    def started(self, count: Any) -> None:
+        """So many processes are started."""
 
     @abstractmethod
     def is_ignored(self, path: str, line: int) -> bool:
@@ -516,14 +525,13 @@ def softened(value: Any) -> Any:
     return Soft(value) if is_plain(value) else value
 
 
-def _waits(node: ast.While) -> bool:
-    """Whether a loop sleeps between its turns; kept with the node, which all sizes share."""
-    known = getattr(node, "sooner_waits", None)
-    if known is None:
+def calls_one_of(node: ast.AST, names: frozenset[str]) -> bool:
+    """Whether something inside is called by one of some names; kept with the node, which all sizes share."""
+    known: dict[frozenset[str], bool] = node.__dict__.setdefault("sooner_calls", {})
+    if names not in known:
         calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
-        known = any(getattr(func, "attr", getattr(func, "id", "")) == "sleep" for func in calls)
-        node.sooner_waits = known  # type: ignore[attr-defined]
-    return bool(known)
+        known[names] = any(getattr(func, "attr", getattr(func, "id", "")) in names for func in calls)
+    return known[names]
 
 
 def _loading(target: ast.expr) -> ast.expr:
