@@ -3,10 +3,13 @@
 import csv
 import datetime as dt
 import json
+from pathlib import Path
 
 import pytest
 
 from sooner.analysis.sizing.synthetic import Recipe, SharedRecipe, made, shared_queues, shared_tasks
+from sooner.cli.sizing_declared import declarations
+from sooner.cli.sizing_files import numbers
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +132,21 @@ def test_too_few_jobs_do_not_fit(sooner, project):
     pools = answer(sooner("simulate-pool", "--jobs", "jobs.csv", "--json"))
     assert pools["a"]["fits"] is False
     assert pools["a"]["predicted"] == {"p50": None, "p90": None}
+
+
+def test_a_time_without_end_is_read_as_one_and_ends_the_reading():
+    assert numbers(Path("j.csv"), "created", ["inf", "1e12", "3"], is_time=True) == [float("inf"), 1e9, 3.0]
+
+
+def test_times_as_a_warehouse_writes_them_are_read():
+    assert numbers(Path("j.csv"), "created", ["2025-10-09 09:00:04 UTC"], is_time=True) == [1_760_000_404.0]
+
+
+@pytest.mark.parametrize("text", ["", "\n", '["a"]', '[{"label": "a"}]', '{"a": null}', '{"pools": ["a"]}'])
+def test_a_file_of_pools_that_says_little_or_nothing_declares_nothing(tmp_path, text):
+    (tmp_path / "p.json").write_text(text)
+    found = declarations(tmp_path / "p.json")
+    assert found.spec("a").capacity is None
 
 
 NODES = {"devices": 8, "widths": {"gpu.1": 1, "gpu.2": 2, "gpu.4": 4}, "handover_s": 20}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, structs
 
-from sooner.cli.sizing_files import FIELDS, SizingFileError, document, numbers, table, texts
+from sooner.cli.sizing_files import FIELDS, SizingFileError, data_of, document, numbers, table, texts
 
 if TYPE_CHECKING:
     from sooner.analysis.sizing.declared import Crowd
@@ -98,6 +98,8 @@ def declarations(path: Path | None) -> Declarations:
     """
     if path is None:
         return Declarations()
+    if not data_of(path).strip():
+        return Declarations(notes=(f"{path}: is empty, and declares nothing",))
     if path.suffix.lower() in {".json", ".toml"}:
         rows, is_table = _rows(path, document(path)), False
     else:
@@ -131,6 +133,8 @@ def _rows(path: Path, data: Any) -> list[dict[str, Any]]:
                 for label, about in inner.items()
             ]
         data = inner
+    if isinstance(data, list):
+        data = [{"label": row} if isinstance(row, str) else row for row in data]
     if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
         raise SizingFileError(path, "must hold pools: an object by label, or a list of objects with `label`")
     return data

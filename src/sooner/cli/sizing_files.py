@@ -8,6 +8,7 @@ import io
 import itertools
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -205,7 +206,7 @@ def numbers(path: Path, name: str, values: Column, *, is_time: bool) -> list[flo
 
 
 def _as_seconds(value: float) -> float:
-    while value > _MILLISECONDS:
+    while _MILLISECONDS < value < inf:
         value /= 1000.0
     return value
 
@@ -253,6 +254,7 @@ def epoch(path: Path, name: str, line: int, value: Any) -> float:
         SizingFileError: It is none.
     """
     try:
-        return iso_epoch(value.isoformat() if isinstance(value, dt.datetime) else str(value).strip())
+        text = value.isoformat() if isinstance(value, dt.datetime) else str(value).strip()
+        return iso_epoch(text.removesuffix(" UTC"))
     except ValueError:
         raise SizingFileError(path, f"{name} {value!r} is no time (epoch seconds or ISO 8601)", line=line) from None

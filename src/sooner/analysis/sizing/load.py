@@ -7,13 +7,17 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sooner.analysis.sizing.facts import Indices, Numbers, Queue
+from sooner.analysis.sizing.facts import DAY_S, Indices, Numbers, Queue
 from sooner.analysis.sizing.ledger import Execution
 from sooner.history import History, HistoryOutcome, Where
 from sooner.history.reading import EVERYTHING
 
 _FEW: Final = 50
 """Jobs without a start at the end of a record that make it one whose end is to be predicted."""
+_STILL: Final = 0.9
+"""Share of such jobs that came before something last began or ended, where they only wait."""
+_APART_S: Final = 2 * 365 * DAY_S
+"""Times so far from all others are none: a clock that was never set, a zero for nothing, the year 9999."""
 
 
 class Rows(NamedTuple):
@@ -80,12 +84,14 @@ def queue_of(
     created: Numbers, started: Numbers, completed: Numbers, seconds: Numbers, priority: Numbers | None = None
 ) -> tuple[Queue, Indices]:
     """A queue of one label, in order, and which row each of its jobs is. Equal priorities are none."""
+    created = _together(created)
+    started, completed = (np.where(np.abs(at - created) < _APART_S, at, np.nan) for at in (started, completed))
     completed = np.where(np.isnan(completed), started + seconds, completed)
     took = np.where(np.isnan(started + completed), seconds, completed - started)
-    good = ~np.isnan(created) & ~(took < 0) & ~(completed < created) & np.isfinite(created)
+    good = ~np.isnan(created) & ~(took < 0) & ~(completed < created)
     order = np.flatnonzero(good)[np.argsort(created[good], kind="stable")]
     created, started, completed, took = created[order], started[order], completed[order], took[order]
-    predict = _to_predict(started)
+    predict = _to_predict(created, started, completed)
     # A job without a start and without an end waits still, or nobody knows: it tells nothing.
     kept = predict | ~np.isnan(started) | ~np.isnan(completed)
     created, started, completed, took = created[kept], started[kept], completed[kept], took[kept]
@@ -106,12 +112,28 @@ def queue_of(
     return queue, order[kept]
 
 
-def _to_predict(started: Numbers) -> NDArray[np.bool_]:
-    """Jobs at the end of a record, none of which has a start: they are asked for, not told."""
+def _together(created: Numbers) -> Numbers:
+    """Times, NaN where they are years away from most others."""
+    known = np.sort(created[np.isfinite(created)])
+    if not len(known):
+        return np.full(len(created), np.nan)
+    parts = np.split(known, 1 + np.flatnonzero(np.diff(known) > _APART_S))
+    most = max(parts, key=len)
+    return np.where((created >= most[0]) & (created <= most[-1]), created, np.nan)
+
+
+def _to_predict(created: Numbers, started: Numbers, completed: Numbers) -> NDArray[np.bool_]:
+    """Jobs at the end of a record, none of which has a start: they are asked for, not told.
+
+    Where others began or ended until they had come, they only wait still: the record was cut, not blanked.
+    """
     known = np.flatnonzero(~np.isnan(started))
     last = int(known[-1]) if len(known) else -1
     tail = np.arange(len(started)) > last
     is_asked = tail.sum() >= _FEW or (last < 0 and tail.any())
+    if is_asked and last >= 0:
+        goes_on_until = np.nanmax(np.concatenate([started[: last + 1], completed[: last + 1]]))
+        is_asked = bool(goes_on_until < np.quantile(created[tail], _STILL))
     return tail if is_asked else np.zeros(len(started), dtype=np.bool_)
 
 

@@ -121,7 +121,7 @@ def look(queue: Queue, threshold_s: float) -> Seen:
     begin = float(np.floor(queue.created[0] / BIN_S) * BIN_S)
     ran = ~np.isnan(queue.started)
     gone = np.where(ran, queue.started, queue.completed)
-    last = np.nanmax([np.nanmax(queue.completed), queue.created[-1]]) if len(queue) else begin
+    last = queue.created[-1]
     edges = begin + BIN_S * np.arange(int((last - begin) // BIN_S) + 2)
     queued = ~np.isnan(gone) & (gone - queue.created > threshold_s)
     times = np.concatenate(
