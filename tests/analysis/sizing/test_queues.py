@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sooner.analysis.sizing.candidates import BLIND
 from sooner.analysis.sizing.declared import crowd_of, fitted, split_of
 from sooner.analysis.sizing.events import Machines, Nodes, Task, play
 from sooner.analysis.sizing.facts import Node, PoolSpec, Steps
@@ -347,14 +348,6 @@ def test_jobs_with_priorities_are_predicted_in_their_order():
     assert abs(judge(blind, spec).errors["declared"]) > abs(judge(told, spec).errors["declared"])
 
 
-def test_few_jobs_are_no_evidence():
-    queue, _ = queue_of(*(np.arange(10.0) + add for add in (0, 1, 2)), np.ones(10))
-    found = judge(queue, PoolSpec(label="p"))
-    assert not found.fits
-    assert found.reason == "only 10 jobs that started"
-    assert found.predicted.p90 is None
-
-
 def test_a_last_part_without_starts_is_predicted():
     queue, _ = made(Recipe(days=21), 7)
     hidden = queue.created > queue.created[0] + 16 * 86_400
@@ -375,7 +368,7 @@ def test_waits_that_come_from_others_alone_cannot_rank_options():
     queue, _ = queue_of(created, started, started + 600, np.full(3000, np.nan))
     found = judge(queue, PoolSpec(label="p"))
     assert found.fits
-    assert found.model == "others"
+    assert found.model in BLIND
     assert not found.can_rank
 
 

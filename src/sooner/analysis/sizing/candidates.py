@@ -20,6 +20,8 @@ _RECENT_S: Final = 6 * HOUR_S
 """Backlog by which a recent level is forgotten to 1/e."""
 _DRAWS_DAYS: Final = (1, 7, 2, 14, 3)
 """Days before, at the same time of day, whose capacity may come again."""
+_REPEATED: Final = 3
+"""How often such days are repeated at most where more is predicted than they are long."""
 _LONG: Final = 5.0
 """Delays of an idle pool beyond so many medians (plus half a minute) are taken for queueing."""
 _LEVELS: Final = (0.5, 0.75, 0.9, 0.95)
@@ -33,6 +35,7 @@ IN_ORDER: Final = 0.08
 _FEW: Final = 50
 """Jobs that a calibration needs: fewer say nothing about a 95th percentile."""
 _NEAR_WHOLE: Final = 0.12
+_LATELY_S: Final = DAY_S
 
 
 class Draw(Struct, frozen=True):
@@ -55,6 +58,8 @@ class Past(Struct, frozen=True, kw_only=True):
     """Waits of the window's jobs that found the pool idle, without what looks like queueing behind others."""
     waits: Numbers
     """Waits of the window's jobs, at most `SAMPLE` of them, evenly."""
+    lately: Numbers
+    """Waits of jobs that started in the last `_LATELY_S`."""
     draws: int = 3
     """How many ways a future may be drawn in."""
     disorder: float = 0.0
@@ -84,6 +89,7 @@ def past_of(queue: Queue, seen: Seen, load: Load, spec: PoolSpec, now: float) ->
     first, last = np.searchsorted(queue.created, [since, now])
     started = queue.started[first:last]
     waits = np.maximum(0.0, started - queue.created[first:last])[started <= now]
+    lately = waits[started[started <= now] > now - _LATELY_S]
     return Past(
         queue=queue,
         seen=seen,
@@ -91,6 +97,7 @@ def past_of(queue: Queue, seen: Seen, load: Load, spec: PoolSpec, now: float) ->
         now=now,
         delays=_short(delays(queue, load, since=since, until=now)),
         waits=np.sort(waits[:: max(1, len(waits) // SAMPLE)]),
+        lately=np.sort(lately[:: max(1, len(lately) // SAMPLE)]),
     )
 
 
@@ -111,6 +118,11 @@ def unlimited(past: Past, _until: float) -> Sequence[Draw]:
 def others(past: Past, _until: float) -> Sequence[Draw]:
     """Waits come from others' load: ours neither makes nor shortens them. They are drawn from the window's."""
     return [Draw(None, past.waits)] if len(past.waits) else []
+
+
+def others_lately(past: Past, _until: float) -> Sequence[Draw]:
+    """The same, drawn from those that began in the last day: others' load drifts, and machines get lost for a while."""
+    return [Draw(None, past.lately)] if len(past.lately) else []
 
 
 def constant(past: Past, until: float) -> Sequence[Draw]:
@@ -156,15 +168,15 @@ def as_on_days_before(past: Past, until: float) -> Sequence[Draw]:
     draws = []
     for days in _DRAWS_DAYS:
         shift = days * DAY_S
-        if past.now - shift < past.seen.begin or past.now - shift + (until - past.now) > past.now:
+        if past.now - shift < past.seen.begin or until - past.now > _REPEATED * shift:
             continue
-        window = past.seen.bins(past.now - shift, until - shift)
+        window = past.seen.bins(past.now - shift, min(past.now, until - shift))
         backlog, busy = past.seen.backlog_s[window], past.seen.busy_mean[window]
         counts = np.where(backlog > BIN_S / 10, busy, np.maximum(enough, past.seen.busy_top[window]))
         first = past.seen.begin + shift + BIN_S * window.start
-        times = first + BIN_S * np.arange(len(counts), dtype=np.float64)
         if len(counts):
-            draws.append(Draw(_fine(times, counts), past.delays))
+            counts = np.resize(counts, max(len(counts), int(np.ceil((until - first) / BIN_S))))
+            draws.append(Draw(_fine(first + BIN_S * np.arange(len(counts), dtype=np.float64), counts), past.delays))
     return draws[: past.draws]
 
 
@@ -206,9 +218,10 @@ CANDIDATES: Final[dict[str, Candidate]] = {
     "as_on_days_before": as_on_days_before,
     "unlimited": unlimited,
     "others": others,
+    "others_lately": others_lately,
 }
 """The first of equals is taken: what says more about the pool stands before what says less."""
-BLIND: Final = frozenset({"unlimited", "others"})
+BLIND: Final = frozenset({"unlimited", "others", "others_lately"})
 """Candidates in which our load changes nothing: they cannot rank options that change it."""
 
 

@@ -118,16 +118,19 @@ def judge(
     """
     if not len(queue):
         return _nothing(spec, "no jobs")
-    known = ~np.isnan(queue.started)
-    if int(known.sum()) < _FEW:
-        return _nothing(spec, f"only {int(known.sum())} jobs that started", jobs=len(queue))
+    known = int((~np.isnan(queue.started)).sum())
+    too_few = f"only {known} jobs that started"
+    if not known:
+        return _nothing(spec, too_few, jobs=len(queue))
     found = _Judge(queue, spec, train=train, horizon_s=horizon_s, seed=seed, most_jobs=most_jobs, crowd=crowd).judged()
+    if known < _FEW:
+        return structs.replace(found, fits=False, reason=too_few)
     if not queue.to_predict.any():
         return found
     # What is asked for cannot be compared: whether the pool is understood is judged on what was told.
     told = _Judge(
         some_of(queue, ~queue.to_predict), spec, train=train, horizon_s=horizon_s, seed=seed, most_jobs=most_jobs,
-        crowd=None if crowd is None else crowd.only_told(),
+        crowd=None if crowd is None else crowd.only_told(), at_once=True,
     )  # fmt: skip
     before = told.judged()
     return structs.replace(found, fits=before.fits, reason=f"before the part that is asked for: {before.reason}")
@@ -179,13 +182,14 @@ class _Judge:
         seed: int,
         most_jobs: int,
         crowd: Crowd | None = None,
+        at_once: bool = False,
     ) -> None:
         self._queue, self._spec = queue, spec
         self._told = queue.waits
         self._random = np.random.default_rng(seed)
         self._begin, self._end = float(queue.created[0]), float(queue.created[-1]) + 1.0
         self._split = split_of(queue, train)
-        self._told_until = self._split if queue.to_predict.any() else self._end
+        self._at_once = at_once or bool(queue.to_predict.any())
         self._crowd = crowd
         self._load = load_of(queue)
         found = delays(queue, self._load, since=-np.inf, until=self._split)
@@ -209,12 +213,8 @@ class _Judge:
         length = self._length
         warm = self._begin + (0.75 if self._coarse else _WARM_UP) * (self._split - self._begin)
         before = self._split - length * np.arange(int((self._split - warm) // length), -1, -1)
-        if self._told_until < self._end:
-            edges = [*before.tolist(), self._end]
-        else:
-            after = np.arange(self._split + length, self._end, length)
-            edges = [*before.tolist(), *after.tolist(), self._end]
-        return list(itertools.pairwise(edges))
+        after = [] if self._at_once else np.arange(self._split + length, self._end, length).tolist()
+        return list(itertools.pairwise([*before.tolist(), *after, self._end]))
 
     def judged(self) -> Judged:
         """Predict all blocks, and sum up those behind the split."""
@@ -283,12 +283,13 @@ class _Judge:
         return _OVERTAKEN_S if self._disorder >= IN_ORDER else 0.0
 
     def _seconds(self, jobs: Indices, now: float) -> Numbers:
-        """How long jobs run: as recorded, else as others before."""
+        """How long jobs run: as recorded, else as others before, of whom some were given up and ran for no time."""
         seconds = self._queue.seconds[jobs]
         unknown = np.isnan(seconds)
         if not unknown.any():
             return seconds
-        usual = self._queue.seconds[self._queue.completed <= now]
+        before = self._queue.completed <= now
+        usual = np.where(np.isnan(self._queue.started[before]), 0.0, self._queue.seconds[before])
         usual = np.sort(usual[~np.isnan(usual)])
         return np.where(unknown, self._drawn(usual if len(usual) else np.zeros(1), len(seconds)), seconds)
 
@@ -335,15 +336,13 @@ class _Judge:
         }
 
     def _belief(self, shares: Mapping[str, float], sizes: Mapping[str, Steps]) -> "_Belief":
-        """What is said of the block that was predicted last: waits of candidates, averaged level by level."""
+        """What is said of the block that was predicted last: the median of candidates, level by level."""
         latest = {name: blocks[-1] for name, blocks in self._predicted.items()}
         able = {
             name: share for name, share in shares.items() if share >= _LEAST_SHARE and not np.isnan(latest[name]).any()
         } or {"unlimited": 1.0}
-        total = sum(able.values())
-        waits = sum(share / total * np.sort(latest[name]) for name, share in able.items())
         model = max(able, key=lambda name: able[name])
-        return _Belief(model, np.asarray(waits), sizes.get(model))
+        return _Belief(model, median([np.sort(latest[name]) for name in able], list(able.values())), sizes.get(model))
 
     def _remember(self) -> None:
         """Keep of the last block what candidates are compared by: waits at equal steps, with what each stands for."""
@@ -413,6 +412,23 @@ class _Judge:
             if len(waits) and told.p90 and not np.isnan(waits).any():
                 errors[name] = float(np.quantile(waits, 0.9)) / told.p90 - 1
         return errors
+
+
+def median(waits: Sequence[Numbers], shares: Sequence[float]) -> Numbers:
+    """Of waits at each place, weighted: a candidate that says hours where most say seconds does not make it minutes.
+
+    Args:
+        waits: Of each candidate, ascending; all of one length.
+        shares: How much each is believed.
+    """
+    if len(waits) == 1:
+        return waits[0]
+    stacked = np.stack(waits)
+    order = np.argsort(stacked, axis=0, kind="stable")
+    reached = np.cumsum(np.asarray(shares)[order], axis=0)
+    middle = (reached >= reached[-1] / 2).argmax(axis=0)
+    found: Numbers = np.take_along_axis(stacked, np.take_along_axis(order, middle[None], axis=0), axis=0)[0]
+    return found
 
 
 def _mixed(draws: Sequence[Numbers]) -> Numbers:
