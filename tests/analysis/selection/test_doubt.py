@@ -65,3 +65,20 @@ def test_a_job_that_is_red_for_good_breaks_no_sum():
     attempts = [(c, j, State.FAILED if j else State.PASSED, c * HOUR, 10.0) for c in range(3000) for j in range(2)]
     known = cells(record([f"{i:040x}" for i in range(3000)], ["a", "b"], attempts))
     assert np.isfinite(doubted(known, judge(known, 2), 2)).all()
+
+
+def test_red_that_lasted_once_does_not_speak_for_the_flakes_of_its_job():
+    word = {"f": [State.FAILED], "p": [State.PASSED], "r": [State.FAILED, State.PASSED], "d": [State.FAILED] * 2}
+    flaky = "pprppprpfppprpppfppp" * 10
+    series = [flaky[:100] + "f" + "d" * 19 + flaky[120:], "p" * 200]
+    attempts = [
+        (commit, job, state, commit * 8 * HOUR + at, 10.0)
+        for job, letters in enumerate(series)
+        for commit, letter in enumerate(letters)
+        for at, state in enumerate(word[letter])
+    ]
+    known = cells(record([f"{i:040x}" for i in range(200)], ["flaky", "well"], attempts))
+    found = judge(known, 2)
+    single = (known.passes == 0) & ((known.commit < 100) | (known.commit >= 120))
+    assert single.sum() > 8
+    assert np.array_equal(doubted(known, found, 2)[single], found.began[single])

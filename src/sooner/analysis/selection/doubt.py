@@ -20,9 +20,9 @@ _ALL_JOBS: Final = 2.0
 """Repeated reds of one job that what is known of all of them is worth."""
 _DURATION: Final = 0.5
 """Commits on which breakages end, and do not, before any is known."""
+_MOST: Final = 3.0
+"""Odds: unrepeated runs are short also because long ones are repeated sooner."""
 _ROUNDS: Final = 10
-_SURE: Final = 50.0
-"""Logarithm of odds that leave no doubt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +33,24 @@ class _Runs:
     """Index of the first cell."""
     job: Indices
     length: Indices
+    real: Numbers
+    """How surely the job broke anywhere in it."""
+    repeated: Flags
+    """Some cell of it was."""
     closed: Flags
     """A pass followed."""
 
 
 def doubted(known: Cells, judged: Judged, jobs: int) -> Numbers:
     """By cell: how surely the job broke there (as `Judged.began`), where there is doubt with the benefit of it."""
-    runs, began = _runs(known), judged.began.copy()
+    runs, began = _runs(known, judged.began), judged.began.copy()
     if not len(runs.first):
         return began
-    real, repeated = began[runs.first], (known.failures + known.passes)[runs.first] > 1
-    others = np.bincount(known.commit, began)[known.commit[runs.first]] - real
-    sure, open_ = (real >= REAL) & ((others >= REAL) | repeated), (real < REAL) & ~repeated
-    again = (known.failures > 0) & (known.failures + known.passes > 1)
+    shared = np.bincount(known.commit, began)[known.commit] - began >= REAL
+    sure = (runs.real >= REAL) & (shared[runs.first] | runs.repeated)
+    open_ = (runs.real < REAL) & ~runs.repeated
+    # Repeats of what many jobs see tell nothing of red that is seen by one.
+    again = (known.failures > 0) & (known.failures + known.passes > 1) & ~shared
     tried = np.bincount(known.job[again], minlength=jobs)
     broken = np.bincount(known.job[again], judged.broken[again], jobs).astype(np.float64)
     waiting = np.bincount(runs.job[open_], minlength=jobs)
@@ -56,18 +61,18 @@ def doubted(known: Cells, judged: Judged, jobs: int) -> Numbers:
 
 
 def _odds(known: Cells, runs: _Runs, sure: Flags, open_: Flags, jobs: int) -> Numbers:
-    """By job: how much likelier its open runs end when they do if they are breakages than if they are flakes."""
+    """By job: how much likelier it is that its open runs end if they are breakages than if they are flakes.
+
+    That some runs last is left out: it says nothing of the others.
+    """
     from scipy.special import betaln
 
     ended = np.bincount(runs.job[open_], runs.closed[open_], jobs)
-    stayed = np.bincount(runs.job[open_], runs.length[open_] - 1.0, jobs)
     ends, stays = runs.closed[sure].sum() + _DURATION, (runs.length[sure] - 1).sum() + _DURATION
     red = np.bincount(known.job[known.passes == 0], minlength=jobs) + 0.5
     rate = red / (np.bincount(known.job, minlength=jobs) + 1.0)
-    breaking = betaln(ends + ended, stays + stayed) - betaln(ends, stays)
-    flaking = ended * np.log1p(-rate) + stayed * np.log(rate)
-    found: Numbers = np.exp(np.clip(breaking - flaking, -_SURE, _SURE))
-    return found
+    found: Numbers = np.exp(betaln(ends + ended, stays) - betaln(ends, stays) - ended * np.log1p(-rate))
+    return np.minimum(found, _MOST)
 
 
 def _breaks(odds: Numbers, tried: Indices, broken: Numbers, waiting: Indices) -> Numbers:
@@ -75,7 +80,7 @@ def _breaks(odds: Numbers, tried: Indices, broken: Numbers, waiting: Indices) ->
 
     Args:
         odds: Of `_odds`.
-        tried: Red cells that were repeated.
+        tried: Red cells that were repeated, and that no other job shared.
         broken: Of these, those that were real, as judged.
         waiting: Open runs.
     """
@@ -88,14 +93,22 @@ def _breaks(odds: Numbers, tried: Indices, broken: Numbers, waiting: Indices) ->
     return found
 
 
-def _runs(known: Cells) -> _Runs:
+def _runs(known: Cells, began: Numbers) -> _Runs:
     order = np.lexsort((known.commit, known.job))
     red, job = known.passes[order] == 0, known.job[order]
     follows = np.zeros(len(order), dtype=bool)
     follows[1:] = red[1:] & red[:-1] & (job[1:] == job[:-1])
     starts = np.flatnonzero(red & ~follows)
-    length = np.bincount(np.cumsum(red & ~follows)[red] - 1, minlength=len(starts))
+    run, cell = np.cumsum(red & ~follows)[red] - 1, order[red]
+    length = np.bincount(run, minlength=len(starts))
     after = starts + length
     inside = np.minimum(after, max(len(order) - 1, 0))
     closed = (after < len(order)) & (job[inside] == job[starts]) if len(starts) else np.zeros(0, dtype=bool)
-    return _Runs(first=order[starts], job=job[starts], length=length, closed=closed)
+    return _Runs(
+        first=order[starts],
+        job=job[starts],
+        length=length,
+        real=np.bincount(run, began[cell], len(starts)).astype(np.float64),
+        repeated=np.bincount(run, known.failures[cell] > 1, len(starts)) > 0,
+        closed=closed,
+    )
