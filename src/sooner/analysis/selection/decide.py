@@ -147,6 +147,7 @@ class _Cover:
     def __init__(self, value: Numbers, together: Together) -> None:
         self.jobs = len(value)
         self._seen, self._unheard, self._alone = together.seen, together.unheard, _ELSEWHERE * together.alone
+        self._seen_by = together.seen_by
         self._left = self._seen.sum(axis=0)
         self._value = value / (self._left + _ELSEWHERE)
         self._unseen = np.ones(len(self._seen), dtype=bool)
@@ -161,8 +162,8 @@ class _Cover:
 
         Was a breakage real for one of its jobs, it was for the others: none of them is worth more for being doubted.
         """
-        at = np.flatnonzero(self._unseen & (self._seen[:, job] > 0.0))
-        if len(at):
+        events = self._seen_by[job]
+        if len(events) and len(at := events[self._unseen[events]]):
             self._unseen[at] = False
             self._left -= self._seen[at].sum(axis=0)
         self._open *= self._unheard[job]

@@ -10,6 +10,7 @@ the best word that both have, each word towards all pairs.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -32,7 +33,7 @@ _OTHERS: Final = 3.0
 """How quickly a breakage counts as not alone, with what other jobs saw of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Together:
     """What jobs see of each other's breakages."""
 
@@ -44,6 +45,14 @@ class Together:
     """Share of the jobs' breakages that nobody else sees; no number of other jobs covers these."""
     seen: Numbers
     """[past breakage, job]: how surely the job broke."""
+
+    @cached_property
+    def seen_by(self) -> list[Indices]:
+        """By job: the past breakages that it saw. Every order of jobs goes through them, so they are looked up once."""
+        event, job = np.nonzero(self.seen > 0.0)
+        order = np.argsort(job, kind="stable")
+        ends = np.cumsum(np.bincount(job, minlength=self.seen.shape[1]))[:-1]
+        return np.split(event[order], ends)
 
 
 def word_groups(names: Sequence[str]) -> list[Indices]:
