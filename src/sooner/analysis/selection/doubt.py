@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from sooner.analysis.selection.facts import Cells, Flags, Indices, Numbers
-from sooner.analysis.selection.flakes import COUNTED, REAL, Judged
+from sooner.analysis.selection.flakes import COUNTED, REAL, Judged, reds_in_a_row
 
 _NOTHING_KNOWN: Final = 1.0
 """Reds, real ones and flakes each, that not knowing anything is worth."""
@@ -94,21 +94,13 @@ def _breaks(odds: Numbers, tried: Indices, broken: Numbers, waiting: Indices) ->
 
 
 def _runs(known: Cells, began: Numbers) -> _Runs:
-    order = np.lexsort((known.commit, known.job))
-    red, job = known.passes[order] == 0, known.job[order]
-    follows = np.zeros(len(order), dtype=bool)
-    follows[1:] = red[1:] & red[:-1] & (job[1:] == job[:-1])
-    starts = np.flatnonzero(red & ~follows)
-    run, cell = np.cumsum(red & ~follows)[red] - 1, order[red]
-    length = np.bincount(run, minlength=len(starts))
-    after = starts + length
-    inside = np.minimum(after, max(len(order) - 1, 0))
-    closed = (after < len(order)) & (job[inside] == job[starts]) if len(starts) else np.zeros(0, dtype=bool)
+    found = reds_in_a_row(known)
+    cell, count = found.order[found.places], len(found.starts)
     return _Runs(
-        first=order[starts],
-        job=job[starts],
-        length=length,
-        real=np.bincount(run, began[cell], len(starts)).astype(np.float64),
-        repeated=np.bincount(run, known.failures[cell] > 1, len(starts)) > 0,
-        closed=closed,
+        first=found.order[found.starts],
+        job=found.job[found.starts],
+        length=np.bincount(found.run, minlength=count),
+        real=np.bincount(found.run, began[cell], count).astype(np.float64),
+        repeated=np.bincount(found.run, known.failures[cell] > 1, count) > 0,
+        closed=found.closed,
     )

@@ -11,7 +11,7 @@ definition), so only runs of cells without any pass are uncertain, and they are 
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -143,25 +143,46 @@ def _guess(cells: Cells, jobs: int) -> Numbers:
     return found
 
 
-def _runs(cells: Cells) -> _Runs:
-    """Consecutive cells of one job (over the commits on which it was judged) without any pass."""
+class InARow(NamedTuple):
+    """Consecutive cells of one job (over the commits on which it was judged) without any pass: runs of red."""
+
+    order: Indices
+    """The cells by job, then by commit."""
+    job: Indices
+    """Of each cell in that order."""
+    follows: Flags
+    """Whether each cell in that order goes on with a run."""
+    starts: Indices
+    """[run]: its first place in that order."""
+    places: Indices
+    """Places of all red cells in that order ..."""
+    run: Indices
+    """... and the run that each is of."""
+    closed: Flags
+    """[run]: a pass followed."""
+
+
+def reds_in_a_row(cells: Cells) -> InARow:
+    """Find the runs of red."""
     order = np.lexsort((cells.commit, cells.job))
     red, job = cells.passes[order] == 0, cells.job[order]
     follows = np.zeros(len(order), dtype=bool)
     follows[1:] = red[1:] & red[:-1] & (job[1:] == job[:-1])
-    starts = np.flatnonzero(red & ~follows)
-    around = _around(order, job, follows)
-    if not len(starts):
-        none = np.zeros(0, dtype=np.int64)
-        return _Runs(none.reshape(0, 1), np.zeros(0, dtype=bool), none, _repeats(cells), around)
-    run = np.cumsum(red & ~follows)[red] - 1
-    place = np.arange(len(order))[red] - starts[run]
-    table = np.full((len(starts), int(place.max()) + 1), -1, dtype=np.int64)
-    table[run, place] = order[red]
-    after = starts + np.bincount(run)
+    begins = red & ~follows
+    starts, run = np.flatnonzero(begins), np.cumsum(begins)[red] - 1
+    after = starts + np.bincount(run, minlength=len(starts))
     inside = np.minimum(after, len(order) - 1)
     closed = (after < len(order)) & (job[inside] == job[starts])
-    return _Runs(table, closed, job[starts], _repeats(cells), around)
+    return InARow(order, job, follows, starts, np.flatnonzero(red), run, closed)
+
+
+def _runs(cells: Cells) -> _Runs:
+    found = reds_in_a_row(cells)
+    place = found.places - found.starts[found.run]
+    table = np.full((len(found.starts), int(place.max(initial=0)) + 1), -1, dtype=np.int64)
+    table[found.run, place] = found.order[found.places]
+    around = _around(found.order, found.job, found.follows)
+    return _Runs(table, found.closed, found.job[found.starts], _repeats(cells), around)
 
 
 @dataclass(frozen=True, slots=True)

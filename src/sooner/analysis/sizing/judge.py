@@ -119,7 +119,7 @@ def judge(
     if not len(queue):
         return _nothing(spec, "no jobs")
     known = int((~np.isnan(queue.started)).sum())
-    too_few = f"only {known} jobs that started"
+    too_few = f"only {known} job{'s'[: known != 1]} that started"
     if not known:
         return _nothing(spec, too_few, jobs=len(queue))
     found = _Judge(queue, spec, train=train, horizon_s=horizon_s, seed=seed, most_jobs=most_jobs, crowd=crowd).judged()

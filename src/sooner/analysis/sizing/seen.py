@@ -117,7 +117,7 @@ def undelayed(found: Numbers) -> float:
 
 
 def look(queue: Queue, threshold_s: float) -> Seen:
-    """Bins of the whole record; a bin depends on nothing later than its own end."""
+    """Bins of the whole record; but for the last, behind all jobs, a bin depends on nothing later than its own end."""
     begin = float(np.floor(queue.created[0] / BIN_S) * BIN_S)
     ran = ~np.isnan(queue.started)
     gone = np.where(ran, queue.started, queue.completed)
