@@ -385,7 +385,7 @@ ROWS = st.builds(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(st.lists(ROWS, max_size=6), min_size=1, max_size=4))
 def test_whatever_is_added_each_thing_has_one_record_and_a_settled_one_if_there_was_any(batches, tmp_path_factory):
     unsettled = {HistoryOutcome.RUNNING, HistoryOutcome.NOT_RUN}

@@ -266,7 +266,7 @@ def test_durations_of_a_recorded_run_are_known(folder, root):
     assert known_durations(os.fspath(root)) == {("u", ""): 5.0}
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(samples=st.lists(st.floats(0, 1e6), min_size=1, max_size=30))
 def test_an_expected_duration_is_one_that_was_measured(samples, tmp_path_factory):
     with History(tmp_path_factory.mktemp("h")) as history:

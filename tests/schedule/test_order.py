@@ -42,7 +42,7 @@ def test_packing_beats_waves(seed):
     assert packed < 0.8 * makespan(simulate(works, seconds, devices, policy=Policy.WAVES))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from([1, 2, 4]), st.floats(0.1, 9.0)), min_size=1, max_size=5), st.booleans())
 def test_no_order_of_any_small_suite_ends_before_the_lower_bound(units, chained):
     works = [

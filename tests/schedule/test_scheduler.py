@@ -216,7 +216,7 @@ units = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(units=units, retries=st.integers(0, 2), policy=st.sampled_from(Policy), data=st.data())
 def test_every_unit_gets_one_verdict_and_no_device_serves_two(units, retries, policy, data):
     works = [work(str(i), devices, expected) for i, (devices, _, expected, _) in enumerate(units)]
@@ -244,7 +244,7 @@ def test_every_unit_gets_one_verdict_and_no_device_serves_two(units, retries, po
     assert scheduler.is_done
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150)
 @example(narrow=[(1.0, 1.0)] * 3 + [(1.0, 3.0)] + [(1.0, 1.0)] * 5, width=4)
 @given(
     narrow=st.lists(st.tuples(st.floats(0.5, 5.0), st.floats(0.01, 10.0)), min_size=8, max_size=60),

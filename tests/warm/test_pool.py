@@ -305,5 +305,5 @@ class PoolMachine(RuleBasedStateMachine):
         assert not any(thing.alive for thing in self.streams.made)
 
 
-PoolMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+PoolMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
 test_the_pool_keeps_its_promises_whatever_happens = PoolMachine.TestCase

@@ -324,7 +324,7 @@ def test_what_a_test_changed_is_put_back(name):
     assert GUARDS.clean(before).restored == ()
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(names=st.lists(st.sampled_from(sorted(RESTORED)), unique=True, min_size=2, max_size=12))
 def test_leaks_are_put_back_whatever_else_leaked(names):
     if set(names) >= EXCLUSIVE:

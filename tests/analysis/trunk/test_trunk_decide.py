@@ -207,7 +207,7 @@ def test_answers_read_as_the_interface_says() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 11), st.booleans(), st.floats(0, 30)), max_size=40), st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_signal_has_exactly_one_decision_whatever_happened(
     runs: list[tuple[int, bool, float]], pending: int
 ) -> None:
@@ -221,7 +221,7 @@ def test_every_signal_has_exactly_one_decision_whatever_happened(
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_explanations_are_all_there_is(counts: list[tuple[int, int]]) -> None:
     failures, passes = (np.array(column, float) for column in zip(*counts, strict=True))
     runs = [(0.5 * i, 1.0, i) for i, n in enumerate(failures) for _ in range(int(n))]

@@ -162,7 +162,7 @@ WORLDS = st.builds(
 
 
 @given(WORLDS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15)
 def test_nothing_is_asked_for_twice_and_nothing_waits_for_ever(world: World) -> None:
     loop = drive(world)
     last = settle(loop, 20.0)

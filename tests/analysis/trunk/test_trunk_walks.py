@@ -24,7 +24,7 @@ def evidence(counts: list[tuple[int, int]], prior: tuple[float, float] | None = 
 
 
 @given(st.lists(COUNTS, min_size=1, max_size=12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_batch_of_walks_is_the_walks_one_by_one(many: list[list[tuple[int, int]]]) -> None:
     steps = [commit_steps(evidence(counts)) for counts in many]
     for one, found in zip(steps, walks(steps, BREAKS), strict=True):
@@ -46,7 +46,7 @@ def test_long_walks_are_as_good_as_short_ones(failures: int, passes: int) -> Non
 
 
 @given(st.lists(COUNTS, min_size=WORTH_IT, max_size=WORTH_IT + 4))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_posteriors_of_many_are_those_of_each(many: list[list[tuple[int, int]]]) -> None:
     known = [evidence(counts, prior=(1.0, 40.0)) for counts in many]
     for one, found in zip(known, posteriors(known), strict=True):
