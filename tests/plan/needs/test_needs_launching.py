@@ -486,3 +486,91 @@ def test_a_loop_that_starts_workers_for_no_size_at_all_is_a_pass_without_workers
         },
     )
     assert found == {"test_all": (1, 1, 4), "test_here": (1, 1, 4), "test_host": (0, None, 0)}
+
+
+def test_a_test_that_a_rank_leaves_is_judged_by_the_ranks_that_stay():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import torch.distributed as dist
+            import torch.multiprocessing as mp
+            from torch.testing._internal.common_distributed import MultiProcessTestCase
+
+            def work(rank, size):
+                if rank > 1:
+                    return
+                torch.zeros(1).cuda(rank)
+
+            def test_spawned():
+                mp.spawn(work, args=(4,), nprocs=4)
+
+            class TestIt(MultiProcessTestCase):
+                def setUp(self):
+                    super().setUp()
+                    self._spawn_processes()
+
+                @property
+                def world_size(self):
+                    return 4
+
+                def _start(self):
+                    dist.init_process_group("gloo", rank=self.rank, world_size=self.world_size)
+
+                def test_even(self):
+                    self._start()
+                    enough = torch.cuda.device_count() >= self.world_size
+                    device = torch.device(self.rank) if enough else torch.device("cpu")
+                    members = [rank for rank in range(self.world_size) if rank % 2 == 0]
+                    if self.rank not in members:
+                        return
+                    torch.nn.Linear(2, 2).to(device)
+
+                def test_first(self):
+                    self._start()
+                    if self.rank == 0:
+                        torch.zeros(1).cuda()
+
+                def test_nobody(self):
+                    self._start()
+                    if dist.get_rank() < 4:
+                        return
+                    torch.zeros(1).cuda()
+            """
+        },
+    )
+    assert found == {
+        "test_spawned": (2, 2, 2),
+        "TestIt::test_even": (0, 4, 4),
+        "TestIt::test_first": (1, 1, 1),
+        "TestIt::test_nobody": (0, None, 0),
+    }
+
+
+def test_a_frameworks_run_loop_is_known_where_its_file_is_in_the_tree_and_is_imported_as_a_module():
+    found = devices_of(
+        "test/test_it.py",
+        {
+            "torch/__init__.py": "",
+            "torch/testing/__init__.py": "",
+            "torch/testing/_internal/__init__.py": "",
+            "torch/testing/_internal/common_distributed.py": """
+            import unittest
+
+            class MultiProcessTestCase(unittest.TestCase):
+                pass
+            """,
+            "test/test_it.py": """
+            import torch
+            from torch.testing._internal import common_distributed
+
+            class TestIt(common_distributed.MultiProcessTestCase):
+                world_size = 3
+
+                def test_all(self):
+                    torch.zeros(1).cuda(self.rank)
+            """,
+        },
+    )
+    assert found == {"TestIt::test_all": (3, 3, 3)}

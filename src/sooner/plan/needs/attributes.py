@@ -33,6 +33,10 @@ class Attributes(State):
     def load(self, path: str) -> Mod:
         """A module of the tree, executed."""
 
+    @abstractmethod
+    def load_model(self, name: str) -> Mod:
+        """A module of the rule table."""
+
     def name(self, name: str, env: Env) -> Any:
         """What a name stands for: in the scopes around, then a builtin."""
         scope: Env | None = env
@@ -81,6 +85,9 @@ class Attributes(State):
             return module.name
         if module.path.endswith("__init__.py"):
             path = self.sources.relative(module.path, 1, name)
+            full = f"{module.name}.{name}"
+            if path and self.rules.is_model(full) and self.rules.insists(full):
+                return self.load_model(self.rules.model_name(full))
             if path:
                 return self.load(path)
         lazily = module.env.names.get("__getattr__")

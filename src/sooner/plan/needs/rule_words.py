@@ -4,6 +4,7 @@ import ast
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
@@ -24,6 +25,10 @@ Word = Callable[["Machine", list[Any]], Any]
 
 def _first(args: list[Any], default: Any = None) -> Any:
     return hard(args[0]) if args else default
+
+
+_MOST_RANKS_THAT_LEAVE: Final = 8
+"""Of more ranks that leave a test, those in the middle are not looked at."""
 
 
 def _ranks(machine: "Machine", args: list[Any]) -> Any:
@@ -85,14 +90,31 @@ def _as_rank(machine: "Machine", args: list[Any]) -> Any:
     rank, world = uncounted(hard(args[0])), uncounted(hard(args[1]))
     known = isinstance(rank, int) and isinstance(world, int)
     machine.rank = (rank, world) if known else None
-    machine.first_is_asked_for = False
     values = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world}
     machine.environment |= {key: str(value) if known else UNKNOWN for key, value in values.items()}
 
 
-def _first_is_asked_for(machine: "Machine", _args: list[Any]) -> Any:
-    """Whether the worker has asked if it is the first one, and was not."""
-    return machine.first_is_asked_for
+def _in_ranks(machine: "Machine", args: list[Any]) -> Any:
+    """Call a function with the number of a worker, as that worker: the last of so many, and those that do other things.
+
+    Where a worker leaves for being none of some ranks, the one before it is looked at; where one asks whether it is the
+    first, the first too.
+    """
+    count, work = uncounted(hard(args[0])), args[1]
+    number, first = count - 1 if isinstance(count, int) else -1, False
+    while number >= 0:
+        _as_rank(machine, [number, count])
+        machine.first_is_asked_for = machine.rank_left = False
+        machine.call(work, [number], {})
+        first |= machine.first_is_asked_for
+        if not machine.rank_left:
+            break
+        number = min(number - 1, _MOST_RANKS_THAT_LEAVE)
+    if first and number > 0:
+        _as_rank(machine, [0, count])
+        machine.call(work, [0], {})
+    if number >= 0:
+        _as_rank(machine, [count - 1, count])
 
 
 def _need(machine: "Machine", args: list[Any]) -> Any:
@@ -245,8 +267,12 @@ def _spawned(machine: "Machine", args: list[Any]) -> Any:
         count = hard(size)
         machine.started(count)
         if isinstance(count, int) and count > 0:
-            _as_rank(machine, [count - 1, count])
-            machine.call(function, [count - 1, count, Unknown("file"), Unknown("file"), *more], {})
+            work = partial(_in_files, machine, function, count, more)
+            _in_ranks(machine, [count, Native("worker", work)])
+
+
+def _in_files(machine: "Machine", function: Any, count: int, more: list[Any], args: list[Any], _kwargs: Any) -> Any:
+    return machine.call(function, [args[0], count, Unknown("file"), Unknown("file"), *more], {})
 
 
 def _sizes_up_to(machine: "Machine", args: list[Any]) -> Any:
@@ -256,7 +282,7 @@ def _sizes_up_to(machine: "Machine", args: list[Any]) -> Any:
 
 WORDS: Final[dict[str, Word]] = {
     "one_more_process": _one_more, "model_size": _model_size, "engine_size": _engine_size,
-    "ranks": _ranks, "as_rank": _as_rank, "first_is_asked_for": _first_is_asked_for,
+    "ranks": _ranks, "as_rank": _as_rank, "in_ranks": _in_ranks,
     "need": _need, "device_span": _device_span,
     "more_devices": _more_devices, "is_class": _is_class, "is_instance": _is_instance,
     "touch": _touch, "backend": _backend, "skip": _skip,

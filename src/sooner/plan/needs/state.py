@@ -72,6 +72,8 @@ class State(Statements):
         self.rank: tuple[int, int] | None = None
         self.first_is_asked_for = False
         """Whether a worker that is not the first was compared with it (`rank == 0`)."""
+        self.rank_left = False
+        """Whether a worker has left a function for being none of some ranks (`if rank not in members: return`)."""
         self.no_device_work = 0
         self.modules: dict[str, Mod] = {}
         self.current: tuple[str, int] = ("", 0)

@@ -50,6 +50,7 @@ class Statements(Expressions):
     """The part of the machine that executes statements."""
 
     trying: int
+    rank_left: bool
     guesses: int
     """Conditions that were taken as met without being known."""
     forks: int
@@ -224,6 +225,9 @@ class Statements(Expressions):
             self.fork([node.body, node.orelse], env)
         elif isinstance(condition, Soft):
             self.softly(node.body if truth else node.orelse, env)
+        elif self.rank is not None and truth and _leaves_by_rank(node):
+            self.rank_left = True
+            self.run(node.body, env)
         else:
             self.run(node.body if truth else node.orelse, env)
 
@@ -502,6 +506,19 @@ class Statements(Expressions):
                 env.names[pattern.name] = subject
             return True
         return None
+
+
+def _leaves_by_rank(node: ast.If) -> bool:
+    """Whether a rank leaves here because of its number (`if self.rank not in members: return`)."""
+    last = node.body[-1]
+    if not isinstance(last, ast.Return) or not (last.value is None or _is_none(last.value)):
+        return False
+    names = (getattr(each, "attr", getattr(each, "id", "")) for each in ast.walk(node.test))
+    return any(isinstance(name, str) and name.lower().endswith("rank") for name in names)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _in_function(env: Env) -> bool:
