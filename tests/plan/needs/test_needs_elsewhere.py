@@ -485,3 +485,84 @@ def test_a_test_for_one_device_alone_does_not_fail_for_what_is_not_about_devices
         },
     )
     assert found == {"test_one": (1, 1, 1), "test_host": (0, None, 0), "test_two": (2, 2, 2)}
+
+
+def test_of_a_list_of_one_name_a_case_is_a_row_of_one_value():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            @pytest.mark.parametrize(("sizes",), [((2, 2),), ((1, 1),)])
+            def test_it(sizes):
+                tensor, pipeline = sizes
+                if torch.cuda.device_count() < tensor * pipeline:
+                    pytest.skip("devices")
+                torch.zeros(1).cuda()
+            """
+        },
+    )
+    assert found == {"test_it[sizes0]": (4, 4, 4), "test_it[sizes1]": (1, 1, 1)}
+
+
+def test_what_transformer_engine_is_given_on_the_host_stays_there():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import torch
+            from transformer_engine.pytorch.attention import pad, Shard
+
+            def test_padding():
+                tokens = torch.tensor([1, 2, 3])
+                pad(tokens.unsqueeze(0), factor=4)
+
+            def test_class():
+                assert Shard(torch.zeros(4, 4)).state is None
+
+            def test_device():
+                pad(torch.tensor([1, 2], device="cuda"), factor=4)
+
+            def test_both():
+                torch.zeros(1, device="cuda")
+                pad(torch.tensor([1, 2]), factor=4)
+            """
+        },
+    )
+    assert found == {
+        "test_padding": (0, None, 0),
+        "test_class": (0, None, 0),
+        "test_device": (1, 1, 1),
+        "test_both": (1, 1, 1),
+    }
+
+
+def test_a_hook_is_told_by_name_where_it_executes():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "accelerate/hooks.py": """
+            class AlignDevicesHook:
+                def __init__(self, execution_device=None, offload=False):
+                    self.execution_device = execution_device
+            """,
+            "tests/test_it.py": """
+            import torch
+            from accelerate.hooks import AlignDevicesHook, add_hook_to_module
+            from accelerate.test_utils import torch_device
+
+            def test_offloads():
+                how = {"execution_device": torch_device, "offload": True}
+                add_hook_to_module(torch.nn.Linear(1, 1), AlignDevicesHook(**how))
+
+            def test_second():
+                AlignDevicesHook(execution_device="cuda:1")
+
+            def test_host():
+                AlignDevicesHook(execution_device="cpu")
+            """,
+        },
+    )
+    assert found == {"test_offloads": (0, 1, 1), "test_second": (2, 2, 2), "test_host": (0, None, 0)}

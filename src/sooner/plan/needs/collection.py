@@ -319,13 +319,14 @@ def _axis(machine: Machine, mark: Mark, func: Any) -> _Axis | None:
         return None
     indirect = mark.kwargs.get("indirect", False)
     through = frozenset(fields) if indirect is True else frozenset(machine.items_of(indirect) or ())
-    rows = _rows(machine, list(fields), cases, mark.kwargs.get("ids"))
+    rows = _rows(machine, list(fields), cases, mark.kwargs.get("ids"), listed=not isinstance(names, str))
     return None if rows is None else _Axis(rows, through)
 
 
 def _rows(
-    machine: Machine, fields: list[str], cases: list[Any], ids: Any
+    machine: Machine, fields: list[str], cases: list[Any], ids: Any, *, listed: bool = False
 ) -> list[tuple[str, dict[str, Any], list[Any]]] | None:
+    """Name, values and marks of each case; `listed`: of a list of names, be it of one, a case is a row of values."""
     given = machine.items_of(ids) if not isinstance(ids, Func | Native | Bound) else None
     if isinstance(hard(ids), Unknown | Ext) and given is None:
         return None
@@ -337,7 +338,7 @@ def _rows(
         if isinstance(case, Param):
             values, marks, explicit = case.values, case.marks, hard(case.id)
         else:
-            values = (case,) if len(fields) == 1 else machine.items_of(case)
+            values = machine.items_of(case) if listed or len(fields) > 1 else (case,)
         if values is None:
             values = [UNKNOWN] * len(fields)
         if explicit is None and given is not None and index < len(given):

@@ -260,8 +260,13 @@ class Natives:
                     machine.touch(self.device(each), f"{last}(devices=...)")
         self._sizes(last, kwargs)
         for name, value in kwargs.items():
-            if name.endswith("_device") and last[:1].islower() and isinstance(hard(value), Dev):
-                machine.touch(hard(value), f"{last}({name}={hard(value).kind})")
+            device = self.device(value) if name == "execution_device" and isinstance(hard(value), str) else hard(value)
+            if (
+                name.endswith("_device")
+                and (last[:1].islower() or name == "execution_device")
+                and isinstance(device, Dev)
+            ):
+                machine.touch(device, f"{last}({name}={device.kind})")
 
     def _sizes(self, last: str, kwargs: dict[str, Any]) -> None:
         """Devices that something is started on (`Engine(tp_size=4)`), by the names of its arguments."""

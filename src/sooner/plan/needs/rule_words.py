@@ -27,6 +27,11 @@ def _first(args: list[Any], default: Any = None) -> Any:
     return hard(args[0]) if args else default
 
 
+_HOST_TENSOR: Final = re.compile(
+    r"torch\.(tensor|zeros|ones|empty|full|eye|arange|linspace|rand|randn|randint)\(\)"
+    r"(\.(unsqueeze|squeeze|view|reshape|clone|float|half|bfloat16|contiguous|t|transpose)\(\))*$"
+)
+"""What is known of a tensor that is made without a device."""
 _MOST_RANKS_THAT_LEAVE: Final = 8
 """Of more ranks that leave a test, those in the middle are not looked at."""
 
@@ -214,6 +219,13 @@ def _rank(machine: "Machine", _args: list[Any]) -> Any:
     return UNKNOWN if machine.rank is None else machine.rank[0]
 
 
+def _on_host(machine: "Machine", args: list[Any]) -> Any:
+    """Whether something is given a tensor that was made on the host, before anything was done on a device."""
+    given = [hard(each) for each in (*(machine.items_of(args[0]) or ()), *hard(args[1]).values())]
+    made = any(isinstance(each, Unknown) and _HOST_TENSOR.match(each.path) for each in given)
+    return made and not machine.trace.touched and not machine.trace.used
+
+
 def _device(machine: "Machine", args: list[Any]) -> Any:
     given = machine.natives.device(args[0])
     index = hard(args[1]) if len(args) > 1 else None
@@ -287,7 +299,7 @@ WORDS: Final[dict[str, Word]] = {
     "more_devices": _more_devices, "is_class": _is_class, "is_instance": _is_instance,
     "touch": _touch, "backend": _backend, "skip": _skip,
     "fail": _fail, "suffixes": _suffixes, "visible": _visible, "is_known": _is_known,
-    "is_device": _is_device, "of_tree": _of_tree, "world": _world, "rank": _rank,
+    "is_device": _is_device, "on_host": _on_host, "of_tree": _of_tree, "world": _world, "rank": _rank,
     "device": _device, "device_module": _device_module, "named": _named, "skipif": _skip_if, "parallel": _parallel,
     "launched": _launched, "settings_written": _settings_written, "is_torchruns": _is_torchruns,
     "spawned": _spawned, "sizes_up_to": _sizes_up_to,
