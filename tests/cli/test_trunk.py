@@ -141,8 +141,14 @@ def test_simulated_trunks_compare_the_policies(sooner):
     assert rows[1]["score"]["trunks"] == 4
 
 
+def test_a_scenario_is_picked_by_its_name_or_by_a_part_of_several(sooner):
+    done = sooner("trunk", "simulate", "--list", "--scenario", "flakes 0.05", "--scenario", "outage of 6 h")
+    names = ["flakes 0.05", "outage of 6 h, nobody's fault", "outage of 6 h over a break"]
+    assert done.stdout.splitlines() == names
+
+
 def test_an_unknown_scenario_names_those_there_are(sooner):
-    done = sooner("trunk", "simulate", "--scenario", "sunshine")
+    done = sooner("trunk", "simulate", "--scenario", "outage", "--scenario", "sunshine")
     assert done.returncode == 4
     assert "no scenario's name holds 'sunshine': there are 'flakes 0.01'" in done.stderr
 

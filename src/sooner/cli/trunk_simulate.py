@@ -7,7 +7,13 @@ import click
 @click.option("--trunks", default=100, show_default=True, help="Simulated trunks a row.")
 @click.option("--seed", default=0, show_default=True, help="Of the first trunk; the others count up.")
 @click.option("--policy", "policies", multiple=True, type=click.Choice(["bayes", "rules"]), help="Default: both.")
-@click.option("--scenario", "names", multiple=True, metavar="TEXT", help="Only scenarios whose name holds this.")
+@click.option(
+    "--scenario",
+    "names",
+    multiple=True,
+    metavar="TEXT",
+    help="Only the scenario of this name, or those whose name holds it.",
+)
 @click.option("--jobs", default=0, metavar="N", help="Processes (default: one a core).")
 @click.option("--list", "lists", is_flag=True, help="Only name the scenarios.")
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")

@@ -36,16 +36,21 @@ class Order(Struct, frozen=True, kw_only=True):
 
     @property
     def scenarios(self) -> Sequence[Scenario]:
-        """Those that were named.
+        """Those that were named: the one that is called so, else those whose name holds it.
 
         Raises:
-            UsageError: None has such a name.
+            UsageError: One of the names is in none.
         """
-        found = [one for one in SCENARIOS if not self.names or any(name in one.name for name in self.names)]
-        if not found:
-            known = ", ".join(repr(one.name) for one in SCENARIOS)
-            raise UsageError(f"no scenario's name holds {' or '.join(map(repr, self.names))}: there are {known}")
-        return found
+        if not self.names:
+            return SCENARIOS
+        wanted: set[str] = set()
+        for name in self.names:
+            found = {one.name for one in SCENARIOS if name in one.name}
+            if not found:
+                known = ", ".join(repr(one.name) for one in SCENARIOS)
+                raise UsageError(f"no scenario's name holds {name!r}: there are {known}")
+            wanted |= found & {name} or found
+        return [one for one in SCENARIOS if one.name in wanted]
 
 
 def show(order: Order) -> int:

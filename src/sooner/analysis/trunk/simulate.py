@@ -54,7 +54,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     queue_h: float = 0.25
     kind: Kind = Kind.TEST
     knows_rate: bool = False
-    """The flake rate of 200 earlier runs is told."""
+    """The flake rate of 200 earlier runs is told, as `trunk verdicts` tells it from the history."""
 
 
 class Verdict(StrEnum):
@@ -221,6 +221,7 @@ def simulate(scenario: Scenario, decider: Decider, seed: int) -> Ending:
 
 SCENARIOS: Final[Sequence[Scenario]] = (
     *(Scenario(name=f"flakes {rate:g}", flake_rate=rate) for rate in (0.01, 0.05, 0.1, 0.3)),
+    *(Scenario(name=f"flakes {rate:g}, rate told", flake_rate=rate, knows_rate=True) for rate in (0.01, 0.05)),
     Scenario(name="fails 80 % of its runs", strength=0.8),
     *(Scenario(name=f"outage of {h} h, nobody's fault", burst_h=h, has_culprit=False) for h in (1, 3, 6)),
     Scenario(name="flakes 0.05, every 4th commit runs", flake_rate=0.05, batch=4),
