@@ -90,6 +90,15 @@ def test_most_breakages_are_found_and_few_flakes_are_taken_for_one():
     assert len(said - true) / len(said) < 0.15
 
 
+def test_a_job_that_fails_by_chance_most_of_the_time_is_not_said_to_break_all_the_time():
+    flake = np.array([0.6] + [0.01] * 19)
+    made = project(seed=5, jobs=20, commits=1000, rate=0.05, flake=flake, repeats=0.3)
+    known = cells(made.facts)
+    found = judge(known, 20)
+    true = sum(0 in jobs for jobs in made.broke.values())
+    assert found.began[known.job == 0].sum() < 2 * true
+
+
 def test_held_out_repeats_agree():
     made = project(seed=8, jobs=20, commits=1200, rate=0.04, flake=0.02, repeats=0.7)
     result = held_out_repeats(made.facts)

@@ -16,7 +16,7 @@ from sooner.analysis.selection.cover import Constraints
 from sooner.analysis.selection.decide import Ranking, rank
 from sooner.analysis.selection.doubt import doubted
 from sooner.analysis.selection.facts import Cells, Flags, Indices, Numbers, Record, cells, mean_minutes
-from sooner.analysis.selection.flakes import COUNTED, REAL, Judged, Rates, judge
+from sooner.analysis.selection.flakes import COUNTED, REAL, ROUNDS, Judged, Rates, judge
 from sooner.analysis.selection.hazard import MIXTURE, Sweep, View, mixture
 from sooner.analysis.selection.together import Together, together, word_groups
 from sooner.analysis.selection.truth import lasting
@@ -27,6 +27,8 @@ _ENOUGH: Final = 200
 """Of these, so many that really broke, the latest: 99 without a miss would prove a recall of 97 %."""
 _SELDOM: Final = 10
 """Before the first choice it learns anew so many times less often."""
+_ROUNDS_MORE: Final = 3
+"""Rounds of judging that go on from the rates learned last."""
 _ENOUGH_QUIET: Final = 30
 """Commits of documentation alone that a job must have run on, never broken, before it is left out on such commits."""
 
@@ -126,7 +128,7 @@ class Learner:
         self._trained = commit
         now = self.facts.decided[commit] if commit < len(self.facts.commits) else np.inf
         known = cells(self.facts, before=now)
-        rounds = 3 if self._rates is not None else 8
+        rounds = ROUNDS if self._rates is None else _ROUNDS_MORE
         judged = judge(known, len(self.facts.jobs), start=self._rates, rounds=rounds)
         self._rates, self.judged_cells, self.judged = judged.rates, known, judged
         place = self._places(known)
