@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
 from made import project, series
 
-from sooner.analysis.selection.facts import cells
+from sooner.analysis.selection.facts import State, cells, record
 from sooner.analysis.selection.flakes import judge
 from sooner.analysis.selection.truth import lasting
 from sooner.analysis.selection.validate import held_out_repeats, on_commits
@@ -49,6 +49,26 @@ def test_two_reds_in_a_row_amid_a_spell_of_flakes_are_believed_less_than_amid_pa
     alone = quiet.broken[known.commit == before]
     known, noisy = judged(calm + spell + "f f " + spell + calm)
     assert noisy.broken[known.commit == before + len(spell.split())] < alone / 2
+
+
+def test_red_beside_many_flakes_of_its_commit_is_believed_less():
+    def believed(others):
+        words = [["p"] * 200 for _ in range(12)]
+        for job in range(12):
+            words[job][15 * job + 5] = "fp"
+        words[0][100:102] = ["f", "f"]
+        for job in range(1, 12):
+            words[job][100] = others
+        attempts = [
+            (commit, job, State.FAILED if letter == "f" else State.PASSED, 28_800.0 * commit + 600.0 * i, 5.0)
+            for job, some in enumerate(words)
+            for commit, word in enumerate(some)
+            for i, letter in enumerate(word)
+        ]
+        known = cells(record([f"{i:040x}" for i in range(200)], [f"job{i}" for i in range(12)], attempts))
+        return float(judge(known, 12).began[(known.commit == 100) & (known.job == 0)][0])
+
+    assert believed("fp") < believed("p") / 2
 
 
 def test_breakages_that_follow_each_other_soon_are_no_spell_of_flakes():

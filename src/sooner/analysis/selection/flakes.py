@@ -1,10 +1,10 @@
 """Which failures were real: a flake passes when it is run again, a breakage stays until somebody mends it. Pure.
 
 Of each job a mixture is fitted. On a healthy commit every attempt fails by chance, with a rate that has better and
-worse spells, and that itself differs from commit to commit (beta-binomial: repeats of one commit share machines, ports
-and bad luck). On a broken commit every attempt fails. Whether a commit is broken follows a chain over commits: healthy
--> broken with the job's own rate, broken -> healthy with a rate shared by all jobs, so red that is inherited is not
-taken for a new breakage.
+worse spells, is higher where other jobs of the commit flaked (what goes down takes many along), and itself differs from
+commit to commit (beta-binomial: repeats of one commit share machines, ports and bad luck). On a broken commit every
+attempt fails. Whether a commit is broken follows a chain over commits: healthy -> broken with the job's own rate,
+broken -> healthy with a rate shared by all jobs, so red that is inherited is not taken for a new breakage.
 
 A pass proves the commit healthy for that job (a failure that is sometimes a pass on the same code is a flake, by
 definition), so only runs of cells without any pass are uncertain, and they are solved exactly, each on its own.
@@ -32,6 +32,10 @@ _SPELL_PRIOR_RUNS: Final = 60.0
 """Attempts that the rate of a spell is shrunk with towards the job's own. Both were chosen by how well hidden repeats
 are foretold on the first half of Apache Ozone's table (Brier score 0.143 against 0.146 without spells); on all of it
 0.132 against 0.137."""
+_STORM: Final = 1.0
+"""Flakes that a commit is expected to have besides: so many more than usual must be proven until they tell much."""
+_WORST_STORM: Final = 30.0
+_MOST_FLAKES: Final = 0.9
 _CONCENTRATIONS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """Tried for a + b of the beta distribution: 1 is "all or nothing on a commit", 64 nearly independent attempts."""
 _USUAL_CONCENTRATION: Final = 8.0
@@ -90,6 +94,8 @@ class _Runs:
     job: Indices
     repeats: "_Repeats"
     around: "_Around"
+    storms: Numbers
+    """By cell: how much more flaked on its commit than usual."""
 
 
 def judge(cells: Cells, jobs: int, *, start: Rates | None = None, rounds: int = ROUNDS) -> Judged:
@@ -185,7 +191,7 @@ def _runs(cells: Cells) -> _Runs:
     table = np.full((len(found.starts), int(place.max(initial=0)) + 1), -1, dtype=np.int64)
     table[found.run, place] = found.order[found.places]
     around = _around(found.order, found.job, found.follows)
-    return _Runs(table, found.closed, found.job[found.starts], _repeats(cells), around)
+    return _Runs(table, found.closed, found.job[found.starts], _repeats(cells), around, _storms(cells))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +212,19 @@ def _around(order: Indices, job: Indices, follows: Flags) -> _Around:
     first, last = np.searchsorted(job, job, side="left"), np.searchsorted(job, job, side="right")
     bounds = [np.maximum(first, begin - _SPELL_CELLS), begin, end, np.minimum(last, end + _SPELL_CELLS)]
     return _Around(order, np.stack(bounds))
+
+
+def _storms(cells: Cells) -> Numbers:
+    """By cell: how much more flaked on its commit than usual, among the *other* jobs: what goes down takes many along.
+
+    Only a pass beside a failure counts. It shrinks towards 1, and is never below: quiet proves nothing.
+    """
+    if not len(cells):
+        return np.ones(0)
+    proven = ((cells.passes > 0) & (cells.failures > 0)).astype(np.float64)
+    usual = (np.bincount(cells.job, proven) / np.maximum(np.bincount(cells.job), 1))[cells.job]
+    more = [_STORM + np.bincount(cells.commit, some)[cells.commit] - some for some in (proven, usual)]
+    return np.clip(more[0] / more[1], 1.0, _WORST_STORM)
 
 
 def _spells(cells: Cells, around: _Around, broken: Numbers, rates: Rates) -> Numbers:
@@ -260,7 +279,9 @@ def _expected(cells: Cells, runs: _Runs, rates: Rates, flakes: Numbers, frail: N
     rate = np.zeros((count, length))
     rate[here] = np.clip(rates.breaks[cells.job[runs.cells[here]]] * frail[runs.cells[here]], _SMALL, 0.5)
     by_chance = np.ones((count, length))
-    by_chance[here] = np.exp(_log_flake(cells, rates, flakes, runs.cells[here]))
+    # Only red that is there: what went down is up again when somebody repeats the commit, so it foretells no repeat.
+    worse = np.minimum(flakes * runs.storms, np.maximum(flakes, _MOST_FLAKES))
+    by_chance[here] = np.exp(_log_flake(cells, rates, worse, runs.cells[here]))
     forward = np.zeros((2, count, length))  # healthy, broken
     scale = np.ones((count, length))
     well, ill = np.ones(count), np.zeros(count)
