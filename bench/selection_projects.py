@@ -87,10 +87,15 @@ class Project:
     facts: Record
     broke: Mapping[int, frozenset[int]]
     """Commit -> jobs that broke there."""
+    might: Mapping[int, Any]
+    """Commit -> [draw, job]: breakages that the project might have had there, as likely as they are."""
 
 
-def project(nature: Nature, seed: int) -> Project:
-    """A project of a nature."""
+_EVERY: Final = 10
+
+
+def project(nature: Nature, seed: int, *, draws: int = 0) -> Project:
+    """A project of a nature. Every tenth commit may also say of so many draws what they would have broken."""
     chance = np.random.default_rng(seed)
     grid = np.stack(np.divmod(np.arange(nature.components * nature.platforms), nature.platforms))
     jobs = grid.shape[1]
@@ -102,6 +107,7 @@ def project(nature: Nature, seed: int) -> Project:
     hot, left = np.ones(jobs), np.zeros(jobs, dtype=np.int64)
     down = np.zeros(jobs, dtype=bool)
     broke: dict[int, frozenset[int]] = {}
+    might: dict[int, Any] = {}
     columns: list[Any] = []
     at = 0.0
     for commit in range(nature.commits):
@@ -109,6 +115,10 @@ def project(nature: Nature, seed: int) -> Project:
         if nature.drift and commit % 150 == 0:
             weight = np.where(chance.random(jobs) < nature.drift, _weights(nature, chance, minutes), weight)
         here = (born <= commit) & (commit < gone) & (~rare | (chance.random(jobs) < nature.present))
+        if draws and commit % _EVERY == _EVERY // 2 and here.any():
+            apart = np.random.default_rng([seed, commit])
+            hits = np.stack([_hit(nature, apart, grid, weight * hot * here) for _ in range(draws)])
+            might[commit] = hits & (left == 0) & here
         if chance.random() < nature.rate and here.any():
             hit = _hit(nature, chance, grid, weight * hot * here)
             hit &= (left == 0) & here
@@ -132,7 +142,11 @@ def project(nature: Nature, seed: int) -> Project:
     )  # fmt: skip
     # The record puts commits into the order of their first attempts; a commit without any comes last.
     place = {sha: i for i, sha in enumerate(facts.commits)}
-    return Project(facts=facts, broke={place[shas[commit]]: hit for commit, hit in broke.items()})
+    return Project(
+        facts=facts,
+        broke={place[shas[commit]]: hit for commit, hit in broke.items()},
+        might={place[shas[commit]]: hits for commit, hits in might.items()},
+    )
 
 
 def _weights(nature: Nature, chance: np.random.Generator, minutes: Any) -> Any:
