@@ -1,6 +1,7 @@
 """One signal over the commits of a question: what ran, what is under way, what was asked for. Pure."""
 
 import math
+import operator
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -37,6 +38,9 @@ LOST_AFTER: Final = 4.0
 """Usual lengths of a run after which one that has no end is taken for lost, and is waited for no longer ..."""
 LOST_AFTER_H: Final = 2.0
 """... but not before so many hours: queues."""
+_SUCCESS, _FAILURE, _PENDING = Status.SUCCESS, Status.FAILURE, Status.PENDING
+"""Millions of events are compared with these, and looking up a member of an enum costs more than the comparison."""
+_START: Final = operator.attrgetter("started_at")
 _DOCUMENTS: Final = (".md", ".rst", ".txt", ".adoc", ".png", ".svg", ".jpg", ".gif")
 _DOCUMENT_NAMES: Final = frozenset({"license", "notice", "codeowners", "authors", "citation.cff", ".mailmap"})
 _NOT_DOCUMENTS: Final = frozenset({"requirements.txt", "constraints.txt", "cmakelists.txt"})
@@ -137,21 +141,20 @@ class Case:
         self.commits, place = window.commits, window.places
         self.limits = question.limits
         failures, passes = [0.0] * len(place), [0.0] * len(place)
-        failing: set[int] = set()
         for event in signal.events:
             i = place.get(event.sha)
-            if i is None or event.status is Status.PENDING:
+            if i is None:
                 continue
-            if event.status is Status.SUCCESS:
+            status = event.status
+            if status is _SUCCESS:
                 passes[i] += 1
-            else:
+            elif status is _FAILURE:
                 failures[i] += 1
-                failing.add(i)
-        self.failing = sorted(failing)
+        self.failing = [i for i, count in enumerate(failures) if count]
         """Places on which it failed."""
-        self.start, self._was_mended = start_of_doubt(failures, passes) if failing else (0, False)
+        self.start, self._was_mended = start_of_doubt(failures, passes) if self.failing else (0, False)
         """The first commit that may have broken what is broken now; whether something older was, and was mended."""
-        self.is_sound = not failing or self.failing[-1] < self.start
+        self.is_sound = not self.failing or self.failing[-1] < self.start
         """Nothing failed since `SOUND_RUNS` passes in a row."""
         self.burst_factor = 1.0
         self.runs: list[tuple[float, float, int]] = []
@@ -168,16 +171,15 @@ class Case:
 
     def _look_closer(self, question: Question, window: Window) -> None:
         place = window.places
-        self._known = [event for event in self.signal.events if event.sha in place]
-        self._known.sort(key=lambda event: event.started_at)
+        self._known = sorted((event for event in self.signal.events if event.sha in place), key=_START)
         for event in self._known:
-            i, hour = place[event.sha], event.started_at / 3600
+            i, hour, status = place[event.sha], event.started_at / 3600, event.status
             if self._was_mended and i < self.start:
                 continue
-            if event.status is Status.PENDING:
+            if status is _PENDING:
                 self.pending.append((i, hour))
                 continue
-            has_failed = float(event.status is Status.FAILURE)
+            has_failed = float(status is _FAILURE)
             if has_failed:
                 self._failed_at.append((i, hour if event.ended_at is None else event.ended_at / 3600))
             self.runs.append((hour, has_failed, i))
