@@ -10,6 +10,7 @@ from sooner.analysis.sizing.load import queue_of
 from sooner.analysis.sizing.seen import look
 
 BEGIN = 1_760_000_000.0
+MONDAY = 1_767_571_200.0
 
 
 def record(jobs, seed=1):
@@ -98,6 +99,27 @@ def test_one_candidate_that_says_hours_does_not_move_two_that_say_seconds():
     waits = [np.array([3.0, 5.0]), np.array([2.0, 7000.0]), np.array([4.0, 6.0])]
     assert median(waits, [1.0, 0.9, 0.2]).tolist() == [3.0, 6.0]
     assert median(waits, [0.1, 0.9, 0.2]).tolist() == [2.0, 7000.0]
+
+
+def test_a_pool_with_fewer_machines_at_weekends_is_seen_to_have_them():
+    random = np.random.default_rng(1)
+    created = MONDAY + np.sort(random.uniform(0, 35 * DAY_S, 9000))
+    seconds = random.exponential(3000, 9000)
+    days = np.arange(35)
+    capacity = Steps(tuple((MONDAY + DAY_S * days).tolist()), tuple(np.where(days % 7 < 5, 14.0, 7.0).tolist()))
+    begun = np.array(starts(created.tolist(), seconds.tolist(), capacity))
+    found = judge(queue(created, begun + 5, begun + 5 + seconds)[0], PoolSpec(label="p"))
+    assert abs(found.errors["by_hour"]) < 0.1
+    assert abs(found.errors["calibrated"]) > 0.1
+
+
+def test_where_the_last_day_had_no_jobs_the_latest_ones_stand_for_others_load():
+    random = np.random.default_rng(2)
+    created = BEGIN + np.sort(random.uniform(0, DAY_S, 600)) + 3 * DAY_S * np.repeat(np.arange(20), 30)
+    started = created + random.exponential(900, 600)
+    found = judge(queue(created, started, started + 60)[0], PoolSpec(label="p"))
+    assert "others_lately" not in found.errors
+    assert abs(found.errors["others_latest"]) < 0.2
 
 
 def test_others_load_that_fell_is_noticed_in_a_day():

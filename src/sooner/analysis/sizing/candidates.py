@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Numbers, PoolSpec, Queue, Steps
+from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Indices, Numbers, PoolSpec, Queue, Steps
 from sooner.analysis.sizing.fifo import starts, starts_by_priority, starts_out_of_order, whole
 from sooner.analysis.sizing.seen import BIN_S, Load, Seen, delays
 
@@ -29,13 +29,15 @@ SAMPLE: Final = 20_000
 """Waits that stand for all of a window."""
 SOFT_S: Final = 30.0
 """Added to waits before their logarithms are compared: seconds do not matter where a job takes minutes."""
-_RETURN_S: Final = 4 * HOUR_S
 IN_ORDER: Final = 0.08
 """Disorder below which a pool is taken to be first come, first served: jobs of one push have no order of their own."""
 _FEW: Final = 50
 """Jobs that a calibration needs: fewer say nothing about a 95th percentile."""
 _NEAR_WHOLE: Final = 0.12
 _LATELY_S: Final = DAY_S
+_LATEST: Final = 100
+_THURSDAY, _SATURDAY = 3, 5
+"""Days of the week, from Monday on: of the beginning of time, and of the first day off."""
 
 
 class Draw(Struct, frozen=True):
@@ -60,6 +62,8 @@ class Past(Struct, frozen=True, kw_only=True):
     """Waits of the window's jobs, at most `SAMPLE` of them, evenly."""
     lately: Numbers
     """Waits of jobs that started in the last `_LATELY_S`."""
+    latest: Numbers
+    """Waits of the `_LATEST` jobs that started last."""
     draws: int = 3
     """How many ways a future may be drawn in."""
     disorder: float = 0.0
@@ -89,7 +93,8 @@ def past_of(queue: Queue, seen: Seen, load: Load, spec: PoolSpec, now: float) ->
     first, last = np.searchsorted(queue.created, [since, now])
     started = queue.started[first:last]
     waits = np.maximum(0.0, started - queue.created[first:last])[started <= now]
-    lately = waits[started[started <= now] > now - _LATELY_S]
+    begun = started[started <= now]
+    lately = waits[begun > now - _LATELY_S]
     return Past(
         queue=queue,
         seen=seen,
@@ -98,6 +103,7 @@ def past_of(queue: Queue, seen: Seen, load: Load, spec: PoolSpec, now: float) ->
         delays=_short(delays(queue, load, since=since, until=now)),
         waits=np.sort(waits[:: max(1, len(waits) // SAMPLE)]),
         lately=np.sort(lately[:: max(1, len(lately) // SAMPLE)]),
+        latest=np.sort(waits[np.argsort(begun, kind="stable")[-_LATEST:]]),
     )
 
 
@@ -125,6 +131,11 @@ def others_lately(past: Past, _until: float) -> Sequence[Draw]:
     return [Draw(None, past.lately)] if len(past.lately) else []
 
 
+def others_latest(past: Past, _until: float) -> Sequence[Draw]:
+    """The same, drawn from the latest ones, however long ago they were."""
+    return [Draw(None, past.latest)] if len(past.latest) else []
+
+
 def constant(past: Past, until: float) -> Sequence[Draw]:
     """As many machines as ran while others waited, on average."""
     _, seconds, busy = past.backlog(past.since)
@@ -144,19 +155,24 @@ def recent(past: Past, until: float) -> Sequence[Draw]:
 
 
 def by_hour(past: Past, until: float) -> Sequence[Draw]:
-    """As many as ran while others waited at this hour of the day; hours without a backlog take the mean."""
+    """As many as ran while others waited at this hour of a working day, or of a weekend; else the mean."""
     middle, seconds, busy = past.backlog(past.since)
     if not len(seconds):
         return []
-    hours = ((middle % DAY_S) // HOUR_S).astype(int)
+    hours = _hour(middle)
     mean = float(np.average(busy, weights=seconds))
-    weight = np.bincount(hours, weights=seconds, minlength=24)
-    total = np.bincount(hours, weights=seconds * busy, minlength=24)
+    weight = np.bincount(hours, weights=seconds, minlength=48)
+    total = np.bincount(hours, weights=seconds * busy, minlength=48)
     profile = (total + mean * HOUR_S / 2) / (weight + HOUR_S / 2)
     first = np.floor(past.now / HOUR_S) * HOUR_S
     times: Numbers = np.arange(first, until + HOUR_S, HOUR_S, dtype=np.float64)
-    counts = [float(profile[int(at % DAY_S // HOUR_S)]) for at in times]
-    return [Draw(_fine(times, np.array(counts)), past.delays)]
+    return [Draw(_fine(times, profile[_hour(times)]), past.delays)]
+
+
+def _hour(times: Numbers) -> Indices:
+    """The hour of the day, 24 more at weekends; UTC."""
+    found: Indices = (times % DAY_S // HOUR_S + 24 * ((times // DAY_S + _THURSDAY) % 7 >= _SATURDAY)).astype(np.int64)
+    return found
 
 
 def as_on_days_before(past: Past, until: float) -> Sequence[Draw]:
@@ -187,20 +203,6 @@ def calibrated(past: Past, until: float) -> Sequence[Draw]:
     return [Draw(_flat(past.calibration, past.now, until), past.delays)]
 
 
-def reverting(past: Past, until: float) -> Sequence[Draw]:
-    """What ran in the last hour while others waited, on its way back to the calibrated number."""
-    mean = past.calibration
-    _, seconds, busy = past.backlog(past.now - HOUR_S)
-    if mean is None:
-        return []
-    if not len(seconds):
-        return calibrated(past, until)
-    now = float(np.average(busy, weights=seconds))
-    times: Numbers = np.arange(past.now, until, BIN_S, dtype=np.float64)
-    counts = mean + (now - mean) * np.exp(-(times - past.now) / _RETURN_S)
-    return [Draw(_fine(times, counts), past.delays)]
-
-
 def declared(past: Past, _until: float) -> Sequence[Draw]:
     """As many as were declared."""
     if past.spec.capacity is None:
@@ -214,14 +216,14 @@ CANDIDATES: Final[dict[str, Candidate]] = {
     "recent": recent,
     "by_hour": by_hour,
     "calibrated": calibrated,
-    "reverting": reverting,
     "as_on_days_before": as_on_days_before,
     "unlimited": unlimited,
     "others": others,
     "others_lately": others_lately,
+    "others_latest": others_latest,
 }
 """The first of equals is taken: what says more about the pool stands before what says less."""
-BLIND: Final = frozenset({"unlimited", "others", "others_lately"})
+BLIND: Final = frozenset({"unlimited", "others", "others_lately", "others_latest"})
 """Candidates in which our load changes nothing: they cannot rank options that change it."""
 
 
