@@ -5,7 +5,7 @@ import pytest
 
 from sooner.analysis.sizing.facts import DAY_S, PoolSpec, Steps
 from sooner.analysis.sizing.fifo import starts
-from sooner.analysis.sizing.judge import judge, median
+from sooner.analysis.sizing.judge import judge, mixture
 from sooner.analysis.sizing.load import queue_of
 from sooner.analysis.sizing.seen import look
 
@@ -95,10 +95,11 @@ def test_a_last_part_that_was_blanked_is_asked_for_though_jobs_of_before_start_i
     assert found.to_predict.sum() == late.sum()
 
 
-def test_one_candidate_that_says_hours_does_not_move_two_that_say_seconds():
-    waits = [np.array([3.0, 5.0]), np.array([2.0, 7000.0]), np.array([4.0, 6.0])]
-    assert median(waits, [1.0, 0.9, 0.2]).tolist() == [3.0, 6.0]
-    assert median(waits, [0.1, 0.9, 0.2]).tolist() == [2.0, 7000.0]
+def test_candidates_that_disagree_each_give_the_waits_that_their_share_says():
+    said = [np.full(10, 5.0), np.full(10, 60.0), np.full(10, 7000.0)]
+    assert mixture(said, [0.5, 0.2, 0.3]).tolist() == [5.0] * 5 + [60.0] * 2 + [7000.0] * 3
+    assert mixture(said, [1.0, 0.9, 0.04]).max() == 60.0
+    assert mixture(said[:1], [0.2]).tolist() == said[0].tolist()
 
 
 def test_a_pool_with_fewer_machines_at_weekends_is_seen_to_have_them():

@@ -46,8 +46,8 @@ _CALIBRATE_S: Final = 3 * DAY_S
 """How often the number of machines is calibrated anew."""
 _LEVELS: Final = (0.25, 0.5, 0.75, 0.9, 0.9, 0.95)
 """Levels of waits by which candidates are compared; what is asked for in the end counts twice."""
-_SHARPNESS: Final = 2.5
-"""How fast belief falls with distance: a candidate twice as far off as the closest one counts a tenth."""
+_SHARPNESS: Final = 2.0
+"""How fast belief falls with distance: a candidate twice as far off as the closest one counts a seventh."""
 _NOISE: Final = 0.02
 """Distances that differ by less than this are the same."""
 _BLIND_COST: Final = 1.25
@@ -336,13 +336,13 @@ class _Judge:
         }
 
     def _belief(self, shares: Mapping[str, float], sizes: Mapping[str, Steps]) -> "_Belief":
-        """What is said of the block that was predicted last: the median of candidates, level by level."""
+        """What is said of the block that was predicted last: the mixture of candidates."""
         latest = {name: blocks[-1] for name, blocks in self._predicted.items()}
         able = {
             name: share for name, share in shares.items() if share >= _LEAST_SHARE and not np.isnan(latest[name]).any()
         } or {"unlimited": 1.0}
         model = max(able, key=lambda name: able[name])
-        return _Belief(model, median([np.sort(latest[name]) for name in able], list(able.values())), sizes.get(model))
+        return _Belief(model, mixture([latest[name] for name in able], list(able.values())), sizes.get(model))
 
     def _remember(self) -> None:
         """Keep of the last block what candidates are compared by: waits at equal steps, with what each stands for."""
@@ -414,20 +414,23 @@ class _Judge:
         return errors
 
 
-def median(waits: Sequence[Numbers], shares: Sequence[float]) -> Numbers:
-    """Of waits at each place, weighted: a candidate that says hours where most say seconds does not make it minutes.
+def mixture(waits: Sequence[Numbers], shares: Sequence[float]) -> Numbers:
+    """As many waits as each candidate gives, of all of them, each as often as its share says.
+
+    Candidates that disagree are ways the time may be, each as likely as it was close before: the 90th percentile over
+    many such times is that of all of them together. A median of candidates forgets the long waits of the others.
 
     Args:
-        waits: Of each candidate, ascending; all of one length.
+        waits: Of each candidate; all of one length.
         shares: How much each is believed.
     """
-    if len(waits) == 1:
+    if len(waits) == 1 or not len(waits[0]):
         return waits[0]
-    stacked = np.stack(waits)
-    order = np.argsort(stacked, axis=0, kind="stable")
-    reached = np.cumsum(np.asarray(shares)[order], axis=0)
-    middle = (reached >= reached[-1] / 2).argmax(axis=0)
-    found: Numbers = np.take_along_axis(stacked, np.take_along_axis(order, middle[None], axis=0), axis=0)[0]
+    every = np.concatenate(waits)
+    order = np.argsort(every, kind="stable")
+    reached = np.cumsum(np.repeat(shares, len(waits[0]))[order])
+    places = np.searchsorted(reached, (np.arange(len(waits[0])) + 0.5) / len(waits[0]) * reached[-1])
+    found: Numbers = every[order][places]
     return found
 
 
