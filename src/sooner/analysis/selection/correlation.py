@@ -5,6 +5,7 @@ are three products of matrices of zeros and ones: `ran.T @ ran`, `red.T @ ran`, 
 not run, or passed and not run, are different things; nothing is filled in.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,14 +16,10 @@ from numpy.typing import NDArray
 from sooner.analysis.selection.facts import Cells, Flags, Numbers
 from sooner.analysis.selection.lift import discoveries
 from sooner.analysis.selection.presence import presence
+from sooner.analysis.selection.products import Floats, Ones
 
-Floats = NDArray[np.float32]
-
-_BLOCK: Final = 2048
-"""Columns of a block of the products: only blocks on and above the diagonal are computed where they mirror."""
-_ROWS: Final = 4096
-_SPARSE: Final = 0.02
-"""Up to this share of ones, products of sparse matrices are faster than dense ones."""
+_TILE: Final = 256
+"""Rows and columns of a part of the tables whose figures are computed at once."""
 _LARGE: Final = 10_000_000
 """From so many cells on it is worth looking for jobs that run on the same commits."""
 _FEWEST: Final = 2
@@ -59,89 +56,43 @@ def tables(ran: Floats, red: Floats) -> Tables:
         ran: [commit, job], ones and zeros.
         red: The same; red only where it ran.
     """
-    middling = _SPARSE < _ones(ran) <= 1 - _SPARSE
-    if middling and ran.size >= _LARGE and _ones(red) <= _SPARSE and (found := presence(ran)) is not None:
-        thin = _thin(red)
-        return Tables(both_ran=found.symmetric(), red=found.after(thin), both_red=_dense(thin.T @ thin))
-    return Tables(both_ran=_symmetric(ran), red=_product(red, ran), both_red=_symmetric(red))
-
-
-def _ones(matrix: Floats) -> float:
-    return float(np.count_nonzero(matrix)) / max(1, matrix.size)
-
-
-def _thin(matrix: Floats, *, missing: bool = False) -> Any:
-    """The ones, or the zeros, as a sparse matrix; row by row, so no second dense one is needed."""
-    from scipy.sparse import csr_matrix, vstack
-
-    parts = []
-    for begin in range(0, max(1, len(matrix)), _ROWS):
-        some = matrix[begin : begin + _ROWS]
-        parts.append(csr_matrix((some == 0) if missing else some, dtype=np.float32))
-    return vstack(parts, format="csr")
-
-
-def _dense(matrix: Any) -> Floats:
-    found: Floats = np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float32)
-    return found
-
-
-def _symmetric(matrix: Floats) -> Floats:
-    """`matrix.T @ matrix`; where nearly all is one, by what is missing."""
-    commits, jobs = matrix.shape
-    share = _ones(matrix)
-    if share > 1 - _SPARSE:
-        missing = _thin(matrix, missing=True)
-        gone = np.asarray(missing.sum(axis=0), dtype=np.float32).ravel()
-        found = _dense(missing.T @ missing)
-        found += commits - gone[:, None] - gone[None, :]
-        return found
-    if share <= _SPARSE:
-        thin = _thin(matrix)
-        return _dense(thin.T @ thin)
-    whole = np.empty((jobs, jobs), dtype=np.float32)
-    for begin in range(0, jobs, _BLOCK):
-        for other in range(begin, jobs, _BLOCK):
-            block = matrix[:, begin : begin + _BLOCK].T @ matrix[:, other : other + _BLOCK]
-            whole[begin : begin + _BLOCK, other : other + _BLOCK] = block
-            whole[other : other + _BLOCK, begin : begin + _BLOCK] = block.T
-    return whole
-
-
-def _product(red: Floats, ran: Floats) -> Floats:
-    """`red.T @ ran`, by what is missing where that is little."""
-    share = _ones(ran)
-    if share > 1 - _SPARSE:
-        missing = _thin(ran, missing=True)
-        found = _dense((_thin(red) if _ones(red) <= _SPARSE else red).T @ missing)
-        return np.asarray(red.sum(axis=0)[:, None] - found, dtype=np.float32)
-    if _ones(red) <= _SPARSE:
-        return _dense(_thin(red).T @ (_thin(ran) if share <= _SPARSE else ran))
-    product: Floats = red.T @ ran
-    return product
+    here, broke = Ones(ran), Ones(red)
+    middling = not here.is_sparse and not here.is_full
+    if middling and ran.size >= _LARGE and broke.is_sparse and (found := presence(ran)) is not None:
+        return Tables(both_ran=found.symmetric(), red=found.after(broke.thin), both_red=broke.symmetric())
+    return Tables(both_ran=here.symmetric(), red=here.after(broke), both_red=broke.symmetric())
 
 
 def phi(counts: Tables) -> Floats:
     """Pearson's correlation of two series of zeros and ones; NaN where one of them is constant."""
     n, a, both = counts.both_ran, counts.red, counts.both_red
-    b = a.T
+    found = np.empty(n.shape, dtype=np.float32)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # In float64 blocks: products of counts are too large for float32.
-        found = np.empty(n.shape, dtype=np.float32)
-        for begin in range(0, len(n), _BLOCK):
-            rows = slice(begin, begin + _BLOCK)
-            m, x, y = n[rows].astype(np.float64), a[rows].astype(np.float64), b[rows].astype(np.float64)
+        for rows, columns in _tiles(len(n)):  # in float64: products of counts are too large for float32
+            at = rows, columns
+            m, x, y = (one.astype(np.float64) for one in (n[at], a[at], a[columns, rows].T))
             spread = np.sqrt(x * (m - x) * y * (m - y))
-            found[rows] = np.where(spread > 0, (m * both[rows] - x * y) / spread, np.nan)
+            found[at] = np.where(spread > 0, (m * both[at] - x * y) / spread, np.nan)
     return found
 
 
 def jaccard(counts: Tables) -> Floats:
     """Commits on which both were red over those on which at least one was; NaN where none was."""
-    either = counts.red + counts.red.T - counts.both_red
+    a, both = counts.red, counts.both_red
+    found = np.empty(a.shape, dtype=np.float32)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Floats = np.where(either > 0, counts.both_red / either, np.nan).astype(np.float32)
+        for rows, columns in _tiles(len(a)):
+            at = rows, columns
+            either = a[at] + a[columns, rows].T - both[at]
+            found[at] = np.where(either > 0, both[at] / either, np.nan)
     return found
+
+
+def _tiles(size: int) -> Iterator[tuple[slice, slice]]:
+    """Parts of a square matrix small enough for what is computed of one to stay in the cache."""
+    for begin in range(0, size, _TILE):
+        for other in range(0, size, _TILE):
+            yield slice(begin, begin + _TILE), slice(other, other + _TILE)
 
 
 class Pair(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
+from sooner.analysis.selection.products import Floats, across, symmetric
 
 _SAMPLE: Final = 1024
 """Commits by which columns are compared."""
@@ -42,13 +42,13 @@ class Presence:
         across = np.asarray(self.rest.T @ self.pattern, dtype=np.float32)[:, self.group]
         found -= across
         found -= across.T
-        found += np.asarray((self.rest.T @ self.rest).toarray(), dtype=np.float32)
+        found += symmetric(self.rest)
         return found
 
     def after(self, red: Any) -> Floats:
         """`red.T @ ran`, of a sparse matrix."""
         found: Floats = np.asarray(red.T @ self.pattern, dtype=np.float32)[:, self.group]
-        found -= np.asarray((red.T @ self.rest).toarray(), dtype=np.float32)
+        found -= across(red, self.rest)
         return found
 
 
