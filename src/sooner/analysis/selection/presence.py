@@ -5,6 +5,7 @@ skipped, lost) is sparse. Counts of pairs then need products with few columns, a
 two dense matrices. Exact: nothing is rounded or left out. Pure.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ _FEW: Final = 16
 """Patterns must be fewer than the jobs by this factor, or nothing is gained."""
 _REST: Final = 0.015
 """Share of the cells that may differ from their pattern: the product of the rest with itself is quadratic in it."""
-_ROWS: Final = 4096
+_ROWS: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,17 +39,21 @@ class Presence:
     def symmetric(self) -> Floats:
         """`ran.T @ ran`."""
         among = self.pattern.T @ self.pattern
-        found: Floats = among[np.ix_(self.group, self.group)]
-        across = np.asarray(self.rest.T @ self.pattern, dtype=np.float32)[:, self.group]
-        found -= across
-        found -= across.T
-        found += symmetric(self.rest)
+        beside = np.asarray(self.rest.T @ self.pattern, dtype=np.float32)  # job, pattern
+        found = symmetric(self.rest)
+        for rows in _blocks(len(found)):
+            group = self.group[rows]
+            found[rows] += among[group][:, self.group]
+            found[rows] -= beside[rows][:, self.group]
+            found[rows] -= beside[:, group].T
         return found
 
     def after(self, red: Any) -> Floats:
         """`red.T @ ran`, of a sparse matrix."""
-        found: Floats = np.asarray(red.T @ self.pattern, dtype=np.float32)[:, self.group]
-        found -= across(red, self.rest)
+        beside = np.asarray(red.T @ self.pattern, dtype=np.float32)
+        found = across(red, self.rest)
+        for rows in _blocks(len(found)):
+            found[rows] = beside[rows][:, self.group] - found[rows]
         return found
 
 
@@ -88,9 +93,9 @@ def _rest(ran: Floats, pattern: Floats, group: NDArray[np.int64]) -> Any:
 
     usual, left = pattern > 0, int(_REST * ran.size)
     places, values, counts = [], [], [np.zeros(1, dtype=np.int64)]
-    for begin in range(0, len(ran), _ROWS):
-        wanted = usual[begin : begin + _ROWS][:, group]
-        other = wanted != (ran[begin : begin + _ROWS] > 0)
+    for rows in _blocks(len(ran)):
+        wanted = np.ascontiguousarray(usual[rows][:, group])
+        other = wanted != (ran[rows] > 0)
         at = np.flatnonzero(other)
         places.append((at % other.shape[1]).astype(np.int32))
         values.append(np.where(wanted.ravel()[at], np.float32(1.0), np.float32(-1.0)))
@@ -100,3 +105,9 @@ def _rest(ran: Floats, pattern: Floats, group: NDArray[np.int64]) -> Any:
             return None
     ends = np.cumsum(np.concatenate(counts))
     return csr_matrix((np.concatenate(values), np.concatenate(places), ends), shape=ran.shape)
+
+
+def _blocks(size: int) -> Iterator[slice]:
+    """Rows of a large matrix, few enough for what is computed of them to stay in the cache."""
+    for begin in range(0, size, _ROWS):
+        yield slice(begin, begin + _ROWS)

@@ -18,7 +18,7 @@ _BLOCK: Final = 2048
 """Columns of a block of dense products: only blocks on and above the diagonal are computed where they mirror."""
 _THIN_BLOCK: Final = 512
 """The same of sparse ones."""
-_ROWS: Final = 4096
+_ROWS: Final = 512
 
 
 class Ones:
