@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -13,15 +14,15 @@ from sooner.analysis.selection.flakes import judge
 from sooner.analysis.selection.policy import Goal, Learner, Lineage, Terms
 from sooner.analysis.selection.truth import Missed, Score, cost_share, interval, misses, score, truths
 
-_WINDOW = 100
+_WINDOW: Final = 100
 """Commits of a rolling window in which the stated bound must hold."""
-_STRIDE = 25
-_JUST_BELOW = 0.99
+_STRIDE: Final = 25
+_JUST_BELOW: Final = 0.99
 """A budget is a bound, and minutes are foretold: aim a little below."""
-_PAID_BACK_IN = 50
+_PAID_BACK_IN: Final = 50
 """Commits over which what was spent too much, or too little, is made up for."""
-_STEERED = 0.05
-_DAY_S = 86_400.0
+_STEERED: Final = 0.05
+_DAY_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ nobody needs to believe in the model.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -15,10 +16,10 @@ from sooner.analysis.selection.calibrate import lower_bound
 from sooner.analysis.selection.facts import Cells, Flags, Indices, Numbers, Record, State, cells, mean_minutes
 from sooner.analysis.selection.flakes import REAL, Judged, judge
 
-_BLOCK: int = 25
+_BLOCK: Final = 25
 """Commits of a block of the bootstrap: breakages come in bursts, blocks keep them together."""
-_RESAMPLES: int = 1000
-_HOUR = 3600.0
+_RESAMPLES: Final = 1000
+_HOUR: Final = 3600.0
 
 
 class Score(Struct, frozen=True, kw_only=True):
