@@ -522,8 +522,14 @@ def test_what_transformer_engine_is_given_on_the_host_stays_there():
             def test_class():
                 assert Shard(torch.zeros(4, 4)).state is None
 
+            def test_parameter():
+                Shard([torch.nn.Parameter(torch.empty(2, 2))], group=None)
+
             def test_device():
                 pad(torch.tensor([1, 2], device="cuda"), factor=4)
+
+            def test_parameter_of_a_device():
+                Shard([torch.nn.Parameter(torch.empty(2, 2, device="cuda:1"))], group=None)
 
             def test_both():
                 torch.zeros(1, device="cuda")
@@ -534,7 +540,9 @@ def test_what_transformer_engine_is_given_on_the_host_stays_there():
     assert found == {
         "test_padding": (0, None, 0),
         "test_class": (0, None, 0),
+        "test_parameter": (0, None, 0),
         "test_device": (1, 1, 1),
+        "test_parameter_of_a_device": (2, 2, 2),
         "test_both": (1, 1, 1),
     }
 

@@ -222,6 +222,7 @@ def _rank(machine: "Machine", _args: list[Any]) -> Any:
 def _on_host(machine: "Machine", args: list[Any]) -> Any:
     """Whether something is given a tensor that was made on the host, before anything was done on a device."""
     given = [hard(each) for each in (*(machine.items_of(args[0]) or ()), *hard(args[1]).values())]
+    given += [hard(inner) for each in given if isinstance(each, list | tuple) for inner in each]
     made = any(isinstance(each, Unknown) and _HOST_TENSOR.match(each.path) for each in given)
     return made and not machine.trace.touched and not machine.trace.used
 
