@@ -100,15 +100,17 @@ def off(predicted: float | None, observed: float | None) -> float:
     return float("nan") if not observed or predicted is None else predicted / observed - 1
 
 
-def accuracy(pools: int) -> tuple[str, dict[str, Any]]:
+def accuracy(pools: int, first: int, most: float) -> tuple[str, dict[str, Any]]:
     rows, figures = [], {}
     for number, kind in enumerate(KINDS):
-        random = np.random.default_rng(100 + number)
+        random = np.random.default_rng(100 + number + first)
         found: dict[str, list[float]] = {name: [] for name in ("model", "once", "naive", "mean")}
         fits = []
         bursty = []
-        for seed in range(pools):
+        for seed in range(first, first + pools):
             one = world(recipe(kind, random), seed)
+            if one.ours.sum() > most:
+                continue
             started = true_starts(one)
             queue = queue_of(*(array[one.ours] for array in (one.created, started, started + one.seconds)))
             judged = judge(queue, PoolSpec(label="p"))
@@ -122,12 +124,12 @@ def accuracy(pools: int) -> tuple[str, dict[str, Any]]:
             bursty.append(dispersion(queue.created))
         errors = {name: np.abs(np.array(values)) for name, values in found.items()}
         model, once_off = errors["model"], errors["once"]
-        row = [kind, f"{np.median(bursty):.0f}", f"{np.median(model):.1%}", f"{(model <= 0.1).mean():.0%}"]
+        row = [kind, len(model), f"{np.median(bursty):.0f}", f"{np.median(model):.1%}", f"{(model <= 0.1).mean():.0%}"]
         row += [f"{(model <= 0.2).mean():.0%}", f"{np.mean(fits):.0%}", f"{np.median(once_off):.1%}"]
         row += [f"{(once_off <= 0.2).mean():.0%}", f"{np.median(found['naive']):+.0%}"]
         rows.append([*row, f"{np.median(found['mean']):+.0%}"])
         figures[kind] = {name: list(values) for name, values in found.items()} | {"fits": fits}
-    header = ["pools", "dispersion", "p90 off", "<10 %", "<20 %", "fits", "once: off", "<20 %", "naive", "Allen-C."]
+    header = ["pools", "n", "bursts", "p90 off", "<10 %", "<20 %", "fits", "once: off", "<20 %", "naive", "Allen-C."]
     return table(header, rows), figures
 
 
@@ -372,11 +374,13 @@ def speed() -> tuple[str, dict[str, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pools", type=int, default=20, help="pools of each kind (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of `accuracy`, the first pool's (default: %(default)s)")
+    parser.add_argument("--most-jobs", type=float, default=np.inf, help="leave larger pools of `accuracy` out")
     parser.add_argument("--only", choices=["accuracy", "ranking", "nodes", "speed"], help="one part")
     options = parser.parse_args()
     figures: dict[str, Any] = {"machine": machine()}
     parts = {
-        "accuracy": lambda: accuracy(options.pools),
+        "accuracy": lambda: accuracy(options.pools, options.seed, options.most_jobs),
         "ranking": lambda: ranking(options.pools),
         "nodes": lambda: nodes(options.pools),
         "speed": speed,

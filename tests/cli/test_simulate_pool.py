@@ -19,13 +19,17 @@ def record():
 
 @pytest.fixture
 def jobs(record, project):
-    with (project / "jobs.csv").open("w", newline="") as file:
+    return written(record, project / "jobs.csv")
+
+
+def written(queues, path):
+    with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["label", "created", "started", "completed"])
-        for label, queue in record.items():
+        for label, queue in queues.items():
             for row in zip(queue.created, queue.started, queue.completed, strict=True):
                 writer.writerow([label, *row])
-    return project / "jobs.csv"
+    return path
 
 
 def answer(done):
@@ -45,12 +49,11 @@ def test_pools_may_be_declared_in_several_ways(sooner, jobs, project):
     (project / "p.json").write_text('{"a": 20, "b": {"capacity": [["2026-01-01", 20]], "boot_s": 15}}')
     (project / "p.csv").write_text("label,machines,at\na,20,\nb,20,2026-01-01T00:00:00Z\n")
     (project / "p.toml").write_text('[[pools]]\nlabel = "a"\ncapacity = 20\n[[pools]]\nlabel = "c"\n')
-    told = [
-        answer(sooner("simulate-pool", "--jobs", jobs, "--pools", f"p.{kind}", "--json"))
-        for kind in ("json", "csv", "toml")
-    ]
-    for pools in told:
-        assert abs(pools["a"]["errors"]["declared"]) < 0.05
+    told = [declarations(project / f"p.{kind}") for kind in ("json", "csv", "toml")]
+    assert all(one.spec("a").capacity.counts == (20.0,) for one in told)
+    assert told[0].spec("b").capacity == told[1].spec("b").capacity
+    pools = answer(sooner("simulate-pool", "--jobs", jobs, "--label", "a", "--pools", "p.json", "--json"))
+    assert abs(pools["a"]["errors"]["declared"]) < 0.05
 
 
 def test_jobs_come_as_json_lines_with_iso_times_too(sooner, record, project):
@@ -152,16 +155,15 @@ def test_a_file_of_pools_that_says_little_or_nothing_declares_nothing(tmp_path, 
 NODES = {"devices": 8, "widths": {"gpu.1": 1, "gpu.2": 2, "gpu.4": 4}, "handover_s": 20}
 
 
-@pytest.fixture
-def shared_nodes(project):
+@pytest.fixture(scope="module")
+def node_queues():
     recipe = SharedRecipe(days=14, nodes=4, load=0.8)
-    with (project / "jobs.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["label", "created", "started", "completed"])
-        for label, queue in shared_queues(recipe, shared_tasks(recipe, 3), 3).items():
-            for row in zip(queue.created, queue.started, queue.completed, strict=True):
-                writer.writerow([label, *row])
-    return project
+    return shared_queues(recipe, shared_tasks(recipe, 3), 3)
+
+
+@pytest.fixture
+def shared_nodes(node_queues, project):
+    return written(node_queues, project / "jobs.csv").parent
 
 
 def test_nodes_that_several_labels_share_may_be_declared_and_their_number_be_fitted(sooner, shared_nodes):
