@@ -103,8 +103,13 @@ def past_of(queue: Queue, seen: Seen, load: Load, spec: PoolSpec, now: float) ->
         delays=_short(delays(queue, load, since=since, until=now)),
         waits=np.sort(waits[:: max(1, len(waits) // SAMPLE)]),
         lately=np.sort(lately[:: max(1, len(lately) // SAMPLE)]),
-        latest=np.sort(waits[np.argsort(begun, kind="stable")[-_LATEST:]]),
+        latest=np.sort(waits[_latest(begun)]),
     )
+
+
+def _latest(begun: Numbers) -> Indices:
+    places: Indices = np.arange(len(begun))
+    return places if len(begun) <= _LATEST else np.argpartition(begun, len(begun) - _LATEST)[-_LATEST:]
 
 
 def _short(found: Numbers) -> Numbers:
