@@ -150,6 +150,7 @@ def test_a_scenario_is_picked_by_its_name_or_by_a_part_of_several(sooner):
 def test_an_unknown_scenario_names_those_there_are(sooner):
     done = sooner("trunk", "simulate", "--scenario", "outage", "--scenario", "sunshine")
     assert done.returncode == 4
+    assert not done.stdout
     assert "no scenario's name holds 'sunshine': there are 'flakes 0.01'" in done.stderr
 
 

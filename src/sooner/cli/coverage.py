@@ -13,7 +13,9 @@ import click
 )
 @click.option("--runner", "runners", multiple=True, metavar="LABEL=N", help="Devices of a runner; LABEL may hold *.")
 @click.option("--now", metavar="TIME", help="Judge as at this time (ISO 8601 or epoch seconds).")
-@click.option("--limit", default=40, show_default=True, help="How many tests are listed.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=40, show_default=True, metavar="N", help="How many tests are listed."
+)
 @click.option("--all", "show_all", is_flag=True, help="List covered tests too.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def coverage(**options: object) -> int:

@@ -16,7 +16,14 @@ from sooner.model.outcomes import ExitCode
     "--method", type=click.Choice(["phi", "2019"]), default="phi", show_default=True, help="2019: as written."
 )
 @click.option("--kind", type=click.Choice(["all", "build", "test"]), default="all", show_default=True)
-@click.option("--cut", default=0.5, show_default=True, metavar="D", help="Distance (1 - phi) within a cluster.")
+@click.option(
+    "--cut",
+    type=click.FloatRange(0, 2),
+    default=0.5,
+    show_default=True,
+    metavar="D",
+    help="Distance (1 - phi) within a cluster.",
+)
 @click.option("--fold", "folds", multiple=True, metavar="SUFFIX", help="End of names to strip, for --method 2019.")
 @click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Write the heat map, with labels.")
 @click.option("--png", type=click.Path(dir_okay=False, path_type=Path), help="Write the heat map, without labels.")

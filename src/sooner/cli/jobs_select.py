@@ -13,7 +13,14 @@ from sooner.model.outcomes import ExitCode
 @click.command()
 @history_options
 @goal_options
-@click.option("--solver-seconds", default=5.0, show_default=True, help="How long the exact solver may search.")
+@click.option(
+    "--solver-seconds",
+    type=click.FloatRange(min=0),
+    default=5.0,
+    show_default=True,
+    metavar="S",
+    help="How long the exact solver may search.",
+)
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write all of it as one page.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def select(*, html: Path | None, as_json: bool, **options: Any) -> int:

@@ -18,10 +18,12 @@ import click
 @click.option("--rules", multiple=True, metavar="FILE", help="Further rules, looked at before the shipped ones (TOML).")
 @click.option("--python", default="", metavar="EXE", help="The project's interpreter, for --dry and --real.")
 @click.option("--devices", default="auto", show_default=True, help="The devices of --real (auto, N, virtual:N).")
-@click.option("--jobs", type=int, default=0, help="Processes (default: as many as there are CPUs).")
+@click.option(
+    "--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes (default: as many as there are CPUs)."
+)
 @click.option("--min", "least", type=int, default=0, metavar="N", help="Show only tests that need at least N devices.")
 @click.option("--why", is_flag=True, help="Below each test: the lines that decide.")
-@click.option("--limit", default=200, show_default=True, help="How many rows.")
+@click.option("--limit", type=click.IntRange(min=0), default=200, show_default=True, metavar="N", help="How many rows.")
 @click.option("--plan", "as_plan", is_flag=True, help="A plan for `sooner run`: a unit for each file and width.")
 @click.option("--most", type=int, default=0, metavar="N", help="Devices that there are, for tests that adapt (--plan).")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")

@@ -14,7 +14,7 @@ import click
 @click.option("--label", "labels", multiple=True, metavar="LABEL", help="Only this pool; may be repeated.")
 @click.option("--train", default=0.7, show_default=True, help="Share of the time before the part that is judged.")
 @click.option("--horizon", default=6.0, show_default=True, help="Hours predicted before what happened is looked at.")
-@click.option("--seed", default=1, show_default=True, help="Of the draws.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, metavar="N", help="Of the draws.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def simulate_pool(**options: object) -> int:
     """Replay pools of runners: queue times observed and predicted.

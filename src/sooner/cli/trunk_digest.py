@@ -11,7 +11,9 @@ import click
 @click.option("--branch", default="", help="Trunk's name (default: the branch that most pushes went to).")
 @click.option("--required", multiple=True, metavar="WORKFLOW", help="What a commit's signal waits for (default: all).")
 @click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", show_default=True)
-@click.option("--limit", default=10, show_default=True, metavar="N", help="How many rows a table.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=10, show_default=True, metavar="N", help="How many rows a table."
+)
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def digest(**options: object) -> int:
     """Tell what landed, broke, was reverted and landed again, what is flaky, and how soon one knew.

@@ -16,7 +16,7 @@ import click
 @click.option("--check", is_flag=True, help="With --write: nothing enters, what has been stable leaves.")
 @click.option("--failures", default=2, show_default=True, metavar="N", help="To enter: at least so many flakes ...")
 @click.option("--commits", default=2, show_default=True, metavar="N", help="... on so many commits.")
-@click.option("--limit", default=30, show_default=True, metavar="N", help="How many rows.")
+@click.option("--limit", type=click.IntRange(min=0), default=30, show_default=True, metavar="N", help="How many rows.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def flaky(**options: object) -> int:
     """Rank flaky tests and jobs by the signal that they cost; write the quarantine.

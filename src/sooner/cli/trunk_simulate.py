@@ -14,7 +14,7 @@ import click
     metavar="TEXT",
     help="Only the scenario of this name, or those whose name holds it.",
 )
-@click.option("--jobs", default=0, metavar="N", help="Processes (default: one a core).")
+@click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes (default: one a core).")
 @click.option("--list", "lists", is_flag=True, help="Only name the scenarios.")
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
 def simulate(**options: object) -> int:

@@ -55,15 +55,16 @@ class Order(Struct, frozen=True, kw_only=True):
 
 def show(order: Order) -> int:
     """Print the table of policies."""
+    scenarios = order.scenarios
     if order.lists:
-        click.echo("\n".join(one.name for one in order.scenarios))
+        click.echo("\n".join(one.name for one in scenarios))
         return 0
     if order.trunks < 1:
         raise UsageError(f"--trunks {order.trunks}: at least one")
     rows = []
     if not order.as_json:
         click.echo(_line("", "policy", ["right %", "wrong %", "none %", "hours", "reruns"]))
-    for row in _rows(order):
+    for row in _rows(order, scenarios):
         rows.append(row)
         if not order.as_json:
             click.echo(_text_of(*row))
@@ -75,9 +76,9 @@ def show(order: Order) -> int:
 _Row = tuple[Scenario, Policy, Score, list[Ending]]
 
 
-def _rows(order: Order) -> Iterator[_Row]:
+def _rows(order: Order, scenarios: Sequence[Scenario]) -> Iterator[_Row]:
     with ProcessPoolExecutor(order.jobs or os.cpu_count()) as pool:
-        for scenario in order.scenarios:
+        for scenario in scenarios:
             for policy in order.policies:
                 tasks = [(scenario, policy, order.seed + number) for number in range(order.trunks)]
                 endings = list(pool.map(_one, tasks, chunksize=4))

@@ -15,7 +15,7 @@ import click
 @click.option("--until", default="", metavar="DATE", help="Before this day.")
 @click.option("--required", multiple=True, metavar="WORKFLOW", help="What a commit's signal waits for (default: all).")
 @click.option("--why", is_flag=True, help="Below each change: its parts, and the jobs that moved.")
-@click.option("--limit", default=30, show_default=True, help="How many rows.")
+@click.option("--limit", type=click.IntRange(min=0), default=30, show_default=True, metavar="N", help="How many rows.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def tts(**options: object) -> int:
     """Show how long a signal takes, split, with its changes.
