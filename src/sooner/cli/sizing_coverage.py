@@ -14,6 +14,7 @@ from sooner.analysis.sizing.ledger import MET, Entry, Required, Rule, Standing, 
 from sooner.analysis.sizing.needs import TestNeed
 from sooner.cli import sizing_files as files
 from sooner.cli.settings import project_table
+from sooner.cli.spans import epoch_of
 from sooner.history import DEFAULT_ROOT, History
 from sooner.model.errors import SettingsError, UsageError
 from sooner.model.outcomes import ExitCode
@@ -59,7 +60,7 @@ class Question(Struct, frozen=True, kw_only=True):
             root=root,
             needs=Path(options["needs"]) if options["needs"] else None,
             policy=Policy(rules=_rules(source, given, options["within"], options["at"]), sizes=sizes),
-            now=time.time() if now is None else files.moment("--now", now),
+            now=time.time() if now is None else epoch_of(now, "--now"),
             **{name: options[name] for name in ("limit", "show_all", "as_json")},
         )
 

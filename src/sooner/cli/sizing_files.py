@@ -235,18 +235,6 @@ def names(cell: Any) -> list[str]:
     return [] if text.lower() in _NOTHING else text.replace(",", " ").replace(";", " ").split()
 
 
-def moment(option: str, text: str) -> float:
-    """A time from the command line, epoch seconds.
-
-    Raises:
-        UsageError: It is none.
-    """
-    try:
-        return numbers(Path(option), "time", [text], is_time=True)[0]
-    except SizingFileError:
-        raise UsageError(f"{option} {text!r} is no time: epoch seconds or ISO 8601 (2026-11-21T12:00Z)") from None
-
-
 def epoch(path: Path, name: str, line: int, value: Any) -> float:
     """A time: ISO 8601 (UTC where it names no zone), or a date and time of the file's own kind.
 

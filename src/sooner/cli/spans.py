@@ -7,6 +7,8 @@ from typing import Final
 from sooner.model.errors import UsageError
 
 _SECONDS: Final = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+_EPOCH_MS: Final = 1e11
+"""Epoch seconds from here on are milliseconds: 1973 as those, the year 5138 as seconds."""
 _SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)")
 
 
@@ -34,6 +36,26 @@ def moment_of(text: str, option: str, *, now: float) -> float:
         return iso_epoch(text)
     except ValueError:
         raise UsageError(f"{option} {text!r} is neither a date such as 2026-11-01 nor a span such as 1d") from None
+
+
+def epoch_of(text: str, option: str) -> float:
+    """Epoch seconds, given as such or as ISO 8601 (2026-11-01T12:00).
+
+    Raises:
+        UsageError: It is neither, or no time that a calendar has.
+    """
+    try:
+        moment = float(text)
+    except ValueError:
+        try:
+            return iso_epoch(text)
+        except ValueError:
+            raise UsageError(f"{option} {text!r}: neither ISO 8601 (2026-11-01T12:00) nor epoch seconds") from None
+    if _EPOCH_MS <= moment < _EPOCH_MS * 100:
+        raise UsageError(f"{option} {text!r} is in milliseconds: epoch seconds are {moment / 1000:.0f}")
+    if not 0 <= moment < _EPOCH_MS:
+        raise UsageError(f"{option} {text!r}: no time between 1970 and 5138, in epoch seconds")
+    return moment
 
 
 def iso_epoch(text: str) -> float:

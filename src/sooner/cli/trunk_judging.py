@@ -14,7 +14,7 @@ from sooner.analysis.trunk.facts import Answer, Commit, Kind, Policy, Question
 from sooner.analysis.trunk.lessons import Lessons
 from sooner.analysis.trunk.load import Trunk, load_trunk
 from sooner.analysis.trunk.replay import lessons_at, question_at
-from sooner.cli.spans import iso_epoch
+from sooner.cli.spans import epoch_of
 from sooner.history import History, Where
 from sooner.history.store import DEFAULT_ROOT
 from sooner.model.errors import UsageError
@@ -41,7 +41,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         kind = options["kind"]
         return cls(
             root=options["root"] or DEFAULT_ROOT,
-            as_of=_time(options["as_of"]),
+            as_of=epoch_of(options["as_of"], "--as-of") if options["as_of"] else None,
             window=options["window"],
             kinds=tuple(Kind) if kind == "all" else (Kind(kind),),
             policy=Policy(options["policy"]),
@@ -49,19 +49,6 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             where=Where(repository=options["repository"], branch=options["branch"], workflow=options["workflow"]),
             as_json=options["as_json"],
         )
-
-
-def _time(text: str) -> float | None:
-    if not text:
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        return iso_epoch(text)
-    except ValueError:
-        raise UsageError(f"--as-of {text!r}: neither ISO 8601 (2026-11-01T12:00) nor epoch seconds") from None
 
 
 def show(inquiry: Inquiry) -> int:
