@@ -122,6 +122,23 @@ def test_a_broken_document_does_not_stop_the_loop(sooner):
     assert answers[2]["decisions"]
 
 
+@pytest.mark.parametrize(
+    ("of_signal", "limits", "text"),
+    [
+        ({"flake_prior": [-1, 2]}, {}, "`float` >= 0"),
+        ({"priors": {"b": -1}}, {}, "`float` >= 0"),
+        ({}, {"revert_probability": 2}, "`float` <= 1"),
+        ({}, {"max_reruns_per_commit": -4}, "`int` >= 0"),
+    ],
+)
+def test_numbers_that_cannot_be_are_an_error_of_their_line(sooner, of_signal, limits, text):
+    bad = document(limits=limits)
+    bad["signals"][0] |= {"key": "x", **of_signal}
+    done = sooner("trunk", "decide", "--jsonl", stdin=json.dumps(bad) + "\n")
+    assert done.returncode == 4
+    assert text in json.loads(done.stdout)["error"]
+
+
 @pytest.mark.parametrize("identity", [1.5, "a", 7, None])
 def test_whatever_identifies_a_document_comes_back(sooner, identity):
     done = sooner("trunk", "decide", "--jsonl", stdin=json.dumps(document(id=identity)) + "\n")

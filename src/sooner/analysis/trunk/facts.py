@@ -1,8 +1,11 @@
 """What is judged, and what is decided. Pure values; times are epoch seconds."""
 
 from enum import StrEnum
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+NotNegative = Annotated[float, Meta(ge=0)]
 
 
 class Status(StrEnum):
@@ -55,23 +58,23 @@ class Signal(Struct, frozen=True, kw_only=True):
 
     key: str
     kind: Kind = Kind.TEST
-    flake_prior: tuple[float, float] | None = None
+    flake_prior: tuple[NotNegative, NotNegative] | None = None
     """Failures and runs that are known to be flakes' business, from before the window."""
     events: tuple[Event, ...] = ()
-    priors: dict[str, float] = {}
+    priors: dict[str, NotNegative] = {}
     """How much more than others a commit is suspect before anything ran, by sha; 1 where it is not named."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
     """What the decisions keep to."""
 
-    max_reruns_per_commit: int = 12
+    max_reruns_per_commit: Annotated[int, Meta(ge=0)] = 12
     """Runs of one signal on one commit beyond the first."""
-    max_reruns_per_decision: int = 8
+    max_reruns_per_decision: Annotated[int, Meta(ge=0)] = 8
     """Runs asked for at once for one signal."""
-    bisection_limit: int | None = None
+    bisection_limit: Annotated[int, Meta(ge=0)] | None = None
     """Under `rules`: most commits of a gap that run at once; None is all."""
-    revert_probability: float = 0.996
+    revert_probability: Annotated[float, Meta(gt=0, le=1)] = 0.996
     """A revert needs a posterior of at least this."""
 
 
