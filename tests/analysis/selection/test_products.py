@@ -16,7 +16,7 @@ def test_counts_and_figures_do_not_depend_on_the_blocks(present, red, monkeypatc
     failed = (ran * (chance.random((500, 41)) < red)).astype(np.float32)
     whole = tables(ran, failed)
     figures = phi(whole), jaccard(whole)
-    for name in ("_BLOCK", "_THIN_BLOCK", "_ROWS"):
+    for name in ("_BLOCK", "_THIN_BLOCK", "ROWS"):
         monkeypatch.setattr(products, name, 7)
     monkeypatch.setattr(correlation, "_TILE", 6)
     found = tables(ran, failed)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sooner.analysis.selection.facts import Cells, Flags, Numbers
 from sooner.analysis.selection.lift import discoveries
 from sooner.analysis.selection.presence import presence
-from sooner.analysis.selection.products import Floats, Ones
+from sooner.analysis.selection.products import Floats, Ones, blocks
 
 _TILE: Final = 256
 """Rows and columns of a part of the tables whose figures are computed at once."""
@@ -90,9 +90,9 @@ def jaccard(counts: Tables) -> Floats:
 
 def _tiles(size: int) -> Iterator[tuple[slice, slice]]:
     """Parts of a square matrix small enough for what is computed of one to stay in the cache."""
-    for begin in range(0, size, _TILE):
-        for other in range(0, size, _TILE):
-            yield slice(begin, begin + _TILE), slice(other, other + _TILE)
+    for rows in blocks(size, _TILE):
+        for columns in blocks(size, _TILE):
+            yield rows, columns
 
 
 class Pair(Struct, frozen=True, kw_only=True):

@@ -5,14 +5,13 @@ skipped, lost) is sparse. Counts of pairs then need products with few columns, a
 two dense matrices. Exact: nothing is rounded or left out. Pure.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sooner.analysis.selection.products import Floats, across, symmetric
+from sooner.analysis.selection.products import ROWS, Floats, across, blocks, symmetric
 
 _SAMPLE: Final = 1024
 """Commits by which columns are compared."""
@@ -22,7 +21,6 @@ _FEW: Final = 16
 """Patterns must be fewer than the jobs by this factor, or nothing is gained."""
 _REST: Final = 0.015
 """Share of the cells that may differ from their pattern: the product of the rest with itself is quadratic in it."""
-_ROWS: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +39,7 @@ class Presence:
         among = self.pattern.T @ self.pattern
         beside = np.asarray(self.rest.T @ self.pattern, dtype=np.float32)  # job, pattern
         found = symmetric(self.rest)
-        for rows in _blocks(len(found)):
+        for rows in blocks(len(found), ROWS):
             group = self.group[rows]
             found[rows] += among[group][:, self.group]
             found[rows] -= beside[rows][:, self.group]
@@ -52,7 +50,7 @@ class Presence:
         """`red.T @ ran`, of a sparse matrix."""
         beside = np.asarray(red.T @ self.pattern, dtype=np.float32)
         found = across(red, self.rest)
-        for rows in _blocks(len(found)):
+        for rows in blocks(len(found), ROWS):
             found[rows] = beside[rows][:, self.group] - found[rows]
         return found
 
@@ -93,7 +91,7 @@ def _rest(ran: Floats, pattern: Floats, group: NDArray[np.int64]) -> Any:
 
     usual, left = pattern > 0, int(_REST * ran.size)
     places, values, counts = [], [], [np.zeros(1, dtype=np.int64)]
-    for rows in _blocks(len(ran)):
+    for rows in blocks(len(ran), ROWS):
         wanted = np.ascontiguousarray(usual[rows][:, group])
         other = wanted != (ran[rows] > 0)
         at = np.flatnonzero(other)
@@ -105,9 +103,3 @@ def _rest(ran: Floats, pattern: Floats, group: NDArray[np.int64]) -> Any:
             return None
     ends = np.cumsum(np.concatenate(counts))
     return csr_matrix((np.concatenate(values), np.concatenate(places), ends), shape=ran.shape)
-
-
-def _blocks(size: int) -> Iterator[slice]:
-    """Rows of a large matrix, few enough for what is computed of them to stay in the cache."""
-    for begin in range(0, size, _ROWS):
-        yield slice(begin, begin + _ROWS)

@@ -4,6 +4,7 @@ Results are filled block by block: the memory that a whole product of sparse mat
 takes the time. Counts are whole numbers, so nothing depends on the order of the sums.
 """
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
@@ -18,7 +19,8 @@ _BLOCK: Final = 2048
 """Columns of a block of dense products: only blocks on and above the diagonal are computed where they mirror."""
 _THIN_BLOCK: Final = 512
 """The same of sparse ones."""
-_ROWS: Final = 512
+ROWS: Final = 256
+"""Of a large matrix, few enough for what is computed of them to stay in the cache."""
 
 
 class Ones:
@@ -72,34 +74,40 @@ class Ones:
         return product
 
 
+def blocks(size: int, step: int, begin: int = 0) -> Iterator[slice]:
+    """Parts of so many rows or columns, from the first or a later one on."""
+    for start in range(begin, size, step):
+        yield slice(start, start + step)
+
+
 def symmetric(thin: Any) -> Floats:
     """`thin.T @ thin` of a sparse matrix, dense."""
     size = thin.shape[1]
     turned, found = thin.T.tocsr(), np.empty((size, size), dtype=np.float32)
-    for begin in range(0, size, _THIN_BLOCK):
-        end = begin + _THIN_BLOCK
-        block = (turned[begin:end] @ thin[:, begin:]).toarray()
-        found[begin:end, begin:] = block
-        found[begin:, begin:end] = block.T
+    for rows in blocks(size, _THIN_BLOCK):
+        rest = slice(rows.start, None)
+        block = (turned[rows] @ thin[:, rest]).toarray()
+        found[rows, rest] = block
+        found[rest, rows] = block.T
     return found
 
 
 def across(left: Any, right: Any) -> Floats:
     """`left.T @ right` of sparse matrices, dense."""
     turned, found = left.T.tocsr(), np.empty((left.shape[1], right.shape[1]), dtype=np.float32)
-    for begin in range(0, len(found), _THIN_BLOCK):
-        found[begin : begin + _THIN_BLOCK] = (turned[begin : begin + _THIN_BLOCK] @ right).toarray()
+    for rows in blocks(len(found), _THIN_BLOCK):
+        found[rows] = (turned[rows] @ right).toarray()
     return found
 
 
 def _symmetric(matrix: Floats) -> Floats:
     jobs = matrix.shape[1]
     whole = np.empty((jobs, jobs), dtype=np.float32)
-    for begin in range(0, jobs, _BLOCK):
-        for other in range(begin, jobs, _BLOCK):
-            block = matrix[:, begin : begin + _BLOCK].T @ matrix[:, other : other + _BLOCK]
-            whole[begin : begin + _BLOCK, other : other + _BLOCK] = block
-            whole[other : other + _BLOCK, begin : begin + _BLOCK] = block.T
+    for one in blocks(jobs, _BLOCK):
+        for other in blocks(jobs, _BLOCK, one.start):
+            block = matrix[:, one].T @ matrix[:, other]
+            whole[one, other] = block
+            whole[other, one] = block.T
     return whole
 
 
@@ -107,10 +115,8 @@ def _thin(matrix: Floats, *, missing: bool) -> Any:
     """Row by row, so no second dense matrix is needed."""
     from scipy.sparse import csr_matrix, vstack
 
-    parts = []
-    for begin in range(0, max(1, len(matrix)), _ROWS):
-        some = matrix[begin : begin + _ROWS]
-        parts.append(csr_matrix((some == 0) if missing else some, dtype=np.float32))
+    some = [matrix[rows] for rows in blocks(max(1, len(matrix)), ROWS)]
+    parts = [csr_matrix((one == 0) if missing else one, dtype=np.float32) for one in some]
     return vstack(parts, format="csr")
 
 
