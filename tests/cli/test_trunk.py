@@ -77,6 +77,7 @@ def test_breakages_of_the_whole_history_are_listed(sooner, history):
         (("--as-of", "1767571200000"), "is in milliseconds: epoch seconds are 1767571200"),
         (("--as-of", "nan"), "--as-of 'nan': no time"),
         (("--as-of", "-1"), "--as-of '-1': no time"),
+        (("--as-of", "9999-12-31T23:59-12:00"), "--as-of '9999-12-31T23:59-12:00': no time"),
         (("--window", "1"), "--window 1: at least 2 commits"),
         (("--history", "nowhere"), "nowhere"),
         (("--branch", "no-such-branch"), "no job or test of a known commit"),

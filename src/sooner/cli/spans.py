@@ -44,17 +44,19 @@ def epoch_of(text: str, option: str) -> float:
     Raises:
         UsageError: It is neither, or no time that a calendar has.
     """
+    is_number = True
     try:
         moment = float(text)
     except ValueError:
+        is_number = False
         try:
-            return iso_epoch(text)
+            moment = iso_epoch(text)
         except ValueError:
             raise UsageError(f"{option} {text!r}: neither ISO 8601 (2026-11-01T12:00) nor epoch seconds") from None
-    if _EPOCH_MS <= moment < _EPOCH_MS * 100:
+    if is_number and _EPOCH_MS <= moment < _EPOCH_MS * 100:
         raise UsageError(f"{option} {text!r} is in milliseconds: epoch seconds are {moment / 1000:.0f}")
     if not 0 <= moment < _EPOCH_MS:
-        raise UsageError(f"{option} {text!r}: no time between 1970 and 5138, in epoch seconds")
+        raise UsageError(f"{option} {text!r}: no time between 1970 and 5138")
     return moment
 
 
