@@ -1,6 +1,7 @@
 """Units, folders and moments that mean harm."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -137,6 +138,34 @@ def test_an_interrupt_at_any_moment_of_the_start_ends_what_runs(sooner, project)
         assert process.wait(30) in (2, 130)
         assert set(run.outcomes.values()) == {"not_run"}
         assert alive("sleep 2105") == []
+
+
+@pytest.mark.parametrize("moment", ["events.jsonl", "run.json"])
+def test_an_interrupt_that_a_script_ignores_for_its_background_ends_a_run_that_begins(sooner, project, moment):
+    """Shells start `command &` of a script with SIGINT ignored; what comes before our handlers used to be lost."""
+    plan = sooner.plan(*[(str(i), "sleep 2107") for i in range(8)])
+    command = [sys.executable, "-m", "sooner", "run", str(plan), "--devices", "virtual:8", "--out", "out"]
+    for _ in range(3):
+        process = subprocess.Popen(
+            ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command], cwd=project, stderr=subprocess.DEVNULL
+        )
+        while not (project / "out" / moment).exists():  # no sleep: the moment is short
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) in (2, 130)
+        assert alive("sleep 2107") == []
+        shutil.rmtree(project / "out")
+
+
+def test_a_run_under_nohup_survives_the_hangup(sooner, run, project):
+    plan = sooner.plan(("a", "while ! test -e go; do sleep 0.05; done"))
+    command = [sys.executable, "-m", "sooner", "run", str(plan), *VIRTUAL]
+    process = subprocess.Popen(["nohup", *command], cwd=project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    run.wait_for("started")
+    process.send_signal(signal.SIGHUP)
+    (project / "go").touch()
+    assert process.wait(30) == 0
+    assert run.outcomes == {"a": "passed"}
 
 
 def test_two_runs_that_hold_devices_beside_host_units_do_not_wait_for_each_other(sooner, project):

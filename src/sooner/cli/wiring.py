@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import resource
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +28,7 @@ from sooner.run.folder import RunFolder, new_run_path, prepare_state_folder, reg
 from sooner.run.launch import RUN_MARKER
 from sooner.run.ports import Ports
 from sooner.run.records import JUnitFile, write_records
+from sooner.run.stopping import StopSignals, take_interrupts
 from sooner.run.supervision.client import Report, Supervisor
 from sooner.schedule.work import Policy
 
@@ -55,6 +55,7 @@ def execute(
         verdicts: What the resumed run had already said.
         attempts: Attempts of the resumed run that had no verdict yet.
     """
+    take_interrupts()
     target = folder or (RunFolder(Path(cli["out"])) if cli.get("out") else None)
     prepared = prepare(plan, cli, text=text, settled=verdicts, attempts=attempts, folder=target)
     if not prepared.plan.units:
@@ -93,17 +94,17 @@ def _run(
     junit.write()
     _raise_file_limit()
     sys.setswitchinterval(_SWITCH_S)
-    with progress(prepared.devices) as listener, contextlib.closing(Monitor(prepared.devices)) as monitor:
-        engine = _engine(prepared, folder, verdicts, attempts, monitor=monitor, listeners=[junit, listener])
-        try:
-            final = asyncio.run(engine.run())
-        except BaseException:
-            with contextlib.suppress(SoonerError, OSError):  # what went wrong first is what must be told
-                complete(folder, now=time.time())
-            raise
-    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(signum, signal.SIG_IGN)  # while the reports are written; then a signal ends the printing
-    notes = _finish(folder, prepared, final, engine, junit)
+    with asyncio.Runner() as runner, StopSignals(runner.get_loop()) as stops:
+        with progress(prepared.devices) as listener, contextlib.closing(Monitor(prepared.devices)) as monitor:
+            engine = _engine(prepared, folder, verdicts, attempts, monitor=monitor, listeners=[junit, listener])
+            stops.react = engine.interrupt
+            try:
+                final = runner.run(engine.run())
+            except BaseException:
+                with contextlib.suppress(SoonerError, OSError):  # what went wrong first is what must be told
+                    complete(folder, now=time.time())
+                raise
+        notes = _finish(folder, prepared, final, engine, junit)
     folder.unlock()
     ordered = [final[unit.key] for unit in prepared.plan.units]
     ran_now = [verdict for verdict in ordered if verdict is not verdicts.get(unit_key(verdict.unit, verdict.variant))]

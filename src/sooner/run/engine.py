@@ -167,10 +167,6 @@ class Engine:
         """
         self._began_at = time.time()
         self._supervisor.listen()
-        loop = asyncio.get_running_loop()
-        stops = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        for signum in stops:
-            loop.add_signal_handler(signum, self._interrupt, signum)
         try:
             self._guarded(self._begin)
             await self._done.wait()
@@ -184,8 +180,6 @@ class Engine:
             self._holding.close()
             self._ports.close()
             await self._journal.close()
-            for signum in stops:
-                loop.remove_signal_handler(signum)
         return self._verdicts
 
     def _guarded(self, action: Callable[..., Any], *arguments: object) -> None:
@@ -463,8 +457,8 @@ class Engine:
 
     # Being asked to stop
 
-    def _interrupt(self, signum: int) -> None:
-        """First: let units clean up. Again: no more grace."""
+    def interrupt(self, signum: int) -> None:
+        """A signal asks for the end, in the event loop. First: let units clean up. Again: no more grace."""
         name = signal.Signals(signum).name
         if self._interrupted:
             for spawn_id in self._running:
