@@ -1,0 +1,112 @@
+"""What names, attributes and items are bound to: the left-hand side of assignments, loops, `with` and `del`.
+
+What is executed, and in which order, belongs to `statements.py`.
+"""
+
+import ast
+from abc import abstractmethod
+from typing import Any
+
+from sooner.plan.needs.comparisons import HOST_ERRORS
+from sooner.plan.needs.expressions import Expressions
+from sooner.plan.needs.values import MISSING, UNKNOWN, Bound, Cls, Env, Ext, Func, Inst, Mod, Soft, Unknown, hard
+
+
+class Binding(Expressions):
+    """The part of the machine that binds values."""
+
+    guesses: int
+    """Conditions that were taken as met without being known."""
+    forks: int
+    """Branches under way inside functions of which nobody knows whether they are gone."""
+
+    @abstractmethod
+    def set_outside(self, target: Any, name: str, value: Any) -> None:
+        """An attribute or item of something outside the tree is set."""
+
+    def bind(self, target: ast.expr, value: Any, env: Env) -> None:
+        """Assign a value to a name, an attribute, an item, or several."""
+        if isinstance(target, ast.Name):
+            self._bind_name(target.id, value, env)
+        elif isinstance(target, ast.Tuple | ast.List):
+            self._bind_several(target.elts, value, env)
+        elif isinstance(target, ast.Starred):
+            self.bind(target.value, value, env)
+        elif isinstance(target, ast.Attribute):
+            self.set_attribute(self.ev(target.value, env), target.attr, value)
+        elif isinstance(target, ast.Subscript):
+            self._bind_item(self.ev(target.value, env), self.ev(target.slice, env), value)
+
+    def _bind_name(self, name: str, value: Any, env: Env) -> None:
+        scope: Env | None = env
+        while scope is not None and scope.frame is None and scope.parent is not None:
+            scope = scope.parent
+        frame = scope.frame if scope is not None else None
+        if frame is not None and name in frame.globals_of:
+            outer = env.parent
+            while outer is not None and name not in outer.names:
+                outer = outer.parent
+            (outer or env.module.env).names[name] = value
+            return
+        env.names[name] = value
+        if "__fields__" in env.names and name not in env.names["__fields__"]:
+            env.names["__fields__"].append(name)
+
+    def _bind_several(self, targets: list[ast.expr], value: Any, env: Env) -> None:
+        values = self.items_of(value)
+        star = next((i for i, each in enumerate(targets) if isinstance(each, ast.Starred)), None)
+        if values is None or (star is None and len(values) != len(targets)) or len(values) < len(targets) - 1:
+            values = [UNKNOWN] * len(targets)
+        elif star is not None:
+            after = len(targets) - star - 1
+            values = [*values[:star], values[star : len(values) - after], *values[len(values) - after :]]
+        for target, each in zip(targets, values, strict=True):
+            self.bind(target, Soft(each) if isinstance(value, Soft) and each is not UNKNOWN else each, env)
+
+    def set_attribute(self, owner: Any, name: str, value: Any) -> None:
+        """`owner.name = value`."""
+        owner = hard(owner)
+        if isinstance(owner, Inst):
+            found = owner.cls.find(name)
+            setter = getattr(found, "setter", None) if found is not MISSING else None
+            if setter is not None:
+                self.call(Bound(setter, owner), [value], {})
+                return
+            owner.attrs[name] = value
+        elif isinstance(owner, Cls | Func):
+            if name == "__unittest_skip__" and self.forks:  # a way that only skips is not gone where another may be
+                self.guesses += 1
+                return
+            owner.attrs[name] = value
+        elif isinstance(owner, Mod):
+            owner.env.names[name] = value
+        elif isinstance(owner, Bound):
+            self.set_attribute(owner.func, name, value)
+        elif isinstance(owner, Ext):
+            self.set_outside(owner, name, value)
+
+    def _bind_item(self, owner: Any, index: Any, value: Any) -> None:
+        owner, index = hard(owner), hard(index)
+        if isinstance(owner, dict):
+            if not isinstance(index, Unknown):  # under which name is not known
+                owner[self.key(index)] = value
+        elif isinstance(owner, list) and isinstance(index, int | slice):
+            try:
+                owner[index] = value
+            except HOST_ERRORS:
+                return
+        elif isinstance(owner, Ext) and isinstance(index, str):
+            self.set_outside(owner, index, value)
+        elif isinstance(owner, Inst):
+            method = owner.cls.find("__setitem__")
+            if method is not MISSING:
+                self.call(Bound(method, owner), [index, value], {})
+
+    def unbind(self, target: ast.expr, env: Env) -> None:
+        """`del` of a name or of an item."""
+        if isinstance(target, ast.Name):
+            env.names.pop(target.id, None)
+        elif isinstance(target, ast.Subscript):
+            owner, index = hard(self.ev(target.value, env)), hard(self.ev(target.slice, env))
+            if isinstance(owner, dict):
+                owner.pop(self.key(index), None)
