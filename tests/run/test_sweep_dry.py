@@ -121,6 +121,54 @@ def test_a_real_sweep_runs_bodies_and_counts_workers(tmp_path):
     assert outcomes(seen, "test_fails_below_two") == "fr"
 
 
+def test_a_real_sweep_counts_each_worker_once_however_it_is_started(tmp_path):
+    """multiprocessing raises no audit event when it spawns, subprocess raises two where it uses posix_spawn."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_it.py").write_text(
+        textwrap.dedent(
+            """
+            import multiprocessing, os, subprocess, sys
+            import pytest
+
+            def work():
+                pass
+
+            @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+            def test_multiprocessing(method):
+                process = multiprocessing.get_context(method).Process(target=work)
+                process.start()
+                process.join()
+                assert process.exitcode == 0
+
+            def test_without_closing():
+                subprocess.run([sys.executable, "-c", ""], check=True, close_fds=False)
+
+            def test_forks():
+                if os.fork() == 0:
+                    os._exit(0)
+                os.wait()
+
+            def test_shell():
+                os.system("true")
+
+            def test_not_started():
+                with pytest.raises(OSError):
+                    subprocess.Popen(["no-such-command-here"])
+            """
+        )
+    )
+    (seen,) = sweep(tmp_path, ["test_it.py"], (1,), mode="real")
+    assert {nodeid.partition("::")[2]: each.workers for nodeid, each in seen.tests.items()} == {
+        "test_multiprocessing[fork]": 1,
+        "test_multiprocessing[spawn]": 1,
+        "test_multiprocessing[forkserver]": 1,
+        "test_without_closing": 1,
+        "test_forks": 1,
+        "test_shell": 1,
+        "test_not_started": 0,
+    }
+
+
 def test_a_real_sweep_says_which_devices_the_workers_of_a_test_computed_on(tmp_path):
     """Files stand in for the driver's lists of processes: a worker enters itself, and is gone when it ends."""
     (tmp_path / "pytest.ini").write_text("[pytest]\n")

@@ -1,12 +1,12 @@
 """The side of pytest: outcomes by node id; a dry sweep runs nothing but guards. Standard library and pytest only."""
 
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from guards_only import cut  # type: ignore[import-not-found, unused-ignore]
+from processes_started import Started  # type: ignore[import-not-found, unused-ignore]
 
 _SKIP_EXITS = range(72, 100)
 """Exit codes by which workers of PyTorch's tests say that they skip."""
@@ -25,13 +25,7 @@ class Plugin:
         self.dry = dry
         self.tests: dict[str, dict[str, Any]] = {}
         self.files: dict[str, str] = {}
-        self._workers = 0
-        if not dry:
-            sys.addaudithook(self._audit)
-
-    def _audit(self, event: str, _args: tuple[Any, ...]) -> None:
-        if event in ("os.fork", "os.posix_spawn", "subprocess.Popen", "_winapi.CreateProcess"):
-            self._workers += 1
+        self._started = None if dry else Started()
 
     def pytest_collectreport(self, report: Any) -> None:
         """A file that cannot be collected, or says that it is skipped."""
@@ -50,7 +44,7 @@ class Plugin:
         """Run an item and keep its outcome; nothing is reported."""
         from _pytest.runner import runtestprotocol
 
-        before, began = self._workers, time.monotonic()
+        before, began = self._workers(), time.monotonic()
         try:
             reports = runtestprotocol(item, log=False, nextitem=nextitem)
         except SystemExit as stop:
@@ -58,8 +52,12 @@ class Plugin:
             self.tests[item.nodeid] = {"outcome": outcome, "reason": f"exit {stop.code}", "workers": 0}
             return True
         span = {} if self.dry else {"began": began, "ended": time.monotonic()}
-        self.tests[item.nodeid] = {**_outcome(reports), "workers": self._workers - before, **span}
+        self.tests[item.nodeid] = {**_outcome(reports), "workers": self._workers() - before, **span}
         return True
+
+    def _workers(self) -> int:
+        """Processes started so far; a dry sweep knows none."""
+        return self._started.count if self._started else 0
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Iterator[None]:
