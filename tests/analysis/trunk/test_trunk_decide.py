@@ -146,6 +146,19 @@ def test_what_always_failed_broke_before_the_window() -> None:
     assert decision.reason is Reason.ALREADY_BROKEN
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "reason"), [("FS", Reason.FLAKY), ("SF", Reason.FLAKY), ("F", Reason.NOT_ENOUGH_EVIDENCE)]
+)
+def test_the_only_commit_of_a_window_is_not_called_broken_before_it(verdicts: str, reason: Reason) -> None:
+    events = [
+        Event(sha="c0", status=Status.SUCCESS if one == "S" else Status.FAILURE, started_at=i * HOUR, ended_at=i * HOUR)
+        for i, one in enumerate(verdicts)
+    ]
+    decision = one(question(events, now=4, commits=1))
+    assert isinstance(decision, Hold)
+    assert decision.reason is reason
+
+
 def test_untested_commits_between_the_last_success_and_a_sure_break_are_divided() -> None:
     events = [e for e in events_of(lambda i, _t: i >= 20, commits=30, now=15) if not 12 < int(e.sha[1:]) < 22]
     decision = one(question(events, now=15, commits=30))

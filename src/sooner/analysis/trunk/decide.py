@@ -138,8 +138,10 @@ def _conclude(case: Case, found: Posterior, leading: str = "") -> Decision:
     key = case.signal.key
     broken = float(found.broken[1:].sum())
     place = suspect_of(found)
-    if not place or found.broken[0] > max(broken, 0.5):
+    if found.broken[0] > max(broken, 0.5):
         return Hold(signal=key, reason=Reason.ALREADY_BROKEN, detail="broken since before the window began")
+    if not place:
+        return _alone(case, found)
     probability, culprit = found.guilt(place), case.commits[place].sha
     if is_settled(case, found, place) and found.fixed[place] < MENDED:
         return _revert(case, place, probability)
@@ -171,6 +173,14 @@ def _revert(case: Case, place: int, probability: float) -> Revert:
         failures=failures,
         successes=successes,
     )
+
+
+def _alone(case: Case, found: Posterior) -> Hold:
+    """A window of one commit: only passes of its own tell flakes from what was broken before."""
+    if case.passes.sum():
+        return _quiet(case, found)
+    detail = "there is no older commit to compare with"
+    return Hold(signal=case.signal.key, reason=Reason.NOT_ENOUGH_EVIDENCE, detail=detail)
 
 
 def _quiet(case: Case, found: Posterior) -> Hold:
