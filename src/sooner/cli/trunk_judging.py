@@ -56,6 +56,8 @@ def show(inquiry: Inquiry) -> int:
     with History(inquiry.root) as history:
         trunk = load_trunk(history, inquiry.where, kinds=inquiry.kinds)
         url = history.folder.url
+    for note in trunk.notes:
+        click.echo(f"note: {note}", err=True)
     if not trunk.signals:
         raise UsageError(f"{url}: no job or test of a known commit in it: `sooner ingest` takes them in")
     if inquiry.breakages:

@@ -4,6 +4,7 @@
 `sooner.history.ingest` reads other systems' files. Nothing here imports DuckDB before a history is opened.
 """
 
+from sooner.history.branches import OF_REQUESTS, is_of_a_request, trunk_among
 from sooner.history.commit import Added
 from sooner.history.durations import Subject
 from sooner.history.errors import HistoryError, IngestError
@@ -16,6 +17,7 @@ from sooner.history.tables import SCHEMA, CommitRow, Epoch, JobRow, MeasureRow, 
 
 __all__ = [
     "DEFAULT_ROOT",
+    "OF_REQUESTS",
     "SCHEMA",
     "Added",
     "Columns",
@@ -33,7 +35,9 @@ __all__ = [
     "TestRow",
     "Texts",
     "Where",
+    "is_of_a_request",
     "known_durations",
     "record_run",
     "surroundings",
+    "trunk_among",
 ]

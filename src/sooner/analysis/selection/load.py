@@ -8,7 +8,7 @@ import numpy as np
 
 from sooner.analysis.selection.facts import Flags, Indices, Numbers, Record, State, recorded
 from sooner.analysis.selection.records import Kept, Verdict
-from sooner.history import Columns, History, HistoryOutcome, Where
+from sooner.history import OF_REQUESTS, Columns, History, HistoryOutcome, Where, trunk_among
 from sooner.history.outcomes import BROKEN
 from sooner.model.errors import UsageError
 
@@ -20,7 +20,6 @@ _STATES: Final[Mapping[str, State]] = {
     HistoryOutcome.INFRASTRUCTURE: State.INFRASTRUCTURE,
     **dict.fromkeys(BROKEN, State.FAILED),
 }
-_TRUNKS: Final = ("main", "master", "trunk", "develop")
 _TEXTS: Final = ("repository", "workflow", "run", "job", "commit", "branch", "event", "runner", "outcome")
 _TIMES: Final = ("created", "queued", "started", "completed", "closed", "pull_request")
 _MINUTE: Final = 60.0
@@ -65,13 +64,14 @@ def _landed(rows: Columns, where: Where, notes: list[str]) -> Flags:
     chosen: Flags = (rows.text("commit").codes >= 0) & (rows.text("job").codes >= 0)
     if not chosen.all():
         notes.append(f"{int((~chosen).sum()):,} attempts without commit or job are left out")
-    chosen &= np.isnan(rows.number("pull_request")) & ~_is(rows, "event", ("pull_request", "pull_request_target"))
+    has_event = rows.text("event").codes >= 0
+    chosen &= ~np.where(has_event, _is(rows, "event", OF_REQUESTS), ~np.isnan(rows.number("pull_request")))
     codes, names = rows.text("branch")
     if not where.branch and (codes[chosen] >= 0).any():
         found, counts = np.unique(codes[chosen & (codes >= 0)], return_counts=True)
         if len(found) > 1:
             known = {names[code]: int(count) for code, count in zip(found, counts, strict=True)}
-            best = next((name for name in _TRUNKS if name in known), max(known, key=lambda name: known[name]))
+            best = trunk_among(known)
             chosen &= codes == names.index(best)
             notes.append(f"of {len(known)} branches only {best!r} is used (--branch names another one)")
     return chosen

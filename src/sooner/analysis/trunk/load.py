@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sooner.analysis.trunk.facts import Commit, Event, Kind, Signal, Status
+from sooner.analysis.trunk.landed import commits_of, first_seen, landed_jobs
 from sooner.history import History, HistoryOutcome, JobRow, TestRow, Where
 from sooner.history.outcomes import BROKEN
 
@@ -27,6 +29,8 @@ class Trunk(Struct, frozen=True, kw_only=True):
     """Oldest first."""
     signals: tuple[Signal, ...]
     """With all events of all commits."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know about how they were chosen."""
 
 
 def base_name(job: str) -> str:
@@ -44,32 +48,22 @@ def base_name(job: str) -> str:
 
 
 def load_trunk(history: History, where: Where, *, kinds: Iterable[Kind] = (Kind.JOB,)) -> Trunk:
-    """Commits of a branch and the signals over them."""
-    jobs = history.jobs(where)
-    first_seen: dict[str, float] = {}
-    for row in jobs:
-        at = row.started if row.started is not None else row.created
-        if row.commit and at is not None:
-            first_seen[row.commit] = min(at, first_seen.get(row.commit, at))
-    told = {row.sha: row for row in history.commits(Where(repository=where.repository))}
-    commits = []
-    for sha in history.commit_order(where):
-        row_time = told[sha].time if sha in told else None
-        time = row_time if row_time is not None else first_seen.get(sha)
-        if sha in first_seen or (time is not None and not first_seen):
-            files = tuple(told[sha].files) if sha in told and told[sha].files else None
-            commits.append(Commit(sha=sha, time=time or 0.0, files=files))
+    """Commits of a branch and the signals over them.
+
+    Raises:
+        UsageError: The history holds several repositories, and none was named.
+    """
+    jobs, where, notes = landed_jobs(history, where)
     wanted = frozenset(kinds)
+    # Reports know their commit, but seldom their branch.
+    tests = history.tests(replace(where, branch="", workflow="", event="")) if Kind.TEST in wanted else []
     signals: list[Signal] = []
     if Kind.JOB in wanted:
         signals += job_signals(jobs)
     if Kind.TEST in wanted:
-        signals += born_red(test_signals(history.tests(_of_tests(where))), jobs)
-    return Trunk(commits=tuple(commits), signals=tuple(signals))
-
-
-def _of_tests(where: Where) -> Where:
-    return Where(repository=where.repository, branch=where.branch, since=where.since, until=where.until)
+        signals += born_red(test_signals(tests), jobs)
+    commits = commits_of(history, where, first_seen(jobs, tests))
+    return Trunk(commits=commits, signals=tuple(signals), notes=tuple(notes))
 
 
 def job_signals(rows: Sequence[JobRow]) -> list[Signal]:

@@ -4,17 +4,18 @@ from collections.abc import Collection
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from sooner.analysis.trunk.digest import Landed
 from sooner.analysis.trunk.facts import Kind
 from sooner.analysis.trunk.flaky import Run, Subject
 from sooner.analysis.trunk.load import base_name, by_attempt
-from sooner.history import History, HistoryOutcome, JobRow, Where
+from sooner.history import OF_REQUESTS, History, HistoryOutcome, JobRow, Where
 from sooner.history.outcomes import BROKEN
 
 _FAILED: Final = frozenset(outcome.value for outcome in BROKEN)
-_TEXTS: Final = ("job", "unit", "node_id", "variant", "commit", "run", "outcome", "kind")
+_TEXTS: Final = ("job", "unit", "node_id", "variant", "commit", "run", "outcome", "kind", "branch")
 _NUMBERS: Final = ("started", "seconds")
 _SEPARATOR: Final = " / "
 
@@ -26,16 +27,18 @@ def runs_of_tests(
 
     Args:
         history: The history.
-        where: Which rows; tests know no workflow and no event.
+        where: Which rows; tests know no workflow and no event, and those that know no branch are of any.
         keep: Ids of tests whose runs are wanted although they never failed; also those of their parameters.
     """
-    told = Where(repository=where.repository, branch=where.branch, since=where.since, until=where.until)
+    told = Where(repository=where.repository, since=where.since, until=where.until)
     columns = history.columns("tests", [*_TEXTS, *_NUMBERS], told)
     if not len(columns):
         return [], frozenset()
     texts = {name: columns.text(name) for name in _TEXTS}
     failed = _where(texts["outcome"], _FAILED)
     counts = (failed | _where(texts["outcome"], {HistoryOutcome.PASSED.value})) & ~_where(texts["kind"], {"summary"})
+    if where.branch:
+        counts &= (texts["branch"].codes < 0) | _where(texts["branch"], {where.branch})
     names = np.zeros(len(columns), dtype=np.int64)
     for name in ("unit", "node_id", "variant"):
         names = names * (len(texts[name].names) + 1) + texts[name].codes + 1
@@ -116,10 +119,11 @@ def landed(history: History, where: Where) -> list[Landed]:
     Where the history has commits only by the jobs that ran on them, these are taken, with the time of their first job.
     """
     told = history.commits(Where(repository=where.repository, since=where.since, until=where.until))
+    elsewhere = _elsewhere(history, where)
     rows = [
         Landed(sha=row.sha, time=row.time or 0.0, author=row.author, message=row.message, files=row.files)
         for row in told
-        if row.time is not None and (not where.branch or row.branch in ("", where.branch))
+        if row.time is not None and (row.branch == where.branch or (not row.branch and row.sha not in elsewhere))
     ]
     if rows:
         return sorted(rows, key=lambda row: row.time)
@@ -129,3 +133,20 @@ def landed(history: History, where: Where) -> list[Landed]:
         if job.commit and at is not None and job.event in ("push", ""):
             first[job.commit] = min(at, first.get(job.commit, at))
     return [Landed(sha=sha, time=at) for sha, at in sorted(first.items(), key=lambda one: one[1])]
+
+
+def _elsewhere(history: History, where: Where) -> frozenset[str]:
+    """Commits of which jobs tell only on other branches, or on requests."""
+    columns = history.columns(
+        "jobs", ["commit", "branch", "event", "pull_request"], replace(where, branch="", since=None)
+    )
+    commits, branches, events = (columns.text(name) for name in ("commit", "branch", "event"))
+    is_request = np.where(
+        events.codes < 0, ~np.isnan(columns.number("pull_request")), _where(events, frozenset(OF_REQUESTS))
+    )
+    is_here = (branches.codes < 0) | _where(branches, frozenset({where.branch})) if where.branch else True
+    landed = is_here & ~is_request
+    known = commits.codes >= 0
+    return frozenset(
+        commits.names[code] for code in np.setdiff1d(commits.codes[known], commits.codes[known & landed]).tolist()
+    )

@@ -81,7 +81,14 @@ def _event_at(event: Event, now: float) -> Event:
 
 
 def _ended(signal: Signal, now: float, places: dict[str, int]) -> list[Event]:
-    return [e for e in signal.events if e.sha in places and e.ended_at is not None and e.ended_at <= now]
+    """What had a verdict; where nobody tells when a run ended, it had one when it started."""
+    return [
+        e
+        for e in signal.events
+        if e.sha in places
+        and e.status is not Status.PENDING
+        and (e.started_at if e.ended_at is None else e.ended_at) <= now
+    ]
 
 
 def _flakes(signals: Sequence[Signal], now: float, older: dict[str, int]) -> list[tuple[float, float] | None]:

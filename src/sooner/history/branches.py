@@ -1,0 +1,23 @@
+"""Which branch is the trunk, and which attempts were about a change that had not landed. Pure."""
+
+from collections.abc import Mapping
+from typing import Final
+
+TRUNKS: Final = ("main", "master", "trunk", "develop")
+"""Names of trunks, the likeliest first."""
+OF_REQUESTS: Final = ("pull_request", "pull_request_target")
+"""Events of changes that have not landed; a fork's branch may well be called `main`."""
+
+
+def trunk_among(attempts: Mapping[str, int]) -> str:
+    """The trunk among branches, of which it is known how many attempts ran on each; empty where none is known."""
+    usual = next((name for name in TRUNKS if name in attempts), "")
+    return usual or max(attempts, key=lambda name: attempts[name], default="")
+
+
+def is_of_a_request(event: str, pull_request: int | None) -> bool:
+    """Whether an attempt was about a change that had not landed.
+
+    The number alone tells only where no event is known: GitHub names with a push all requests *from* its branch.
+    """
+    return event in OF_REQUESTS if event else pull_request is not None

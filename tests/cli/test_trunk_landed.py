@@ -1,0 +1,139 @@
+"""Which commits and attempts `sooner trunk` takes for the trunk, through the real command line."""
+
+import json
+
+import pytest
+
+pytest.importorskip("duckdb")
+
+START = 1_767_571_200.0  # 2026-01-05
+HOUR = 3600.0
+DAY = ("--since", "2026-01-05", "--until", "2026-01-05T09:00")
+
+
+def sha(i):
+    return f"{i:040x}"
+
+
+def row(i, outcome, *, attempt=1, **more):
+    from sooner.history import HistoryOutcome, JobRow
+
+    at = START + i * HOUR
+    facts = {"workflow": "ci", "run": f"r{i}", "job": "test", "branch": "main", "event": "push", "repository": "o/r"}
+    facts |= {"commit": sha(i), "attempt": attempt, "run_created": at, "created": at} | more
+    return JobRow(**facts, started=at + 30, completed=at + 900, outcome=HistoryOutcome(outcome))
+
+
+def commit(i, *, parents=None, **more):
+    from sooner.history import CommitRow
+
+    parents = (sha(i - 1),) if parents is None else parents
+    return CommitRow(**{"repository": "o/r", "sha": sha(i), "time": START + i * HOUR, "parents": parents} | more)
+
+
+@pytest.fixture
+def keep(project):
+    from sooner.history import History
+
+    def kept(jobs=(), commits=(), tests=()):
+        with History(project / "h") as history:
+            history.add_jobs(jobs)
+            history.add_commits(commits)
+            history.add_tests(tests)
+        return project / "h"
+
+    return kept
+
+
+def breakages(sooner, root):
+    return json.loads(sooner("trunk", "verdicts", "--history", root, "--breakages", "--json").stdout)
+
+
+def test_a_commit_that_nothing_ran_on_may_be_the_culprit(sooner, keep):
+    jobs = [row(i, "failed" if i >= 24 else "passed") for i in range(0, 36, 3)]
+    root = keep(jobs, [commit(i) for i in range(36)])
+    (found,) = breakages(sooner, root)
+    assert set(found["range"]) >= {sha(22), sha(23), sha(24)}
+    (decision,) = json.loads(sooner("trunk", "verdicts", "--history", root, "--json").stdout)["decisions"]
+    assert {again["sha"] for again in decision["reruns"]} >= {sha(22), sha(23)}
+
+
+def test_what_a_merge_brought_along_is_no_suspect_of_its_own(sooner, keep):
+    jobs = [row(i, "failed" if i >= 24 else "passed") for i in range(0, 36, 3)]
+    merged = [commit(i, parents=(sha(i - 3), sha(i - 1)) if i % 3 == 0 else None) for i in range(36)]
+    (found,) = breakages(sooner, keep(jobs, merged))
+    assert set(found["range"]) <= {sha(i) for i in range(0, 36, 3)}
+
+
+def test_attempts_on_requests_are_not_of_the_trunk(sooner, keep):
+    jobs = [row(i, "passed") for i in range(30)]
+    for event, branch in (("pull_request", "feature"), ("pull_request", "main"), ("push", "feature")):
+        other = {"event": event, "branch": branch}
+        jobs += [
+            row(i, "failed", commit=f"{event}{branch}{i}", run=f"{event}{branch}{i}", **other) for i in range(9, 30)
+        ]
+    done = sooner("trunk", "verdicts", "--history", keep(jobs))
+    assert done.stdout.startswith("30 commits, 1 signals")
+    assert "held: 1 passing" in done.stdout
+    assert "of 2 branches only 'main' is used" in done.stderr
+
+
+def test_a_push_whose_branch_has_an_open_request_is_still_one(sooner, keep):
+    root = keep([row(i, "failed" if i >= 20 else "passed", pull_request=7) for i in range(30)])
+    assert len(breakages(sooner, root)) == 1
+    assert sooner("jobs", "select", "--history", root).returncode == 0
+
+
+def test_several_repositories_are_not_mixed(sooner, keep):
+    root = keep([row(i, "passed", repository=name) for name in ("o/r", "o/s") for i in range(4)])
+    done = sooner("trunk", "verdicts", "--history", root)
+    assert done.returncode == 4
+    assert "name one with --repository: o/r, o/s" in done.stderr
+    assert sooner("trunk", "verdicts", "--history", root, "--repository", "o/r").returncode == 0
+
+
+def case(i, outcome, **more):
+    from sooner.history import HistoryOutcome, TestRow
+
+    facts = {"run": f"r{i}", "unit": "test_a.py", "node_id": "test_a.py::test_x", "kind": "case", "commit": sha(i)}
+    return TestRow(**facts | more, started=START + i * HOUR, seconds=1.0, outcome=HistoryOutcome(outcome))
+
+
+def test_reports_that_know_no_branch_are_signals_of_the_trunk(sooner, keep):
+    jobs = [row(i, "passed") for i in range(30)] + [
+        row(i, "passed", branch="gone", commit="x", run="x") for i in range(2)
+    ]
+    (found,) = breakages(sooner, keep(jobs, tests=[case(i, "failed" if i >= 20 else "passed") for i in range(30)]))
+    assert (found["signal"], found["culprit"]) == ("test_a.py::test_x", sha(20))
+
+
+def test_reports_alone_are_a_trunk(sooner, keep):
+    (found,) = breakages(sooner, keep(tests=[case(i, "failed" if i >= 20 else "passed") for i in range(30)]))
+    assert found["culprit"] == sha(20)
+
+
+def test_flakes_of_a_test_before_the_window_are_not_forgotten(sooner, keep):
+    tests = [case(i, "failed" if i % 4 == 0 else "passed", run=f"r{i}") for i in range(100)]
+    tests += [case(i, "passed", run=f"again{i}") for i in range(0, 100, 4)]
+    root = keep(tests=[*tests, *(case(i, "failed" if i == 106 else "passed") for i in range(100, 107))])
+    asked = json.loads(sooner("trunk", "verdicts", "--history", root, "--window", "7", "--json").stdout)
+    assert [one["decision"] for one in asked["decisions"]] == ["hold"]
+
+
+def test_a_commit_of_a_request_has_not_landed(sooner, keep):
+    jobs = [row(i, "passed") for i in range(6)]
+    jobs += [
+        row(i, "passed", commit=f"request{i}", run=f"request{i}", event="pull_request", branch="feature")
+        for i in range(6)
+    ]
+    told = [commit(i, parents=(), branch="") for i in range(6)]
+    told += [commit(i, parents=(), sha=f"request{i}") for i in range(6)]
+    done = sooner("trunk", "digest", "--history", keep(jobs, told), *DAY, "--json")
+    assert json.loads(done.stdout)["commits"] == 6
+
+
+def test_the_digest_counts_reports_that_know_no_branch(sooner, keep):
+    tests = [case(i, "failed", run=f"a{i}") for i in range(4)] + [case(i, "passed", run=f"b{i}") for i in range(4)]
+    root = keep([row(i, "passed") for i in range(4)], tests=tests)
+    done = sooner("trunk", "digest", "--history", root, *DAY, "--json")
+    assert [one["id"] for one in json.loads(done.stdout)["flaky"]] == ["test_a.py::test_x"]
