@@ -204,3 +204,11 @@ def test_options_that_say_nothing_together_are_one_clear_error(sooner, suite, op
     done = sooner("needs", "tests/", *options)
     assert done.returncode == 4
     assert problem in done.stderr
+
+
+def test_a_file_that_is_no_python_is_not_left_out_in_silence(sooner, project):
+    (project / "test_good.py").write_text("\ufeffdef test_a(): pass\n", encoding="utf-8")
+    (project / "test_bad.py").write_text("def test_x(:\n")
+    done = sooner("needs", "test_good.py", "test_bad.py", "--json")
+    assert (done.returncode, len(json.loads(done.stdout))) == (0, 1)
+    assert done.stderr == "note: test_bad.py: no Python that can be read: its tests are not known\n"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sooner.cli.needs_placement import devices_of_label, paths_of_commands, placement_from
+from sooner.cli.needs_commands import named_in
+from sooner.cli.needs_placement import devices_of_label, matrix_rows, placement_from
 from sooner.model.errors import SettingsError, UsageError
 
 ACTIONS = """
@@ -78,6 +79,9 @@ def devices_of(jobs, pattern):
         ("linux.aws.h100.8", 8),
         ("4-gpu-runner", 4),
         ("8xH100", 8),
+        ("8x-h100", 8),
+        ("linux.gpu.16", 16),
+        ("a100-40gb", 1),
         ("self-hosted gpu", 1),
         ("ubuntu-22.04", 0),
         ("${{ matrix.runner }}", None),
@@ -89,10 +93,99 @@ def test_devices_are_read_from_the_name_of_a_runner(label, devices):
 
 def test_tests_are_read_from_command_lines():
     text = "FLAGS=1 python -m pytest -s -k 'a or b' tests/x.py::test_a \\\n  tests/y && pytest --co\necho pytest/no"
-    assert paths_of_commands(text) == ["tests/x.py::test_a", "tests/y"]
-    assert paths_of_commands("python test/run_test.py --verbose --include distributed/test_c10d") == [
-        "test/distributed/test_c10d"
+    assert named_in(text).paths == ["tests/x.py::test_a", "tests/y"]
+    text = "python test/run_test.py --verbose --include distributed/test_c10d"
+    assert named_in(text).paths == ["test/distributed/test_c10d"]
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("pytest", ["."]),
+        ("pytest -x\necho done", ["."]),
+        ("cd tests && python -m pytest -q", ["tests"]),
+        ("pip install pytest pytest-xdist && pytest ./tests/", ["tests"]),
+        ("uv run --with pytest python -m pytest tests/a.py > log.txt 2>&1", ["tests/a.py"]),
+        ("bash -c 'cd src; pytest'", ["src"]),
+        ("pip install pytest", []),
+        ("pytest --version", []),
+    ],
+)
+def test_pytest_without_arguments_runs_everything_and_what_does_not_call_it_nothing(text, paths):
+    assert named_in(text).paths == paths
+
+
+def test_computed_arguments_are_not_taken_for_everything():
+    assert named_in("pytest $TESTS\npytest ${{ inputs.tests }}") == ([], ["$TESTS", "$_"])
+
+
+def test_a_matrix_is_all_combinations_less_what_is_excluded_with_what_is_included():
+    matrix = {
+        "gpu": [1, 2],
+        "tests": ["a", "b"],
+        "exclude": [{"gpu": 2, "tests": "b"}],
+        "include": [{"gpu": 2, "slow": True}, {"gpu": 8, "tests": "c"}],
+    }
+    assert matrix_rows({"strategy": {"matrix": matrix}}) == [
+        {"gpu": 1, "tests": "a"},
+        {"gpu": 1, "tests": "b"},
+        {"gpu": 2, "tests": "a", "slow": True},
+        {"gpu": 8, "tests": "c"},
     ]
+
+
+MATRICES = """
+    jobs:
+      crossed:
+        strategy:
+          matrix:
+            os: [ubuntu-22.04]
+            machine: [linux.gpu.2, linux.gpu.4]
+            suite: [{path: comm}, {path: shard}]
+            exclude: [{machine: linux.gpu.2, suite: {path: shard}}]
+        runs-on: [self-hosted, "${{ matrix.machine }}"]
+        steps: [{run: "pytest tests/${{ matrix.suite.path }}"}]
+      fixed:
+        runs-on: linux.gpu.8
+        strategy: {matrix: {os: [ubuntu-22.04]}}
+        steps: [{run: pytest, working-directory: wide}]
+      script:
+        uses: pytorch/test-infra/.github/workflows/linux_job.yml@main
+        with: {runner: linux.g5.12xlarge.nvidia.gpu, script: "pytest kernels"}
+"""
+
+
+def test_values_of_a_matrix_are_put_into_labels_and_commands(tmp_path):
+    notes = []
+    jobs = placement_from(written(tmp_path, "ci.yml", MATRICES), notes)
+    assert devices_of(jobs, "tests/comm/*") == [2, 4]
+    assert devices_of(jobs, "tests/shard/*") == [4]
+    assert devices_of(jobs, "wide/*") == [8]
+    assert devices_of(jobs, "kernels/*") == [4]
+    assert notes == []
+
+
+def test_a_job_that_cannot_be_read_is_named(tmp_path):
+    text = """
+        jobs:
+          a: {runs-on: linux.gpu.2, steps: [{run: "pytest $TESTS"}]}
+          b: {runs-on: "${{ inputs.runner }}", steps: [{run: pytest tests}]}
+    """
+    notes = []
+    assert placement_from(written(tmp_path, "ci.yml", text), notes) == []
+    assert ["job a: its tests are computed: $TESTS" in notes[0], "job b: the devices of its" in notes[1]] == [
+        True,
+        True,
+    ]
+
+
+def test_a_placement_of_which_nothing_is_known_does_not_agree(sooner, project):
+    written(project, "tests/test_it.py", "def test_a(): pass\n")
+    written(project, "ci.yml", "jobs: {a: {runs-on: linux.gpu.2, steps: [{run: 'pytest $TESTS'}]}}")
+    done = sooner("needs", "tests", "--diff", "--placement", "ci.yml")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "note: ci.yml: job a: its tests are computed: $TESTS" in done.stderr
+    assert "--placement ci.yml: no job in it" in done.stderr
 
 
 def test_jobs_of_github_actions_are_read_with_their_matrices(tmp_path):
@@ -126,6 +219,9 @@ def test_tags_of_bazel_say_the_number_of_devices(tmp_path):
         ("a.yml", "name: nothing", SettingsError),
         ("BUILD", "py_test(", SettingsError),
         ("a.toml", "[[job", SettingsError),
+        ("a.toml", "[[jobs]]", SettingsError),
+        ("a.toml", "[job]", SettingsError),
+        ("a.toml", "[[job]]\ndevices = 1\npaths = []\npath = 1", SettingsError),
     ],
 )
 def test_a_file_that_is_not_what_its_name_says_is_one_clear_error(tmp_path, name, text, error):

@@ -15,8 +15,10 @@ from sooner.cli.needs_static import rule_tables, static_needs
 from sooner.cli.needs_sweep import swept
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
+from sooner.model.text import one_line
 from sooner.plan.needs import TestNeeds
-from sooner.plan.needs.placement import Difference, counted, differences
+from sooner.plan.needs.placement import Difference, Job, counted, differences
+from sooner.plan.needs.sources import parsed
 from sooner.report.needs import NeedRow, differences_text, needs_text, summary_text
 
 
@@ -61,8 +63,9 @@ def show(question: Question) -> int:
     """Infer and print; the exit code says whether there was anything, and with --diff whether all agree."""
     project = find_project(question.paths)
     tables = rule_tables([*(Path(each) for each in question.rules), *project.rules])
-    jobs = [job for each in question.placements for job in placement_from(Path(each))]
+    jobs = _placed(question.placements)
     found = static_needs(project, tables, question.jobs)
+    _note_unread(project, found)
     if question.dry or question.real:
         found = swept(project, found, real=question.real, python=question.python, devices=question.devices)
     found = [each for each in found if _is_asked_for(each, question.least)]
@@ -70,6 +73,30 @@ def show(question: Question) -> int:
         return _show_differences(question, differences(found, jobs))
     _show_needs(question, project, found)
     return int(ExitCode.ALL_PASSED if found else ExitCode.NOTHING_TO_RUN)
+
+
+def _placed(placements: Sequence[str]) -> list[Job]:
+    """The jobs of all placements; what of them cannot be known goes to stderr.
+
+    Raises:
+        UsageError: No job is known in any of them: nothing could be compared.
+    """
+    notes: list[str] = []
+    jobs = [job for each in placements for job in placement_from(Path(each), notes)]
+    for note in notes:
+        click.echo(f"note: {one_line(note)}", err=True)
+    if placements and not jobs:
+        named = ", ".join(placements)
+        raise UsageError(f"--placement {named}: no job in it of which both tests and devices can be read")
+    return jobs
+
+
+def _note_unread(project: Project, found: Sequence[TestNeeds]) -> None:
+    """Name files that are no Python: what they hold is in no answer."""
+    for path in sorted(set(project.tests) - {each.path for each in found}):
+        text = (project.root / path).read_text(encoding="utf-8", errors="replace")
+        if parsed(text) is None:
+            click.echo(f"note: {one_line(path)}: no Python that can be read: its tests are not known", err=True)
 
 
 def _is_asked_for(needs: TestNeeds, least: int) -> bool:

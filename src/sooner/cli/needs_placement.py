@@ -7,11 +7,12 @@ file says it.
 
 import ast
 import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, product
 from pathlib import Path
 from typing import Any, Final
 
+from sooner.cli.needs_commands import EVERYTHING, Named, named_in
 from sooner.model.errors import SettingsError, UsageError
 from sooner.plan.needs.placement import Job, placement_of
 
@@ -22,24 +23,27 @@ _INSTANCES: Final = {
 }  # fmt: skip
 """GPUs of AWS's instances, as their documentation lists them."""
 _COUNTED: Final = (
-    re.compile(r"gpus?[.:=_-](?:[a-z]+\d*[a-z]?[.:=_-])?(\d)\b"),
-    re.compile(r"\b(\d)[x_-]?(?:gpu|h100|h200|a100|b200|mi\d+|l4|t4)"),
-    re.compile(r"(?:h100|h200|a100|b200|mi\d+|l4|t4)[._x-](\d)\b"),
+    re.compile(r"gpus?[.:=_-](?:[a-z]+\d*[a-z]?[.:=_-])?(16|\d)\b"),
+    re.compile(r"\b(16|\d)[x_-]{0,2}(?:gpu|h100|h200|a100|b200|mi\d+|l4|t4)"),
+    re.compile(r"(?:h100|h200|a100|b200|mi\d+|l4|t4)[._x-](16|\d)\b"),
 )
 _HAS_ONE: Final = re.compile(r"gpu|cuda|rocm|h100|h200|a100|b200|\bmi\d+|\bl4\b|\bt4\b|nvidia", re.IGNORECASE)
 _TAGS: Final = re.compile(
     r"^(?:requires-|requires_|num[_-])?(?:multi[_-])?(?:gpus?|devices)(?:[:=_-](\d+))?$|^(\d+)gpus?$"
 )
-_WORD: Final = re.compile(r"[\w./*:\[\]-]+")
-_PYTEST: Final = re.compile(r"(?:^|[\s;&|(])(?:pytest|py\.test)\s+([^\n;&|]*)")
-_RUN_TEST: Final = re.compile(r"run_test\.py\s+([^\n;&|]*)")
-_TAKES_VALUE: Final = ("-k", "-m", "-n", "-p", "-c", "-o", "-W", "-r", "--pyargs")
 _COUNT_KEYS: Final = ("num_devices", "num_gpus", "gpus", "num-gpus", "gpu_count", "devices")
+_OF_MATRIX: Final = re.compile(r"\$\{\{\s*matrix\.([\w.-]+)\s*\}\}")
+_MOST_ROWS: Final = 512
+"""GitHub makes 256 jobs of a matrix at most."""
 _LABEL_KEYS: Final = ("runner", "runs-on", "runs_on", "os", "label", "labels")
 
 
-def placement_from(path: Path) -> list[Job]:
+def placement_from(path: Path, notes: list[str] | None = None) -> list[Job]:
     """The jobs of a file, by its name: `.toml`, `.yml` / `.yaml`, `BUILD` / `BUILD.bazel`.
+
+    Args:
+        path: The file.
+        notes: Gets what of it could not be known.
 
     Raises:
         UsageError: It cannot be read.
@@ -53,7 +57,7 @@ def placement_from(path: Path) -> list[Job]:
     if path.name in ("BUILD", "BUILD.bazel"):
         return list(_of_bazel(text, path))
     if path.suffix in (".yml", ".yaml"):
-        return _of_yaml(text, path)
+        return _of_yaml(text, path, [] if notes is None else notes)
     return placement_of(text, str(path))
 
 
@@ -72,46 +76,23 @@ def devices_of_label(label: str) -> int | None:
     return 1 if _HAS_ONE.search(low) else 0
 
 
-def paths_of_commands(text: str) -> list[str]:
-    """Patterns of the tests that command lines run: the arguments of pytest that are no options."""
-    found: list[str] = []
-    for command in _PYTEST.findall(text.replace("\\\n", " ")):
-        found += _positional(command)
-    for command in _RUN_TEST.findall(text.replace("\\\n", " ")):
-        words = _WORD.findall(command)
-        found += [f"test/{each}" for each in words[words.index("--include") + 1 :]] if "--include" in words else []
-    return list(dict.fromkeys(found))
-
-
-def _positional(command: str) -> Iterator[str]:
-    """Words that name tests: a value of an option is none, and a bare word behind a long option may be its value."""
-    try:
-        words = shlex.split(command, comments=True)
-    except ValueError:  # a quote that is closed on another line
-        words = command.split()
-    before = ""
-    for word in words:
-        is_value = before in _TAKES_VALUE or (before.startswith("--") and "=" not in before and "/" not in word)
-        before = word
-        if not word.startswith("-") and not is_value and _WORD.fullmatch(word):
-            yield word.removeprefix("./").rstrip("/")
-
-
-def _patterns(paths: Sequence[str], folder: str = "") -> tuple[str, ...]:
+def _patterns(paths: Sequence[str]) -> tuple[str, ...]:
     """Patterns of a path as a command names it, wherever the command is run from."""
-    prefix = f"{folder.strip('/')}/" if folder else ""
-    return tuple(
-        f"{start}{each}{end}" for each in paths for start in (prefix, "*/") for end in ("", "/*", "::*", ".py")
+    named = [each for each in paths if each != EVERYTHING]
+    everything = ("*",) if len(named) < len(paths) else ()
+    return everything + tuple(
+        f"{start}{each}{end}" for each in named for start in ("", "*/") for end in ("", "/*", "::*", ".py")
     )
 
 
-def _of_yaml(text: str, path: Path) -> list[Job]:
+def _of_yaml(text: str, path: Path, notes: list[str]) -> list[Job]:
     document = _yaml(text, path)
     if isinstance(document, dict) and isinstance(document.get("jobs"), dict):
-        return [each for name, job in document["jobs"].items() for each in _of_action(str(name), job)]
+        jobs = [each for name, job in document["jobs"].items() for each in _of_action(str(name), job, path, notes)]
+        return list({(job.name, job.devices, job.paths): job for job in jobs}.values())
     steps = document.get("steps") if isinstance(document, dict) else document
     if isinstance(steps, list):
-        return [job for step in steps for job in _of_step(step)]
+        return [job for step in steps for job in _of_step(step, path, notes)]
     raise SettingsError(f"{path}: neither `jobs` (GitHub Actions) nor `steps` (Buildkite) are in it")
 
 
@@ -127,37 +108,81 @@ def _yaml(text: str, path: Path) -> Any:
         raise SettingsError(f"{path} is not YAML: {str(error).splitlines()[0]}") from None
 
 
-def _of_action(name: str, job: Any) -> Iterator[Job]:
-    """A job of GitHub Actions: once for each runner that its matrix names."""
+def _of_action(name: str, job: Any, path: Path, notes: list[str]) -> Iterator[Job]:
+    """A job of GitHub Actions: once for each row of its matrix."""
     if not isinstance(job, dict):
         return
-    steps = job.get("steps") if isinstance(job.get("steps"), list) else []
-    commands = "\n".join(str(step["run"]) for step in steps or [] if isinstance(step, dict) and "run" in step)
-    given = job.get("with") if isinstance(job.get("with"), dict) else {}
-    paths = paths_of_commands("\n".join([commands, *(str(each) for each in (given or {}).values())]))
-    labels = job.get("runs-on", "")
-    fixed = " ".join(map(str, labels)) if isinstance(labels, list) else str(labels)
-    rows = [*_matrix_rows(job), *_test_matrix(given or {})]
-    for row in rows or [{}]:
-        devices = _row_devices(row)
-        devices = devices_of_label(fixed) if devices is None else devices
+    given = job["with"] if isinstance(job.get("with"), dict) else {}
+    labels = job.get("runs-on", next((given[key] for key in _LABEL_KEYS if key in given), ""))
+    label = " ".join(map(str, labels)) if isinstance(labels, list) else str(labels)
+    doubts: dict[str, None] = {}
+    for row in [*matrix_rows(job), *_test_matrix(given)] or [{}]:
+        named = _named_in(job, given, row)
         own = [str(row[key]) for key in ("path", "paths", "tests", "test") if key in row]
-        config = [str(row["config"])] if "config" in row and not own and not paths else []
-        patterns = _patterns([*paths, *own]) + tuple(f"*/{each}/*" for each in config)
-        if devices is not None and patterns:
+        config = [str(row["config"])] if "config" in row and not own and not named.paths else []
+        patterns = _patterns([*named.paths, *own]) + tuple(f"*/{each}/*" for each in config)
+        devices = _row_devices(row, filled(label, row))
+        if named.unknown and not own:
+            doubts["its tests are computed: " + " ".join(named.unknown)] = None
+        if patterns and devices is None:
+            doubts[f"the devices of its runner {label!r} are not known"] = None
+        elif patterns and devices is not None:
             yield Job(name=name, devices=devices, paths=patterns)
+    notes.extend(f"{path}: job {name}: {each}: say them in a placement.toml" for each in doubts)
 
 
-def _matrix_rows(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _named_in(job: Mapping[str, Any], given: Mapping[str, Any], row: Mapping[str, Any]) -> Named:
+    """The tests that a job's steps, and the scripts that it hands on, run with the values of one row."""
+    steps = job["steps"] if isinstance(job.get("steps"), list) else []
+    scripts = [(step["run"], step.get("working-directory", "")) for step in steps if _is_command(step)]
+    scripts += [(text, "") for text in given.values()]
+    found = [named_in(filled(str(text), row), filled(str(folder), row)) for text, folder in scripts]
+    return Named([path for each in found for path in each.paths], [word for each in found for word in each.unknown])
+
+
+def _is_command(step: Any) -> bool:
+    return isinstance(step, dict) and "run" in step
+
+
+def filled(text: str, row: Mapping[str, Any]) -> str:
+    """Text with the values of a matrix's row in place of `${{ matrix.KEY }}`; what is not known stays."""
+
+    def value(found: re.Match[str]) -> str:
+        inner: Any = row
+        for key in found[1].split("."):
+            if not isinstance(inner, Mapping) or key not in inner:
+                return found[0]
+            inner = inner[key]
+        return " ".join(map(str, inner)) if isinstance(inner, list) else str(inner)
+
+    return _OF_MATRIX.sub(value, text)
+
+
+def matrix_rows(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The rows of a job's matrix as GitHub makes them: all combinations, less `exclude`, with what `include` adds.
+
+    Source: docs.github.com/en/actions/writing-workflows (running variations of jobs).
+    """
     strategy = job.get("strategy")
     matrix = strategy.get("matrix") if isinstance(strategy, dict) else None
     if not isinstance(matrix, dict):
         return []
-    rows: list[Mapping[str, Any]] = [row for row in matrix.get("include") or [] if isinstance(row, dict)]
-    for key in (*_LABEL_KEYS, *_COUNT_KEYS):
-        values = matrix.get(key)
-        rows += [{key: value} for value in values] if isinstance(values, list) else []
-    return rows
+    axes = {key: each for key, each in matrix.items() if key not in ("include", "exclude") and isinstance(each, list)}
+    made = islice(product(*axes.values()), _MOST_ROWS) if axes else []
+    rows = [dict(zip(axes, values, strict=True)) for values in made]
+    without = [each for each in matrix.get("exclude") or [] if isinstance(each, dict)]
+    rows = [row for row in rows if not any(_agrees(row, each, each) for each in without)]
+    first = [dict(row) for row in rows]
+    for more in (each for each in matrix.get("include") or [] if isinstance(each, dict)):
+        fitting = [i for i, row in enumerate(first) if _agrees(row, more, axes.keys() & more.keys())]
+        for i in fitting:
+            rows[i] |= more
+        rows += [] if fitting else [dict(more)]
+    return list(rows)
+
+
+def _agrees(row: Mapping[str, Any], other: Mapping[str, Any], keys: Iterable[str]) -> bool:
+    return all(key in row and row[key] == other[key] for key in keys)
 
 
 def _test_matrix(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -168,33 +193,39 @@ def _test_matrix(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-def _row_devices(row: Mapping[str, Any]) -> int | None:
+def _row_devices(row: Mapping[str, Any], label: str) -> int | None:
+    """Devices by a number in the row, else by the label of `runs-on`, else by a label in the row."""
     for key in _COUNT_KEYS:
-        if isinstance(row.get(key), int):
+        if str(row.get(key, "")).isdecimal():
             return int(row[key])
+    if label and (devices := devices_of_label(label)) is not None:
+        return devices
     for key in _LABEL_KEYS:
         if key in row:
-            label = row[key]
-            return devices_of_label(" ".join(map(str, label)) if isinstance(label, list) else str(label))
+            own = row[key]
+            return devices_of_label(" ".join(map(str, own)) if isinstance(own, list) else str(own))
     return None
 
 
-def _of_step(step: Any) -> Iterator[Job]:
+def _of_step(step: Any, path: Path, notes: list[str]) -> Iterator[Job]:
     """A step of a Buildkite pipeline; in vLLM's, a step without a number has one device."""
     if not isinstance(step, dict):
         return
     for inner in step.get("steps") or []:
-        yield from _of_step(inner)
+        yield from _of_step(inner, path, notes)
     commands = step.get("commands") or step.get("command") or []
     text = "\n".join(map(str, commands)) if isinstance(commands, list) else str(commands)
-    paths = paths_of_commands(text)
-    if not paths:
+    named = named_in(text, str(step.get("working_dir", "")))
+    name = str(step.get("label", step.get("key", "step")))
+    if named.unknown:
+        words = " ".join(named.unknown)
+        notes.append(f"{path}: step {name}: its tests are computed: {words}: say them in a placement.toml")
+    if not named.paths:
         return
     devices = next((int(step[key]) for key in _COUNT_KEYS if isinstance(step.get(key), int)), None)
     if devices is None:
         devices = 0 if step.get("no_gpu") or "cpu" in str(step.get("device", "")).lower() else 1
-    name = str(step.get("label", step.get("key", "step")))
-    yield Job(name=name, devices=devices, paths=_patterns(paths))
+    yield Job(name=name, devices=devices, paths=_patterns(named.paths))
 
 
 def _of_bazel(text: str, path: Path) -> Iterator[Job]:

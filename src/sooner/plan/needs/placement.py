@@ -65,7 +65,12 @@ def placement_of(text: str, source: str) -> list[Job]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{source}: {error}") from None
-    return [_job(entry, source, number) for number, entry in enumerate(document.get("job", []), 1)]
+    entries = document.get("job", [])
+    if unknown := sorted(document.keys() - {"job"}):
+        raise SettingsError(f"{source}: {unknown[0]} is unknown: each job of a placement is a [[job]]")
+    if not isinstance(entries, list):
+        raise SettingsError(f"{source}: each job of a placement is a [[job]], with two brackets")
+    return [_job(entry, source, number) for number, entry in enumerate(entries, 1)]
 
 
 def _job(entry: Any, source: str, number: int) -> Job:
@@ -73,6 +78,10 @@ def _job(entry: Any, source: str, number: int) -> Job:
     if not isinstance(paths, list) or not isinstance(entry.get("devices"), int):
         raise SettingsError(
             f"{source}: job {number}: a [[job]] has `name`, `devices` (a number) and `paths` (patterns)"
+        )
+    if unknown := sorted(entry.keys() - {"name", "devices", "paths"}):
+        raise SettingsError(
+            f"{source}: job {number}: {unknown[0]} is unknown: a [[job]] has `name`, `devices`, `paths`"
         )
     return Job(name=str(entry.get("name", number)), devices=entry["devices"], paths=tuple(map(str, paths)))
 
