@@ -215,3 +215,9 @@ def test_a_job_that_waits_for_others_does_not_wait_for_a_machine_meanwhile(soone
     pools = answer(sooner("simulate-pool", "--jobs", "jobs.csv", "--json"))
     assert pools["gpu"]["observed"] == {"p50": 10.0, "p90": 10.0}
     assert pools["gpu"]["fits"] is True
+
+
+def test_a_record_without_labels_is_said_to_hold_nothing(sooner, project):
+    (project / "jobs.csv").write_text("label,created,started,completed\n")
+    done = sooner("simulate-pool", "--jobs", "jobs.csv")
+    assert (done.returncode, done.stderr) == (5, "nothing to simulate: no job has a label of its runner, and times\n")

@@ -92,4 +92,6 @@ def _show(question: Question) -> int:
         click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=1).decode())
     else:
         click.echo(pools_text(judged))
+    if not judged:
+        click.echo("nothing to simulate: no job has a label of its runner, and times", err=True)
     return int(ExitCode.ALL_PASSED if judged else ExitCode.NOTHING_TO_RUN)
