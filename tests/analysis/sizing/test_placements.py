@@ -96,6 +96,14 @@ def test_what_no_runner_satisfies_is_listed_as_lost_in_every_option():
     assert all("t/d.py::eight" in cost.lost for cost in found)
 
 
+def test_no_option_has_a_runner_that_skips_everything():
+    tests = [Test(need=need(f"t/b.py::two{i}", 2), seconds=60) for i in range(9)]
+    tests += [Test(need=need("t/c.py::four", 4), seconds=60)]
+    names = [one.name for one in options(tests, TERMS, periods_h=(3,))]
+    assert not [name for name in names if name.startswith("all-on-1")]
+    assert {"all-on-2", "all-on-4", "by-need", "full-on-2+rest-every-3h"} <= set(names)
+
+
 def test_a_test_of_unknown_need_stays_on_the_largest_runner_and_counts_as_lost():
     tests = [*suite(), Test(need=need("t/d.py::who", "unknown", least=0), seconds=1)]
     by_need = next(one for one in options(tests, TERMS, periods_h=(3,)) if one.name == "by-need")

@@ -8,6 +8,7 @@ from sooner.analysis.sizing.placement import Lane, Option, Runner, Terms, Test, 
 
 _RUNS: Final = frozenset({Fate.FULL, Fate.FEWER_RANKS})
 """Worth running at a commit: at the full need, or on fewer ranks, and at the full need by the clock."""
+_TELLS_NOTHING: Final = frozenset({Fate.SKIPPED, Fate.FAILS})
 
 
 def options(
@@ -34,11 +35,12 @@ def _all(
     runners = sorted(terms.runners, key=lambda runner: runner.devices)
     if current is not None:
         yield Option(name="current", lanes=(lane(tests, current[0], terms, shards=current[1]),))
-    for runner in runners:
+    useful = [runner for runner in runners if _runs_any(tests, runner)]
+    for runner in useful:
         yield Option(name=f"all-on-{runner.devices}", lanes=(lane(tests, runner, terms),))
     yield Option(name="by-need", lanes=tuple(_by_need(tests, runners, terms, None)))
     largest = runners[-1]
-    for runner in runners[:-1]:
+    for runner in (one for one in useful if one is not largest):
         full = [test for test in tests if fate(test.need, runner.devices) is Fate.FULL]
         rest = [test for test in tests if fate(test.need, runner.devices) is not Fate.FULL]
         smaller = [one for one in runners if one.devices <= runner.devices]
@@ -59,6 +61,11 @@ def _all(
             if len(smaller) > 1:
                 tiers = _by_need(full, smaller, terms, None)
                 yield Option(name=f"by-need-to-{runner.devices}+rest-every-{clock}", lanes=(*tiers, *moved))
+
+
+def _runs_any(tests: Sequence[Test], runner: Runner) -> bool:
+    """Whether a run on it tells anything; the cheapest run of all is one that skips everything."""
+    return not tests or any(fate(test.need, runner.devices) not in _TELLS_NOTHING for test in tests)
 
 
 def _by_need(tests: Sequence[Test], runners: Sequence[Runner], terms: Terms, every_h: float | None) -> list[Lane]:
