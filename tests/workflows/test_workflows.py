@@ -191,6 +191,16 @@ def test_rows_that_share_a_config_can_be_told_apart_by_a_key():
     ]  # fmt: skip
 
 
+def test_rows_in_braces_of_a_list_in_block_style_get_a_key_within_their_braces():
+    workflow = read(MATRIX, "w.yml")
+    job, matrix = find_matrix(workflow, "unit")
+    lanes = [Shards(label="gpu-1", count=1, more={"devices": 1}), Shards(label="gpu-2", count=1, more={"devices": 2})]
+    new = with_shards(workflow, job, matrix, "unit", lanes)
+    for devices in (1, 2):
+        row = f"{{ config: unit, shard: 1, num_shards: 1, runs: gpu-{devices}, devices: {devices} }}"
+        assert f"- {row}" in new.text
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_rows_of_a_strategy_in_block_style_keep_quotes_and_comments(count):
     workflow = read(MATRIX, "w.yml")

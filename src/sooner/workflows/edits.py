@@ -102,11 +102,11 @@ def with_shards(workflow: Workflow, job: Job, matrix: Matrix, config: str | None
     wanted = rows_wanted(rows, config, shards, label_key(job, matrix))
     splices: list[Splice] = []
     for row, values in zip(rows, wanted, strict=False):
-        new = row_text(workflow, row, values, matrix.style)
+        new = row_text(workflow, row, values)
         if new != workflow.slice(row.span):
-            splices += _row_splices(workflow, row, values, matrix.style)
+            splices += _row_splices(workflow, row, values)
     if len(wanted) > len(rows):
-        texts = [row_text(workflow, rows[-1], values, matrix.style) for values in wanted[len(rows) :]]
+        texts = [row_text(workflow, rows[-1], values) for values in wanted[len(rows) :]]
         splices += added(workflow, rows[-1].span, texts, matrix.style)
     gone = [matrix.rows.index(row) for row in rows[len(wanted) :]]
     splices += removed(workflow, [row.span for row in matrix.rows], gone, matrix.style)
@@ -114,9 +114,9 @@ def with_shards(workflow: Workflow, job: Job, matrix: Matrix, config: str | None
     return _checked(workflow, splices, job, matrix, expected)
 
 
-def _row_splices(workflow: Workflow, row: Row, values: Mapping[str, Value], style: Style) -> list[Splice]:
+def _row_splices(workflow: Workflow, row: Row, values: Mapping[str, Value]) -> list[Splice]:
     if set(values) - set(row.cells):
-        return [Splice(row.span, row_text(workflow, row, values, style))]
+        return [Splice(row.span, row_text(workflow, row, values))]
     return [one for key, value in values.items() for one in value_splice(workflow, row.cells[key], value)]
 
 
@@ -140,7 +140,7 @@ def with_more_rows(workflow: Workflow, job: Job, matrix: Matrix, config: str, sh
     """The workflow with rows of a config that the matrix did not have yet, modelled on its last row."""
     model = matrix.rows[-1]
     wanted = rows_wanted([model], config, shards, label_key(job, matrix))
-    texts = [row_text(workflow, model, values, matrix.style) for values in wanted]
+    texts = [row_text(workflow, model, values) for values in wanted]
     splices = added(workflow, model.span, texts, matrix.style)
     return _checked(workflow, splices, job, matrix, [*(row.values for row in matrix.rows), *wanted])
 

@@ -70,7 +70,7 @@ def value_splice(workflow: Workflow, spot: Spot, value: Value) -> list[Splice]:
     return [Splice(spot.span, written(value, workflow.slice(spot.span)))]
 
 
-def row_text(workflow: Workflow, row: Row, values: Mapping[str, Value], style: Style) -> str:
+def row_text(workflow: Workflow, row: Row, values: Mapping[str, Value]) -> str:
     """A row like another one, with other values; keys that the model does not have come after its last one."""
     base = row.span.begin
     inner: list[Splice] = []
@@ -83,12 +83,12 @@ def row_text(workflow: Workflow, row: Row, values: Mapping[str, Value], style: S
     extra = {key: value for key, value in values.items() if key not in row.cells}
     if extra:
         last = max(spot.span.end for spot in row.cells.values()) - base
-        inner.append(Splice(Span(last, last), _more_cells(workflow, row, extra, style)))
+        inner.append(Splice(Span(last, last), _more_cells(workflow, row, extra)))
     return spliced(workflow.slice(row.span), inner)
 
 
-def _more_cells(workflow: Workflow, row: Row, extra: Mapping[str, Value], style: Style) -> str:
-    if style is Style.FLOW:
+def _more_cells(workflow: Workflow, row: Row, extra: Mapping[str, Value]) -> str:
+    if workflow.slice(row.span).startswith("{"):  # also in a list that is written as a block
         return "".join(f", {key}: {written(value)}" for key, value in extra.items())
     start = workflow.text.rfind("\n", 0, row.span.begin) + 1
     indent = workflow.newline + " " * (row.span.begin - start)
