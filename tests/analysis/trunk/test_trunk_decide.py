@@ -345,3 +345,20 @@ def test_a_parent_that_passed_twice_may_still_be_a_culprit_that_fails_most_of_it
     assert {again.sha for again in decision.reruns} == {"c19"}
     events = events_of(lambda i, _t: i >= 20, commits=26, now=13.8, extra={20: [12.1, 12.15], 19: [12.12, 12.13]})
     assert isinstance(one(question(events, now=13.8, commits=26)), Revert)
+
+
+def test_failures_that_passes_lie_between_are_flakes_also_while_something_else_fails() -> None:
+    """Single reds of a flaky job, each green when repeated, beside a job that was red for a while, twice."""
+
+    def ran(commit: int, hour: float, status: Status) -> Event:
+        return Event(sha=f"c{commit}", status=status, started_at=hour * HOUR, ended_at=(hour + 0.1) * HOUR)
+
+    def hourly(red: set[int]) -> list[Event]:
+        return [ran(i, i, Status.FAILURE if i in red else Status.SUCCESS) for i in range(60)]
+
+    flaky = hourly({9, 23, 33, 37, 47}) + [ran(i, i + 1.1, Status.SUCCESS) for i in (9, 23, 33, 37, 47)]
+    asked = question(flaky, hourly({0, 1, 2, 40, 41, 42}), now=60, commits=60)
+    signals = (msgspec.structs.replace(asked.signals[0], flake_prior=(34.0, 374.0)), asked.signals[1])
+    found = decide(msgspec.structs.replace(asked, signals=signals)).decisions
+    reasons = {each.signal: each.reason for each in found if isinstance(each, Hold)}
+    assert reasons["s0"] is Reason.FLAKY

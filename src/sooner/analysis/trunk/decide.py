@@ -191,7 +191,8 @@ def _quiet(case: Case, found: Posterior) -> Hold:
         Reason.INFRASTRUCTURE: (found.burst_over + found.burst_now, "failures follow the time, not the commit"),
         Reason.ALREADY_BROKEN: (float(found.broken[0]), "broken since before the window began"),
     }
-    if case.failures.sum() < 2:  # noqa: PLR2004 - one failure is no outage
+    failed = [has_failed for _, has_failed, _ in case.runs]
+    if not any(map(min, failed, failed[1:])):  # failures that passes lie between are no outage
         shares[Reason.FLAKY] = (found.none + shares.pop(Reason.INFRASTRUCTURE)[0], shares[Reason.FLAKY][1])
     reason = max(shares, key=lambda one: shares[one][0])
     probability, detail = shares[reason]
