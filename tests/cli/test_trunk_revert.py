@@ -409,6 +409,16 @@ def test_a_damaged_line_stops_everything(revert, trunk, project):
     assert "reverts.jsonl:1 is damaged" in said
 
 
+def test_lines_say_their_version_and_of_another_one_nothing_is_guessed(revert, trunk, project):
+    sha = trunk.commit("break it", bad="x\n")
+    assert revert("--execute", "--repo", trunk.bare, stdin=document(sha))[0] == 0
+    path = project / ".sooner/reverts.jsonl"
+    assert [line[:7] for line in path.read_text().splitlines()] == ['{"v":1,'] * 3
+    path.write_text(path.read_text().replace('"v":1', '"v":2'))
+    code, said = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert (code, "reverts.jsonl:1 is damaged" in said) == (4, True)
+
+
 # Pull requests, with every fault at every call
 
 

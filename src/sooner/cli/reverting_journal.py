@@ -87,7 +87,7 @@ class Journal:
             url=url,
             detail=detail,
         )
-        data = msgspec.json.encode(line) + b"\n"
+        data = msgspec.json.encode({"v": line.v} | msgspec.to_builtins(line)) + b"\n"
         try:
             while data:
                 data = data[os.write(self._fd, data) :]

@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -98,9 +98,9 @@ class Action(StrEnum):
 
 
 class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of the journal."""
+    """One line of the journal. What a version that is not known means nobody may guess: it may be a revert."""
 
-    v: int = 1
+    v: Literal[1] = 1
     at: float
     culprit: str
     action: Action
