@@ -107,3 +107,15 @@ def test_a_time_without_runs_is_nothing_to_rank(sooner, history):
     done = sooner("trunk", "flaky", "--history", history, "--since", "2020-01-01", "--until", "2020-02-01")
     assert done.returncode == 5
     assert "the history has no run of that time" in done.stderr
+
+
+def test_programs_get_the_cost_that_ranks(sooner, history):
+    rows = json.loads(sooner("trunk", "flaky", "--history", history, "--json").stdout)["flaky"]
+    assert [row["cost_s"] for row in rows] == [row["red_s"] + row["rerun_s"] for row in rows]
+    assert rows == sorted(rows, key=lambda row: -row["cost_s"])
+
+
+def test_nobody_is_told_of_a_quarantine_that_could_not_be_written(sooner, history):
+    done = sooner("trunk", "flaky", "--history", history, "--write", "nowhere/q.toml")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "nowhere/q.toml cannot be written" in done.stderr

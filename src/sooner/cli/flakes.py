@@ -103,6 +103,8 @@ def show(order: Order) -> int:
     inside = [run for run in runs if run.started is None or run.started >= (order.where.since or 0.0)]
     rows = ranking(inside, with_cases=with_cases)
     update = _updated(order, old, rows, by_subject(runs)) if order.file else None
+    if update is not None:
+        _write(order.file, update.quarantine)  # before anybody is told that it was
     if not runs:
         click.echo("the history has no run of that time: --since and --until say which time, --branch which", err=True)
     if order.as_json:
@@ -117,8 +119,6 @@ def show(order: Order) -> int:
         click.echo(flaky_text(rows, order.limit))
         if update is not None:
             click.echo("\n" + update_text(update, order.file))
-    if update is not None:
-        _write(order.file, update.quarantine)
     return int(ExitCode.ALL_PASSED if runs else ExitCode.NOTHING_TO_RUN)
 
 

@@ -67,6 +67,8 @@ class Flaky(Struct, frozen=True, kw_only=True):
     """Seconds from those failures to the next pass: what people waited."""
     rerun_s: float
     """Seconds of the runs after a failure on the same commit: what machines repeated."""
+    cost_s: float
+    """What its flakes cost: waiting and repeating."""
     last: float | None
     """Start of the last flake."""
     evidence: tuple[str, ...]
@@ -75,11 +77,6 @@ class Flaky(Struct, frozen=True, kw_only=True):
     """Its newest commits saw failures alone: that is no flake."""
     has_cases: bool = False
     """A unit whose tests are known one by one: their rows say more."""
-
-    @property
-    def cost_s(self) -> float:
-        """What its flakes cost: waiting and repeating."""
-        return self.red_s + self.rerun_s
 
 
 class _Cell(Struct, kw_only=True):
@@ -151,6 +148,7 @@ def _row(subject: Subject, runs: Sequence[Run], with_cases: Collection[tuple[str
         commits=len(mixed),
         suspected=sum(_suspected(cells) for cells in places.values()),
         red_s=sum(red for red, _ in costs),
+        cost_s=sum(red + again for red, again in costs),
         rerun_s=sum(rerun for _, rerun in costs),
         last=max(flakes, default=None),
         evidence=tuple(dict.fromkeys(cell.code for cell in mixed))[:_MOST_EVIDENCE],
