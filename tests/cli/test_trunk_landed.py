@@ -137,3 +137,12 @@ def test_the_digest_counts_reports_that_know_no_branch(sooner, keep):
     root = keep([row(i, "passed") for i in range(4)], tests=tests)
     done = sooner("trunk", "digest", "--history", root, *DAY, "--json")
     assert [one["id"] for one in json.loads(done.stdout)["flaky"]] == ["test_a.py::test_x"]
+
+
+def test_an_attempt_of_which_a_shard_was_cancelled_is_no_pass(sooner, keep):
+    jobs = []
+    for i in range(4):
+        for attempt, outcomes in ((1, ("passed", "failed")), (2, ("passed", "cancelled"))):
+            jobs += [row(i, one, attempt=attempt, job=f"t (x, {k}, 2, gpu)") for k, one in enumerate(outcomes, 1)]
+    done = sooner("trunk", "flaky", "--history", keep(jobs), "--since", "2026-01-01", "--json")
+    assert json.loads(done.stdout)["flaky"] == []

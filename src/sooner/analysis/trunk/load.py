@@ -70,7 +70,7 @@ def job_signals(rows: Sequence[JobRow]) -> list[Signal]:
     """One signal a job, its shards together."""
     events: dict[str, list[Event]] = {}
     for (key, commit, _, attempt), shards in by_attempt(rows).items():
-        status = _of_shards([row.outcome for row in shards])
+        status = of_shards([row.outcome for row in shards])
         starts = [row.started for row in shards if row.started is not None]
         if status is None or not commit or not starts:
             continue
@@ -90,7 +90,8 @@ def by_attempt(rows: Iterable[JobRow]) -> dict[tuple[str, str, str, int], list[J
     return groups
 
 
-def _of_shards(outcomes: Sequence[HistoryOutcome]) -> Status | None:
+def of_shards(outcomes: Sequence[HistoryOutcome]) -> Status | None:
+    """What an attempt came to: nothing where a shard was cancelled, skipped or lost and no other one failed."""
     if any(outcome in BROKEN for outcome in outcomes):
         return Status.FAILURE
     if any(outcome is HistoryOutcome.RUNNING for outcome in outcomes):

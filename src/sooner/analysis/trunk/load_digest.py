@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from sooner.analysis.trunk.digest import Landed
-from sooner.analysis.trunk.facts import Kind
+from sooner.analysis.trunk.facts import Kind, Status
 from sooner.analysis.trunk.flaky import Run, Subject
-from sooner.analysis.trunk.load import base_name, by_attempt
+from sooner.analysis.trunk.load import base_name, by_attempt, of_shards
 from sooner.history import OF_REQUESTS, History, HistoryOutcome, JobRow, Where
 from sooner.history.outcomes import BROKEN
 
@@ -95,19 +95,22 @@ def _number(column: Any, i: int) -> float | None:
 
 
 def runs_of_jobs(rows: Collection[JobRow]) -> list[Run]:
-    """Attempts of jobs, the shards of one attempt together: failed if any of them did."""
-    judged = by_attempt(row for row in rows if row.outcome is HistoryOutcome.PASSED or row.outcome in BROKEN)
-    return [_job_run(name, commit or f"run {run}", shards) for (name, commit, run, _), shards in judged.items()]
+    """Attempts of jobs, the shards of one attempt together: failed if any of them did, passed if all of them did."""
+    return [
+        _job_run(name, commit or f"run {run}", shards, failed=status is Status.FAILURE)
+        for (name, commit, run, _), shards in by_attempt(rows).items()
+        if (status := of_shards([row.outcome for row in shards])) in (Status.FAILURE, Status.SUCCESS)
+    ]
 
 
-def _job_run(name: str, code: str, shards: list[JobRow]) -> Run:
+def _job_run(name: str, code: str, shards: list[JobRow], *, failed: bool) -> Run:
     starts = [row.started for row in shards if row.started is not None]
     ends = [row.completed for row in shards if row.completed is not None]
     started = min(starts, default=None)
     return Run(
         subject=Subject(Kind.JOB, name),
         code=code,
-        failed=any(row.outcome in BROKEN for row in shards),
+        failed=failed,
         started=started,
         seconds=max(ends) - started if ends and started is not None else None,
     )
