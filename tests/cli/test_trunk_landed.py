@@ -132,6 +132,11 @@ def test_a_commit_of_a_request_has_not_landed(sooner, keep):
     assert json.loads(done.stdout)["commits"] == 6
 
 
+def test_commits_alone_are_landed_whatever_their_branch_is_called(sooner, keep):
+    root = keep(commits=[commit(i, branch="trunk") for i in range(6)])
+    assert json.loads(sooner("trunk", "digest", "--history", root, *DAY, "--json").stdout)["commits"] == 6
+
+
 def test_the_digest_counts_reports_that_know_no_branch(sooner, keep):
     tests = [case(i, "failed", run=f"a{i}") for i in range(4)] + [case(i, "passed", run=f"b{i}") for i in range(4)]
     root = keep([row(i, "passed") for i in range(4)], tests=tests)

@@ -126,7 +126,9 @@ def landed(history: History, where: Where) -> list[Landed]:
     rows = [
         Landed(sha=row.sha, time=row.time or 0.0, author=row.author, message=row.message, files=row.files)
         for row in told
-        if row.time is not None and (row.branch == where.branch or (not row.branch and row.sha not in elsewhere))
+        if row.time is not None
+        and (row.branch in ("", where.branch) or not where.branch)
+        and (row.branch or row.sha not in elsewhere)
     ]
     if rows:
         return sorted(rows, key=lambda row: row.time)
