@@ -299,3 +299,37 @@ def test_tests_are_about_as_deep_in_frames_as_in_plain_pytest(suite, devices):
         suite.pytest("--junitxml=j.xml", *options)
         depths.append(int(ET.parse(suite.folder / "j.xml").getroot().find(".//property").get("value")))
     assert max(depths) - depths[0] <= 5
+
+
+@pytest.mark.parametrize(
+    ("isolation", "how"),
+    [("warm", "assert 0"), ("warm", "raise SystemExit(3)"), ("warm", "raise KeyboardInterrupt"), ("fork", "return")],
+)
+def test_a_child_that_a_test_forks_and_forgets_to_end_does_not_speak_for_it(suite, isolation, how):
+    text = f"""
+import os
+def test_forks():
+    pid = os.fork()
+    if pid == 0:
+        {how}
+    else:
+        os.waitpid(pid, 0)
+def test_next(): pass
+"""
+    suite.write(test_forks=text)
+    done = suite.pytest("--gpus=virtual:1", f"--isolation={isolation}", "-W", "ignore::DeprecationWarning")
+    assert (done.returncode, done.stdout.splitlines()[-1].count("2 passed")) == (0, 1), done.stdout
+
+
+def test_a_test_whose_subtests_failed_has_failed(suite):
+    text = """
+def test_parts(subtests):
+    for i in range(4):
+        with subtests.test(i=i): assert i != 2
+def test_next(subtests):
+    with subtests.test(): pass
+"""
+    suite.write(test_parts=text)
+    assert suite.cases("--gpus=virtual:2") == suite.cases()
+    summary = suite.pytest("--gpus=virtual:2").stdout.splitlines()[-1]
+    assert "2 failed, 1 passed" in summary, summary

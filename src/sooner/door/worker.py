@@ -87,9 +87,14 @@ class _Reports:
         self._config = config
         self.messages: list[tuple[str, Any]] = []
         self.has_failed = False
+        self._has_parts = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.has_failed = self.has_failed or report.failed
+        if type(report) is not pytest.TestReport:
+            self._has_parts = True
+        elif self._has_parts:  # what is said of the whole may follow from its parts (subtests), which are known here
+            self._config.hook.pytest_report_teststatus(report=report, config=self._config)
         if report.longrepr is None and report.__dict__.keys() - _ID == _PLAIN and type(report) is pytest.TestReport:
             self.messages.append(("plain", [report.__dict__[name] for name in SENT]))
             return
@@ -105,7 +110,7 @@ class _Reports:
 
     def take(self) -> list[tuple[str, Any]]:
         messages, self.messages = self.messages, []
-        self.has_failed = False
+        self.has_failed = self._has_parts = False
         return messages
 
 
@@ -166,6 +171,7 @@ class Worker:
         self._count = 0
         self._batch: list[Ran] = []
         self._flushed_at = 0.0
+        self._pid = os.getpid()
 
     def run(self, *, parent: int) -> NoReturn:
         """Take the place of the session's own loop in this process, then serve; ends with `parent`.
@@ -197,6 +203,8 @@ class Worker:
             os._exit(code)
 
     def _say(self, kind: str, value: Any) -> None:
+        if os.getpid() != self._pid:  # a child that a test forked has no voice of its own
+            return
         self._flush()
         with contextlib.suppress(OSError):  # nobody listens any more: this process is about to be ended
             send(self._channel, (kind, value))
@@ -248,6 +256,8 @@ class Worker:
         self._last = item
         self._guarding.begin(item)
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        if os.getpid() != self._pid:  # a child that the test forked, and that came back from it
+            os._exit(int(self._reports.has_failed))
         self._position.set(-1, time.monotonic())
         return self._tell(number, self._guarding.cleaned)
 
