@@ -333,3 +333,27 @@ def test_next(subtests):
     assert suite.cases("--gpus=virtual:2") == suite.cases()
     summary = suite.pytest("--gpus=virtual:2").stdout.splitlines()[-1]
     assert "2 failed, 1 passed" in summary, summary
+
+
+def test_properties_of_any_kind_are_recorded(suite):
+    text = """
+import threading
+class TwoWords(Exception):
+    def __init__(self, one, two): super().__init__(f"{one} {two}")
+class Shy:
+    __reduce__ = __str__ = None
+def test_a(record_property):
+    record_property("error", TwoWords("not", "readable"))
+    record_property("list", [1, (2, threading.Lock)])
+    record_property("shy", {"it": Shy()})
+def test_b(record_property):
+    record_property("function", test_a)
+    record_property("lambda", lambda: 1)
+    assert 0
+"""
+    suite.write(test_kinds=text)
+    done = suite.pytest("--gpus=virtual:2", "--junitxml=j.xml", "-W", "ignore", "-o", "junit_family=xunit1")
+    assert "1 failed, 1 passed" in done.stdout.splitlines()[-1], done.stdout
+    values = {each.get("name"): each.get("value") for each in ET.parse(suite.folder / "j.xml").iter("property")}
+    assert values["error"] == "not readable"
+    assert values["lambda"].startswith("<function test_b.<locals>.<lambda>")

@@ -19,6 +19,7 @@ _POSITION: Final = struct.Struct("qd")
 _STOP_AT: Final = 64
 _STACKS_AT: Final = 4096
 _LONGEST_STACKS: Final = 64 * 1024
+_AS_IT_IS: Final = (str, int, float, bool, bytes, type(None))
 
 
 def send(channel: socket.socket, message: Any) -> None:
@@ -29,6 +30,31 @@ def send(channel: socket.socket, message: Any) -> None:
     """
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     channel.sendall(_HEAD.pack(len(data)) + data)
+
+
+def portable(value: Any) -> Any:
+    """The value, with text in the place of whatever in it cannot be pickled here and read there.
+
+    Tests and plugins put any object into a report (`record_property`); who shows reports makes text of it as well.
+    """
+    if type(value) in _AS_IT_IS:
+        return value
+    if type(value) in (list, tuple):
+        return type(value)(map(portable, value))
+    if type(value) is dict:
+        return {portable(key): portable(each) for key, each in value.items()}
+    try:
+        pickle.loads(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))  # noqa: S301 - it was made just now
+    except Exception:  # noqa: BLE001 - it runs code of the object
+        return _text_of(value)
+    return value
+
+
+def _text_of(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception as error:  # noqa: BLE001 - as above
+        return f"<{type(value).__name__}: {type(error).__name__} when it was shown>"
 
 
 class Receiver:

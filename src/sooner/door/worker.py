@@ -22,7 +22,7 @@ import pytest
 from msgspec import Struct
 
 from sooner.door import coverage_data
-from sooner.door.channel import Position, Receiver, send
+from sooner.door.channel import Position, Receiver, portable, send
 from sooner.door.guarding import Guarding
 from sooner.run.supervision import kernel
 from sooner.warm.guards import Cleaned, GuardSet
@@ -96,10 +96,12 @@ class _Reports:
         elif self._has_parts:  # what is said of the whole may follow from its parts (subtests), which are known here
             self._config.hook.pytest_report_teststatus(report=report, config=self._config)
         if report.longrepr is None and report.__dict__.keys() - _ID == _PLAIN and type(report) is pytest.TestReport:
+            if report.user_properties:
+                report.user_properties = portable(report.user_properties)
             self.messages.append(("plain", [report.__dict__[name] for name in SENT]))
             return
         data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
-        self.messages.append(("report", data))
+        self.messages.append(("report", portable(data)))
 
     def pytest_warning_recorded(
         self, warning_message: warnings.WarningMessage, when: Any, nodeid: str, location: Any
