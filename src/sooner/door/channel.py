@@ -4,6 +4,7 @@ What one side pickles the other can read: both are forks of one process, or run 
 nobody else has the socket.
 """
 
+import contextlib
 import faulthandler
 import mmap
 import os
@@ -30,6 +31,13 @@ def send(channel: socket.socket, message: Any) -> None:
     """
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     channel.sendall(_HEAD.pack(len(data)) + data)
+
+
+def hang_up(channel: socket.socket) -> None:
+    """End a channel for the other side, whoever else still holds this one."""
+    with contextlib.suppress(OSError):
+        channel.shutdown(socket.SHUT_RDWR)
+    channel.close()
 
 
 def portable(value: Any) -> Any:

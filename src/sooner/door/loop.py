@@ -190,10 +190,13 @@ class Loop:
     def _step(self) -> None:
         """Wait for some worker to say something, to die, or to hang."""
         by_fd = {hand.process.channel.fileno(): hand for hand in (*self._hands.values(), *self._judges)}
-        ready, _, _ = select.select(list(by_fd), [], [], self._hang_s / 10 if self._hang_s else None)
+        ends = {hand.process.ended: hand for hand in by_fd.values() if hand.process.ended is not None}
+        ready, _, _ = select.select([*by_fd, *ends], [], [], self._hang_s / 10 if self._hang_s else None)
         for fd in ready:
-            hand = by_fd[fd]
-            if self._is_here(hand):
+            hand = by_fd.get(fd) or ends[fd]
+            if fd in ends:
+                hand.process.hang_up()
+            elif self._is_here(hand):
                 self._listen(hand)
             self._check_stop()
         if self._hang_s:

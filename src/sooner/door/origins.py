@@ -40,6 +40,7 @@ class Process:
         position: What it runs.
         wait: Returns its wait status once it has ended; None where that is unknown.
         signal: Sends it a signal.
+        ended: Becomes readable when it has ended, where nobody hangs up its channel then (`serving.Server` does).
     """
 
     def __init__(
@@ -49,11 +50,18 @@ class Process:
         *,
         wait: Callable[[], int | None],
         signal: Callable[[int], None],
+        ended: int | None = None,
     ) -> None:
         self.channel = channel
         self.position = position
+        self.ended = ended
         self._wait = wait
         self.signal = signal
+
+    def hang_up(self) -> None:
+        """It has ended: what it said is still read, what a test of it left running has no say."""
+        with contextlib.suppress(OSError):
+            self.channel.shutdown(socket.SHUT_RD)
 
     def kill(self) -> None:
         """End it at once."""
@@ -62,6 +70,8 @@ class Process:
     def end(self) -> int | None:
         """Close what is shared and return the wait status; the worker must be at its end."""
         self.channel.close()
+        if self.ended is not None:
+            os.close(self.ended)
         status = self._wait()
         self.position.close()
         return status
@@ -127,7 +137,12 @@ class Served(Origin):
             position,
             wait=lambda: self._status(serial),
             signal=lambda signum: self._ask_to_signal(serial, signum),
+            ended=self._ended_fd(),
         )
+
+    def _ended_fd(self) -> int | None:
+        """What `Process` has as `ended`."""
+        return None
 
     def _mend(self) -> None:
         """Replace a server that somebody killed, where that is possible."""
@@ -234,6 +249,13 @@ class Remote(Served):
 
     def _ask(self, kind: str) -> Process:
         return super()._ask(kind if self._forks else "become")
+
+    def _ended_fd(self) -> int | None:
+        if self._forks or not hasattr(os, "pidfd_open"):
+            return None
+        with contextlib.suppress(OSError):  # a kernel without them
+            return os.pidfd_open(self._process.pid)
+        return None
 
     def _status(self, serial: int) -> int | None:
         if self._forks:

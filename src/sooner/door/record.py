@@ -1,5 +1,6 @@
 """The record of a pytest session in the history: a row a test, written when the session ends, also when interrupted."""
 
+import contextlib
 import importlib.util
 import os
 import pickle
@@ -12,6 +13,7 @@ from typing import IO, Any, Final, NoReturn
 import pytest
 
 from sooner.model.errors import SoonerError
+from sooner.run.supervision import kernel
 from sooner.warm.forking import fork_refusal
 
 _DEFAULT: Final = ".sooner/history"
@@ -71,10 +73,12 @@ class Record:
         read, write = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
+        parent = os.getpid()
         self._writer = os.fork()
         if self._writer == 0:
             os.close(write)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            kernel.die_with_parent(signal.SIGTERM, parent)
             self._serve(read)
         os.close(read)
         self._pipe = os.fdopen(write, "wb")
@@ -84,10 +88,9 @@ class Record:
         try:
             from sooner.history.store import History  # noqa: F401 - so that it is there when rows come
 
-            with os.fdopen(read, "rb") as file:
-                data = file.read()
-            if data:
-                self._rows = pickle.loads(data)  # noqa: S301 - the parent's
+            with os.fdopen(read, "rb") as file, contextlib.suppress(EOFError):
+                # Not up to the end of the pipe: what tests left running holds its other side too.
+                self._rows = pickle.load(file)  # noqa: S301 - the parent's
                 self._write()
             sys.stderr.flush()
         finally:
@@ -101,8 +104,7 @@ class Record:
             return
         try:
             with pipe:
-                if self._rows:
-                    pickle.dump(self._rows, pipe)
+                pickle.dump(self._rows, pipe)
         except BrokenPipeError:  # somebody killed it
             self._write()
         os.waitpid(self._writer, 0)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from sooner.door.channel import Position
+from sooner.door.channel import Position, hang_up
 from sooner.door.worker import Readiness, Worker
 from sooner.run.supervision import kernel
 from sooner.warm.guards import GuardSet
@@ -51,6 +51,8 @@ class Server:
         self._begin = begin
         self._show = show
         self._children: dict[int, int] = {}
+        self._channels: dict[int, socket.socket] = {}
+        """Of each child: what a test of it left running may hold its channel open when it has ended."""
         self._parent = 0
         self._ready = Readiness(session)
 
@@ -92,6 +94,7 @@ class Server:
             if pid in self._children:
                 with contextlib.suppress(OSError):
                     self._channel.send(pickle.dumps((self._children.pop(pid), status)))
+                hang_up(self._channels.pop(pid))
 
     def _serve(self, request: Any, fds: list[int]) -> Worker | None:
         kind, serial, signum = request
@@ -108,8 +111,8 @@ class Server:
                 self._session, self._items, self._ready, channel, position, guards=self._guards, show=self._show
             )
         self._children[pid] = serial
-        for fd in fds:
-            os.close(fd)
+        self._channels[pid] = socket.socket(fileno=fds[0])
+        os.close(fds[1])
         return None
 
     def _leave(self) -> None:
@@ -117,4 +120,5 @@ class Server:
         signal.set_wakeup_fd(-1)
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        self._channel.close()
+        for channel in (self._channel, *self._channels.values()):
+            channel.close()

@@ -22,7 +22,7 @@ import pytest
 from msgspec import Struct
 
 from sooner.door import coverage_data
-from sooner.door.channel import Position, Receiver, portable, send
+from sooner.door.channel import Position, Receiver, hang_up, portable, send
 from sooner.door.guarding import Guarding
 from sooner.run.supervision import kernel
 from sooner.warm.guards import Cleaned, GuardSet
@@ -201,7 +201,8 @@ class Worker:
             coverage_data.save()
             sys.stdout.flush()
             sys.stderr.flush()
-            self._channel.close()  # before the system takes this process's memory apart, which takes a while
+            if os.getpid() == self._pid:
+                hang_up(self._channel)  # before the system takes this process's memory apart, which takes a while
             os._exit(code)
 
     def _say(self, kind: str, value: Any) -> None:

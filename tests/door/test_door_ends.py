@@ -1,0 +1,56 @@
+"""How a session of `pytest --gpus` ends: with what tests leave running, and when it is interrupted."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+LEAVES = """
+import os, pathlib
+def test_leaves():
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.closerange(0, 3)
+            pathlib.Path("left").write_text(str(os.getpid()))
+            os.open("held", os.O_RDONLY)  # until somebody opens the other end
+        os._exit(0)
+    while not pathlib.Path("left").exists(): pass
+"""
+
+
+@pytest.mark.parametrize(("isolation", "ends"), [("warm", "os.abort()"), ("fork", ""), ("fresh", "os.abort()")])
+def test_a_session_ends_also_where_a_test_left_a_process_that_runs_on(suite, isolation, ends):
+    suite.write(test_leaves=LEAVES + f"    {ends}\ndef test_next(): pass\n")
+    os.mkfifo(suite.folder / "held")
+    command = ["-m", "pytest", "--gpus=virtual:1", f"--isolation={isolation}", "--history=h", "-W", "ignore"]
+    with (suite.folder / "said").open("w") as said:
+        process = subprocess.Popen([sys.executable, *command], cwd=suite.folder, stdout=said)
+    try:
+        assert process.wait(timeout=30) == (1 if ends else 0)
+    finally:
+        process.kill()
+        os.kill(int((suite.folder / "left").read_text()), signal.SIGKILL)
+    assert ("1 failed, 1 passed" if ends else "2 passed") in (suite.folder / "said").read_text()
+    assert list((suite.folder / "h").rglob("*.parquet"))
+
+
+def test_a_second_interrupt_ends_a_session_that_waits_for_its_tests(suite):
+    text = "import pathlib, time\ndef test_long():\n    pathlib.Path('on').touch()\n    time.sleep(100)\n"
+    suite.write(test_long=text)
+    command = [sys.executable, "-m", "pytest", "--gpus=virtual:1", "--history=h"]
+    process = subprocess.Popen(command, cwd=suite.folder, stdout=subprocess.PIPE, text=True)
+    while not (suite.folder / "on").exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)  # it waits for its test now, three seconds
+    process.send_signal(signal.SIGINT)
+    try:
+        said, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert "KeyboardInterrupt" in said
+    assert process.returncode == 2
