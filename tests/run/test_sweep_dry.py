@@ -68,6 +68,7 @@ def project(tmp_path, monkeypatch):
                 def made(name=name):
                     assert name
                 globals()[f"test_made_{name}"] = made
+            exec("def test_text():\\n  if torch.cuda.device_count() < 2: pytest.skip('two')")
             """
         )
     )
@@ -88,6 +89,7 @@ def test_a_dry_sweep_runs_guards_and_nothing_else(project):
     assert outcomes(seen, "Cases::test_eight") == "sssssr"
     assert outcomes(seen, "Cases::test_set_up") == "sssrrr"
     assert outcomes(seen, "test_made_two") == "rrrrrr"
+    assert outcomes(seen, "test_text") == "uuuuuu"  # without source no guard can be told from the rest
     assert not (project / "touched").exists()
 
 

@@ -12,7 +12,7 @@ class Sweep(Struct, frozen=True, kw_only=True):
     """What a sweep saw at one size.
 
     Args:
-        tests: Node id -> (`run` | `skip` | `fail`, reason).
+        tests: Node id -> (`run` | `skip` | `fail` | `unknown`, reason).
         files: File -> `skip` | `fail`, for those that were not collected.
         workers: Node id -> processes that the test started; a dry sweep knows none.
         devices: Node id -> devices that it was seen to touch; only where some were seen.
@@ -115,6 +115,8 @@ def _seen(before: AtSize, nodeid: str, each: TestNeeds, sweep: Sweep) -> AtSize:
         return AtSize(verdict=Verdict.SKIP, reason=reason)
     if outcome == "run" and before.verdict in (Verdict.UNKNOWN, Verdict.ABSENT):
         return AtSize(verdict=Verdict.RUN)
+    if before.verdict is Verdict.ABSENT:
+        return AtSize(verdict=Verdict.UNKNOWN, reason=reason)
     return before
 
 
@@ -134,7 +136,8 @@ def _found(nodeid: str, sweeps: Mapping[int, Sweep]) -> TestNeeds:
     at = {size: AtSize(verdict=_plain(nodeid, path, sweeps.get(size))) for size in SIZES}
     reasons = {str(size): sweeps[size].tests.get(nodeid, ("", "not collected"))[1] for size in SIZES if size in sweeps}
     place = Evidence(path=path, line=0, text="found by the sweep")
-    said = described(nodeid, path, at, confidence=Confidence.MEDIUM, evidence=[place])
+    is_sure = all(one.verdict is not Verdict.UNKNOWN for one in at.values())
+    said = described(nodeid, path, at, confidence=Confidence.MEDIUM if is_sure else Confidence.LOW, evidence=[place])
     told = {size: reason for size, reason in reasons.items() if reason}
     return msgspec.structs.replace(said, ranks={}, devices={}, reasons=told)
 

@@ -28,7 +28,7 @@ class Seen(Struct, frozen=True, kw_only=True):
     """What a sweep saw of one test at one size."""
 
     outcome: str
-    """`run`, `skip`, `fail` or `absent`."""
+    """`run`, `skip`, `fail` or `absent`; `unknown` where a dry sweep could run no guard of it."""
     reason: str = ""
     workers: int = 0
     """Processes that the test started (real sweep only)."""

@@ -26,6 +26,8 @@ class Plugin:
         self.tests: dict[str, dict[str, Any]] = {}
         self.files: dict[str, str] = {}
         self._started = None if dry else Started()
+        self._blind: set[str] = set()
+        """Tests without source: nothing of them was run, their guards neither."""
 
     def pytest_collectreport(self, report: Any) -> None:
         """A file that cannot be collected, or says that it is skipped."""
@@ -36,8 +38,7 @@ class Plugin:
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         """Cut everything, before anything runs."""
         if self.dry:
-            for item in items:
-                _cut_item(item)
+            self._blind = {item.nodeid for item in items if not _cut_item(item)}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> bool:
@@ -52,7 +53,10 @@ class Plugin:
             self.tests[item.nodeid] = {"outcome": outcome, "reason": f"exit {stop.code}", "workers": 0}
             return True
         span = {} if self.dry else {"began": began, "ended": time.monotonic()}
-        self.tests[item.nodeid] = {**_outcome(reports), "workers": self._workers() - before, **span}
+        told = _outcome(reports)
+        if item.nodeid in self._blind and told["outcome"] == "run":
+            told["outcome"] = "unknown"
+        self.tests[item.nodeid] = {**told, "workers": self._workers() - before, **span}
         return True
 
     def _workers(self) -> int:
@@ -81,10 +85,12 @@ def _outcome(reports: list[Any]) -> dict[str, Any]:
     return {"outcome": "run", "reason": ""}
 
 
-def _cut_item(item: Any) -> None:
+def _cut_item(item: Any) -> bool:
+    """Cut a test and its fixtures; False where the test has no source, so that nothing of it is run."""
     function = getattr(item, "function", None) or getattr(item, "obj", None)
     cls = getattr(item, "cls", None)
-    if function is not None and not cut(function):
+    was_cut = function is None or cut(function)
+    if not was_cut:
         item.runtest = lambda: None
     if cls is not None:
         _cut_class(cls)
@@ -93,6 +99,7 @@ def _cut_item(item: Any) -> None:
         for each in definitions:
             if not str(getattr(each.func, "__module__", "")).startswith(("_pytest", "pytest")):
                 cut(each.func)
+    return was_cut
 
 
 def _cut_class(cls: type) -> None:
