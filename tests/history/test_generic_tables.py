@@ -301,6 +301,13 @@ def test_shards_are_found_in_names(history, take, write):
     assert [shards[name] for name in names] == ["2/5", "3/4", "1/2", "1/3", "", "", ""]
 
 
+def test_jobs_of_one_name_that_start_at_once_in_two_workflows_or_shards_are_two(take, write):
+    rows = [f"c,2020-01-01,build,pass,{workflow},{shard}" for workflow in ("ci", "nightly", "") for shard in (1, 2)]
+    path = write("w.csv", "\n".join(["commit,time,job,status,workflow,shard", *rows, ""]))
+    assert take(path)["added"] == 6
+    assert take(path)["duplicates"] == 6
+
+
 def test_github_columns_prefer_the_conclusion(history, take, write):
     text = (
         "run_id,name,status,conclusion,startedAt\n1,a,completed,failure,2020-01-01T00:00:00Z\n"

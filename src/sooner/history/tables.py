@@ -243,7 +243,10 @@ TABLES: Final[Mapping[str, Table]] = {
                 "job",
                 (
                     "case when shadow = 'copied' then epoch_us(started)::varchar"
-                    " else coalesce(job_id, epoch_us(coalesce(started, created, completed))::varchar) end"
+                    " else coalesce(job_id, coalesce(epoch_us(coalesce(started, created, completed))::varchar, '')"
+                    # A run is of one workflow; a commit is not, and jobs of one name may start at once on it.
+                    " || case when run is null then coalesce(' ' || workflow, '') || coalesce(' ' || shard, '')"
+                    " else '' end) end"
                 ),
             ),
             time="coalesce(created, queued, started, completed, run_created, as_of)",
