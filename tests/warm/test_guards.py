@@ -137,6 +137,23 @@ def test_a_test_that_changes_nothing_needs_no_restoration():
     assert (cleaned.restored, cleaned.discard) == ((), "")
 
 
+def test_hooks_that_pytest_sets_for_each_phase_of_a_test_are_no_change():
+    """Before 8.4 it does: every test would seem to have changed them."""
+
+    def of_pytest(_):
+        pass
+
+    of_pytest.__module__ = "_pytest.unraisableexception"
+    ours = sys.unraisablehook
+    sys.unraisablehook = of_pytest
+    before = GUARDS.capture()
+    sys.unraisablehook = ours
+    sys.excepthook = print
+    assert GUARDS.clean(before).restored == ("exception hooks",)
+    assert sys.excepthook is not print
+    assert sys.unraisablehook is ours
+
+
 def test_a_directory_that_was_removed_is_left(tmp_path):
     before = GUARDS.capture()
     (tmp_path / "gone").mkdir()

@@ -66,7 +66,7 @@ class Journal:
         if self._file is not None:
             self._file.close()
 
-    def show(self, terminal: pytest.TerminalReporter, *, statistics: bool) -> None:
+    def show(self, terminal: "pytest.TerminalReporter", *, statistics: bool) -> None:
         """Say what people must know, and with `statistics` what they may want to know."""
         if self.pollution or self.depends or statistics:
             terminal.section("reuse")
@@ -79,7 +79,7 @@ class Journal:
         if statistics:
             self._show_statistics(terminal)
 
-    def _show_statistics(self, terminal: pytest.TerminalReporter) -> None:
+    def _show_statistics(self, terminal: "pytest.TerminalReporter") -> None:
         if self.widths is not None and self.widths.wide:
             terminal.line(f"needs: {self.widths.wide} tests without a mark were given more than one device")
         if self.widths is not None and self.widths.missing:

@@ -57,7 +57,7 @@ class Quarantined:
         )
         return [report, ended]
 
-    def show(self, terminal: pytest.TerminalReporter) -> None:
+    def show(self, terminal: "pytest.TerminalReporter") -> None:
         """List what failed in quarantine, and entries that this session had nothing of."""
         note = unknown_note(self._excuses.unknown(), self._source)
         if self._failed or note:

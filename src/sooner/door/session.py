@@ -76,7 +76,7 @@ class Door:
         gc.set_threshold(*self._thresholds)
         self._record.write()
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Say which tests did not go together, and what failed in quarantine."""
         self._quarantined.show(terminalreporter)
         self._journal.show(terminalreporter, statistics=self._config.option.reuse_stats)

@@ -124,7 +124,7 @@ def _record(data: bytes, script: str) -> _Record:
     """One line of a record, read by the standard library: it alone keeps bytes that are not UTF-8."""
     try:
         record = msgspec.convert(json.loads(data), _Record)
-    except ValueError as error:
+    except (ValueError, msgspec.MsgspecError) as error:
         raise PlanError(f"the record of its calls is damaged: {error}", source=script) from None
     if record.version != RECORD_VERSION:
         raise PlanError(f"the record of its calls has version {record.version}", source=script)

@@ -443,7 +443,7 @@ def standard_guards(*, seeded: bool = False) -> list[Guard]:
         Contents("import hooks", lambda: sys.meta_path),
         Contents("path hooks", lambda: sys.path_hooks),
         Value("standard streams", lambda: (sys.stdin, sys.stdout, sys.stderr), _set_streams),
-        Value("exception hooks", lambda: (sys.excepthook, sys.unraisablehook, threading.excepthook), _set_hooks),
+        Value("exception hooks", _hooks, _set_hooks),
         Value("trace function", sys.gettrace, sys.settrace),
         Value("profile function", sys.getprofile, sys.setprofile),
         Value("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
@@ -534,8 +534,17 @@ def _set_streams(streams: tuple[Any, Any, Any]) -> None:
     sys.stdin, sys.stdout, sys.stderr = streams
 
 
-def _set_hooks(hooks: tuple[Any, Any, Any]) -> None:
-    sys.excepthook, sys.unraisablehook, threading.excepthook = hooks
+def _hooks() -> tuple[Any, ...]:
+    """What is called for exceptions that nobody catches; None for hooks of pytest, which before 8.4 sets its own anew
+    for each phase of a test, and takes them back itself."""
+    hooks = (sys.excepthook, sys.unraisablehook, threading.excepthook)
+    return tuple(None if str(getattr(each, "__module__", "")).startswith("_pytest.") else each for each in hooks)
+
+
+def _set_hooks(hooks: tuple[Any, ...]) -> None:
+    now = (sys.excepthook, sys.unraisablehook, threading.excepthook)
+    kept = (old or new for old, new in zip(hooks, now, strict=True))
+    sys.excepthook, sys.unraisablehook, threading.excepthook = kept
 
 
 def _set_locales(values: tuple[str, ...]) -> None:
