@@ -535,8 +535,10 @@ def _set_streams(streams: tuple[Any, Any, Any]) -> None:
 
 
 def _hooks() -> tuple[Any, ...]:
-    """What is called for exceptions that nobody catches; None for hooks of pytest, which before 8.4 sets its own anew
-    for each phase of a test, and takes them back itself."""
+    """What is called for exceptions that nobody catches.
+
+    None for hooks of pytest: before 8.4 it sets its own anew for each phase of a test, and takes them back itself.
+    """
     hooks = (sys.excepthook, sys.unraisablehook, threading.excepthook)
     return tuple(None if str(getattr(each, "__module__", "")).startswith("_pytest.") else each for each in hooks)
 
