@@ -364,3 +364,41 @@ def test_messages_get_the_same_digest_in_sql_and_in_python(history, take, write)
     take(write("t.csv", "run,test,status,message\n" + rows))
     digests = {row.node_id: row.message_digest for row in history.tests()}
     assert [digests[f"t{i}"] for i in range(len(messages))] == [digest_of(message.strip()) for message in messages]
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["99999-01-01", "0044-03-15 (BC)", "1e30", "1e300", "999999999999999999999", "infinity", "9999-12-31T00:00:00Z"],
+)
+def test_a_time_that_no_calendar_has_costs_its_row_and_no_other(history, take, write, time):
+    report = take(write("jobs.csv", LONG + f"c3,{time},unit,pass,3,1,push,9,1\n"))
+    assert (report["added"], len(report["rejected"])) == (5, 1)
+    assert report["rejected"][0]["line"] == 7
+    assert report["rejected"][0]["reason"] == f"time: {time} is no time"
+    assert len(history.jobs()) == 5
+
+
+@pytest.mark.parametrize("duration", ["1e308", "1e18", "9e9"])
+def test_a_duration_that_cannot_be_costs_its_row_and_no_other(take, write, duration):
+    report = take(write("jobs.csv", LONG + f"c3,2020-01-03,unit,pass,{duration},1,push,9,1\n"))
+    assert (report["added"], len(report["rejected"])) == (5, 1)
+    assert report["rejected"][0]["reason"] == f"duration_s: {duration} is no duration in seconds"
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_what_go_programs_write_for_no_time_is_none(history, take, write, kind):
+    text = "commit,started,completed,job,status\nc1,2020-01-01T10:00:00Z,0001-01-01T00:00:00Z,unit,running\n"
+    source = write("jobs.csv", text)
+    duckdb.execute(f"copy (from read_csv('{source}')) to '{source.parent}/jobs.parquet'")
+    assert take(source.parent / f"jobs.{kind}")["rejected"] == []
+    assert [(row.started, row.completed) for row in history.jobs()] == [(1577872800.0, None)]
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamptz", "date"])
+def test_a_time_of_a_parquet_file_that_no_calendar_has_costs_its_row_alone(take, tmp_path, kind):
+    duckdb.execute(f"create or replace temp table rows (sha text, started {kind}, job text, status text)")
+    for time in ("infinity", "99999-01-01", "2020-01-01"):
+        duckdb.execute("insert into rows values ($1, $1, 'j', 'passed')", [time])
+    duckdb.execute(f"copy rows to '{tmp_path}/jobs.parquet'")
+    report = take(tmp_path / "jobs.parquet")
+    assert (report["added"], [each["line"] for each in report["rejected"]]) == (1, [1, 2])

@@ -295,3 +295,13 @@ def test_a_broken_item_in_the_middle_costs_only_itself(take, write):
     report = take(write("broken.jsonl", "\n".join(lines) + "\n"), format="github")
     assert report["tables"]["jobs"] == 4
     assert [rejected["line"] for rejected in report["rejected"]] == [3]
+
+
+@pytest.mark.parametrize("time", [1e30, 10**400, 1e15, float("nan"), "99999-01-01T00:00:00Z"])
+def test_a_time_that_no_calendar_has_costs_only_its_item(take, write, time):
+    items = [*JOBS[:2], {**JOBS[2], "started_at": time}]
+    text = "".join(json.dumps(item) + "\n" for item in items)
+    report = take(write("times.jsonl", text), format="github")
+    assert report["tables"]["jobs"] == 2
+    (rejected,) = report["rejected"]
+    assert rejected["reason"]

@@ -198,3 +198,10 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
 def test_lxml_is_only_needed_for_broken_files(monkeypatch, take, write):
     monkeypatch.setattr(importlib, "import_module", lambda name: pytest.fail(f"imported {name}"))
     assert take(write("a.xml", PYTEST))["added"] == 7
+
+
+@pytest.mark.parametrize("time", ["nan", "inf", "-1", "1e308", "soon", ""])
+def test_a_duration_that_cannot_be_is_not_known(history, take, write, time):
+    text = f'<testsuite><testcase classname="c" name="t" time="{time}"/></testsuite>'
+    assert take(write("j.xml", text))["added"] == 1
+    assert [row.seconds for row in history.tests()] == [None]

@@ -14,6 +14,8 @@ from sooner.history.tables import TABLES
 
 _TEXT: Final = "VARCHAR"
 _NUMBER_TYPES: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UINTEGER", "UBIGINT", "FLOAT", "DOUBLE", "DECIMAL")
+_LONGEST_S: Final = 1e9
+"""Thirty years: a longer duration is some other number, and its end lies in no calendar."""
 _NOT_NEGATIVE: Final = frozenset({"duration", "attempt", "devices", "peak_memory_mib"})
 REASON: Final = "sooner_reason"
 NAIVE: Final = "sooner_naive"
@@ -156,10 +158,11 @@ class Expressions:
     def _time(self, column: str) -> str:
         kind = self._kinds[column]
         if kind == "TIMESTAMP WITH TIME ZONE":
-            return f"make_timestamp(epoch_us({self._native(column)}))"
-        if kind.startswith("TIMESTAMP") or kind == "DATE":
-            return f"{self._native(column)}::timestamp"
-        if kind.startswith(_NUMBER_TYPES):
+            native = self._native(column)
+            value = f"case when isfinite({native}) then make_timestamp(epoch_us({native})) end"
+        elif kind.startswith("TIMESTAMP") or kind == "DATE":
+            value = f"{self._native(column)}::timestamp"
+        elif kind.startswith(_NUMBER_TYPES):
             value = f"time_of_number({self._native(column)}::double)"
         else:
             text = self._text(column)
@@ -167,6 +170,10 @@ class Expressions:
             if self._zone != "UTC":
                 value = f"time_of_in({text}, {quoted(self._zone)})"
             self._naive.append(f"({text} like '%:%' and not has_zone({text}))")
+        if not kind.startswith(_NUMBER_TYPES):
+            macro = "moment_cell" if kind.startswith(("TIMESTAMP", "DATE")) else "time_cell"
+            self._cells[f"sooner_cell_{column}"] = f"{macro}({self._cells[f'sooner_cell_{column}']})"
+        value = f"in_calendar({value})"
         self._reject(column, f"{self._parsed(column, value)} is null", "is no time")
         return self._parsed(column, value)
 
@@ -176,6 +183,8 @@ class Expressions:
         self._reject(column, f"{number} is null or not isfinite({number})", "is no number")
         if field in _NOT_NEGATIVE:
             self._reject(column, f"{number} < 0", "is negative")
+        if field == "duration":
+            self._reject(column, f"{number} > {_LONGEST_S}", "is no duration in seconds")
         if kind == "BIGINT":
             self._reject(column, f"{number} <> round({number})", "is no whole number")
             return f"try_cast({number} as bigint)"

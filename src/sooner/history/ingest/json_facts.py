@@ -8,6 +8,8 @@ from sooner.history.tables import Epoch
 
 _MILLISECONDS: Final = 1e11
 """Larger numbers are no seconds: they would lie in the year 5138."""
+_LAST_MS: Final = 253_000_000_000_000
+"""Milliseconds up to the year 9987: what lies beyond is in no calendar."""
 
 
 class Unusable(Exception):  # noqa: N818 - what the item is
@@ -51,9 +53,11 @@ def as_time(value: Any, zone: tzinfo = UTC) -> Epoch | None:
     """A time: ISO 8601, or seconds or milliseconds since 1970; None where there is none.
 
     Raises:
-        Unusable: It is text, but no time.
+        Unusable: It is text or a number, but no time.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
+        if not abs(value) < _LAST_MS:
+            raise Unusable(f"{value!r:.40} is no time")
         return Epoch(value / 1000 if abs(value) > _MILLISECONDS else float(value)) if value else None
     if not isinstance(value, str) or not value.strip() or value.startswith("0001-01-01"):
         return None  # the last is what Go programs write for no time

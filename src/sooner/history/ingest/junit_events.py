@@ -4,7 +4,6 @@ Understands pytest, Maven Surefire, gtest, Bazel, nextest and sooner itself. Wha
 a test is called, which of `failure` and `error` means what, how retries are spelled (`rerunFailure`, `flakyFailure`).
 """
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, tzinfo
@@ -16,6 +15,7 @@ from sooner.history.tables import Epoch, TestRow
 
 _LONGEST_MESSAGE: Final = 500
 _MOST_TEXT: Final = 4_000
+_LONGEST_S: Final = 1e9
 """Characters of a failure's text that are kept in memory: enough for its first line."""
 
 _BROKEN: Final = frozenset({"failure", "error"})
@@ -322,4 +322,4 @@ def _seconds(text: str) -> float | None:
         seconds = float(text.replace(",", "") if "," in text else text)
     except ValueError:
         return None
-    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+    return seconds if 0 <= seconds <= _LONGEST_S else None

@@ -10,12 +10,20 @@ create or replace macro blank_or(text) as
 -- Seconds, milli-, micro- or nanoseconds since 1970, told apart by their size; what lies before 1973 is another number.
 create or replace macro time_of_number(number) as
     case
-        when number is null or not isfinite(number) or abs(number) < 1e8 then null
+        when number is null or not isfinite(number) or abs(number) < 1e8 or abs(number) >= 2e20 then null
         when abs(number) < 1e11 then make_timestamp(round(number * 1e6)::bigint)
         when abs(number) < 1e14 then make_timestamp(round(number * 1e3)::bigint)
         when abs(number) < 1e17 then make_timestamp(round(number)::bigint)
         else make_timestamp(round(number / 1e3)::bigint)
     end;
+
+-- What Go programs write for no time.
+create or replace macro time_cell(text) as case when starts_with(text, '0001-01-01') then null else text end;
+create or replace macro moment_cell(moment) as case when moment < '0001-01-02' then null else moment end;
+
+-- Times of years with four digits: others are numbers or words that were no times, and most programs cannot show them.
+create or replace macro in_calendar(moment) as
+    case when moment >= timestamp '0001-01-02' and moment < timestamp '9990-01-01' then moment end;
 
 create or replace macro has_zone(text) as
     regexp_matches(text, '(Z|z|UTC|GMT|[+-]\d\d(:?\d\d)?|[A-Z]\w+/\w+)$') and length(text) > 10;
