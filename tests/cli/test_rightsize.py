@@ -129,6 +129,7 @@ def test_lanes_that_share_a_config_need_a_key(sooner, suite, project):
         (("--current", "linux.gpu.4"), "write LABEL:SHARDS"),
         (("--current", "big:2"), "say it with --runner N=big"),
         (("--runner", "linux"), "write N=LABEL"),
+        (("--runner", "2=a", "--runner", "2=b", "--current", "a:1"), "two labels of one size"),
         ((), "say which runners there are"),
         (("--current", "g.4:1", "--option", "none"), "--option 'none': there are current, all-on-1"),
         (("--current", "g.4:1", "--period", "0"), "--period must be above 0"),

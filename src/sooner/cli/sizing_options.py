@@ -70,6 +70,8 @@ class Question(Struct, frozen=True, kw_only=True):
             if options[name] < 0:
                 raise UsageError(f"--{name.replace('_', '-')} must not be negative")
         runners = tuple(_runner(text) for text in options["runners"])
+        if len({runner.devices for runner in runners}) < len(runners):
+            raise UsageError("--runner: two labels of one size: name the one that shards shall run on")
         return cls(
             files=tuple(options["files"]),
             needs=Path(options["needs"]),
