@@ -29,7 +29,9 @@ from sooner.plan.needs.values import (
     Super,
     Unknown,
     Wrapped,
+    at_most,
     hard,
+    is_plain,
 )
 
 
@@ -82,6 +84,13 @@ class Calling(Attributes):
         if isinstance(func, Wrapped) and func.kind != "property":
             return self.call(func.func, args, kwargs)
         return UNKNOWN
+
+    def with_most(self, args: list[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """What rules and models are given: of a number that is one of several, the most."""
+        most = [at_most(each) for each in args], {name: at_most(each) for name, each in kwargs.items()}
+        self.guesses += any(new is not old for new, old in zip(most[0], args, strict=True))
+        self.guesses += any(new is not kwargs[name] for name, new in most[1].items())
+        return most
 
     def call_function(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Run a function of the tree.
@@ -149,7 +158,10 @@ class Calling(Attributes):
         result: Any = Unknown(f"{func.module.name}.{func.name}()")
         try:
             result = self._enter(func, args, kwargs)
-        except (Raised, Skip, OutOfFuel, RecursionError):
+        except Raised:
+            if self.refusing:
+                raise
+        except (Skip, OutOfFuel, RecursionError):
             pass
         finally:
             self.quiet -= 1
@@ -167,6 +179,8 @@ class Calling(Attributes):
         return id(func.node) in self.given_up
 
     def _enter(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if func.module.is_model:
+            args, kwargs = self.with_most(args, kwargs)
         around, given = self.under_way.get(id(func.node)), [*args, *kwargs.values()]
         if around is not None and _knows_no_more(given, around):
             return UNKNOWN
@@ -285,8 +299,35 @@ class Calling(Attributes):
         if cls.find("__tuple__") is not MISSING:
             made.attrs["__items__"] = [made.attrs[name] for name in fields]
         after = cls.find("__post_init__")
-        if isinstance(after, Func):
+        if isinstance(after, Func) and self._is_told_of_ranks(cls, made):
+            self._refuse(after, made)
+        elif isinstance(after, Func):
             self.call(after, [made], {})
+
+    def _is_told_of_ranks(self, cls: Cls, made: Inst) -> bool:
+        """Whether a record of the library under test knows all that it was given, the number of ranks with it."""
+        if self.rank is None or self.quiet or cls.module.is_test_code or cls.module.is_model:
+            return False
+        values = [each for name, each in made.attrs.items() if not name.startswith("_")]
+        return is_plain(values) and made.attrs.get("world_size") == self.rank[1]
+
+    def _refuse(self, after: Func, made: Inst) -> None:
+        """A record looks at what it was given: degrees whose product is not the number of ranks are refused.
+
+        Raises:
+            Raised: It refuses them.
+        """
+        self.quiet += 1
+        self.refusing = True
+        try:
+            self._call_library(after, [made], {})
+        except Raised as raised:
+            refused = Raised(raised.kind, raised.reason, *self.current, device=True)
+            refused.refusal = True
+            raise refused from None
+        finally:
+            self.refusing = False
+            self.quiet -= 1
 
     def zero_argument_super(self, env: Env) -> Any:
         """The `super()` of the method around."""

@@ -31,6 +31,7 @@ from sooner.plan.needs.values import (
     Unknown,
     hard,
     is_plain,
+    one_of,
 )
 
 _BINARY: Final[dict[type, Callable[[Any, Any], Any]]] = {
@@ -306,7 +307,7 @@ class Expressions(Comparisons, ABC):
             if least and len(least) < len(most) and all(self.contains(most, each) is True for each in least):
                 self.guesses += 1
                 return most
-        return one if self.same(one, other) is True else UNKNOWN
+        return one if self.same(one, other) is True else one_of([one, other])
 
     def _ev_list(self, node: ast.List, env: Env) -> Any:
         return self._elements(node.elts, env)

@@ -316,6 +316,7 @@ class Natives:
         """
         machine = self.machine
         place = machine.current
+        args, kwargs = machine.with_most(args, kwargs)
         self._note(rule, args, kwargs)
         if rule.skip:
             self.check(rule, "skip", args, kwargs, lambda: Skip(rule.why, *place))

@@ -58,6 +58,8 @@ class State(Statements):
         self.forks = 0
         self.quiet = 0
         """Above zero: inside the library under test, whose device work is not this test's to answer for."""
+        self.refusing = False
+        """Whether a record of the library under test looks at what it was given: what it raises is believed."""
         self.overrides: dict[str, Any] = {}
         """What a test has patched, by dotted name."""
         self.environment: dict[str, Any] = {}

@@ -28,6 +28,7 @@ from sooner.plan.needs.values import (
     hard,
     is_plain,
     name_of,
+    one_of,
 )
 
 _LONGEST_LIST: Final = 10_000
@@ -435,10 +436,10 @@ def _in_function(env: Env) -> bool:
 
 
 def _alike(values: list[Any]) -> Any:
-    """What two values have in common: both are devices of the same kind, or nothing."""
+    """What two values have in common: both are devices of the same kind, or numbers, or nothing."""
     if all(isinstance(each, Dev) for each in values) and len({each.kind for each in values}) == 1:
         return Dev(values[0].kind)
-    return UNKNOWN
+    return one_of(values)
 
 
 def softened(value: Any) -> Any:

@@ -349,7 +349,12 @@ def _is_expected(raised: Raised, kinds: Any) -> bool:
     """Whether a failure may be the one that is asked for; that for lack of a device is one of few kinds."""
     kinds = hard(kinds)
     names = {name_of(each) for each in (kinds if isinstance(kinds, tuple | list) else (kinds,))}
-    return not raised.device or "" in names or any(word in name for name in names for word in _OF_DEVICES)
+    return (
+        not raised.device
+        or raised.refusal
+        or "" in names
+        or any(word in name for name in names for word in _OF_DEVICES)
+    )
 
 
 _CHECKS: Final[dict[str, tuple[str, bool]]] = {

@@ -5,7 +5,7 @@ otherwise (an environment variable) is `Soft`; what lives outside the tree is `E
 """
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -42,6 +42,16 @@ class Text(Unknown):
         """Its words; UNKNOWN stands for those that are not known."""
         words = "".join("\0" if each is None else each.replace("\0", " ") for each in self.pieces).split()
         return [UNKNOWN if "\0" in each else each for each in words]
+
+
+class OneOf(Unknown):
+    """One of several numbers, it is not known which (`4 if flag() else 2`); what starts something takes the most."""
+
+    __slots__ = ("most",)
+
+    def __init__(self, most: int) -> None:
+        super().__init__("number")
+        self.most = most
 
 
 class Signature(Unknown):
@@ -323,6 +333,21 @@ def hard(value: Any) -> Any:
     return value.value if isinstance(value, Soft) else value
 
 
+def one_of(values: Sequence[Any]) -> Any:
+    """One of several values, it is not known which: of numbers, and nothing beside them, the most is kept."""
+    inner = [at_most(hard(each)) for each in values]
+    numbers = [each for each in inner if isinstance(each, int) and not isinstance(each, bool)]
+    nothing = [each for each in inner if each is None]
+    return OneOf(max(numbers)) if numbers and len(numbers) + len(nothing) == len(inner) else UNKNOWN
+
+
+def at_most(value: Any) -> Any:
+    """The number that one of several is at most, in a tuple or list too; anything else is itself."""
+    if isinstance(value, list | tuple) and any(isinstance(each, OneOf) for each in value):
+        return type(value)(at_most(each) for each in value)
+    return value.most if isinstance(value, OneOf) else value
+
+
 class Skip(Exception):  # noqa: N818 - an outcome of a test, not an error
     """The test is skipped."""
 
@@ -344,6 +369,8 @@ class Raised(Exception):  # noqa: N818 - an exception of the test, not of ours
         self.path = path
         self.line = line
         self.device = device
+        self.refusal = False
+        """Whether the library under test has refused a number of ranks: not what a missing device raises."""
         self.value: Any = UNKNOWN
 
 

@@ -1,0 +1,131 @@
+"""What is said where a value is not known: the most of what it may be, and no more than that."""
+
+from small_projects import devices_of, needs_of
+
+
+def test_workers_of_one_of_several_numbers_are_taken_to_be_the_most_of_them_and_that_is_no_certainty():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch.distributed as dist
+            import torch.multiprocessing as mp
+            import elsewhere
+
+            def work(rank, size):
+                dist.init_process_group("nccl", rank=rank, world_size=size)
+
+            def size_of():
+                if elsewhere.flag():
+                    return 2
+                return 3
+
+            def test_branches():
+                size = None
+                if elsewhere.flag():
+                    size = 4
+                mp.spawn(work, args=(size,), nprocs=size)
+
+            def test_expression():
+                size = 4 if elsewhere.flag() else 2
+                mp.spawn(work, args=(size,), nprocs=size)
+
+            def test_function():
+                mp.spawn(work, args=(size_of(),), nprocs=size_of())
+
+            def test_another_thing():
+                size = 4 if elsewhere.flag() else "four"
+                mp.spawn(work, args=(1,), nprocs=1)
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min) for name, each in found.items()} == {
+        "test_branches": (4, 4),
+        "test_expression": (4, 4),
+        "test_function": (3, 3),
+        "test_another_thing": (1, 1),
+    }
+    assert [each.confidence.name for each in found.values()] == ["MEDIUM", "MEDIUM", "MEDIUM", "HIGH"]
+
+
+def test_degrees_whose_product_is_not_the_number_of_ranks_are_refused_by_the_record_that_is_given_them():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "pkg/__init__.py": "",
+            "pkg/degrees.py": """
+            from dataclasses import dataclass
+
+            @dataclass
+            class Degrees:
+                replicas: int
+                shards: int
+                stages: int
+                world_size: int
+
+                def __post_init__(self):
+                    self._look()
+
+                def _look(self):
+                    for each in (self.replicas, self.stages):
+                        assert each >= 1, "degrees are positive"
+                    if self.shards < 0:
+                        self.shards = self.world_size // (self.replicas * self.stages)
+                    if self.replicas * self.shards * self.stages != self.world_size:
+                        raise ValueError("not all ranks are used")
+            """,
+            "tests/test_it.py": """
+            import torch
+            from torch.testing._internal.common_fsdp import FSDPTest
+            from pkg.degrees import Degrees
+
+            class TestIt(FSDPTest):
+                def test_four_exactly(self):
+                    Degrees(replicas=2, shards=2, stages=1, world_size=self.world_size)
+                    torch.randn(8, 8).cuda()
+
+                def test_even(self):
+                    Degrees(replicas=2, shards=-1, stages=1, world_size=self.world_size)
+                    torch.randn(8, 8).cuda()
+
+                def test_half(self):
+                    Degrees(replicas=self.world_size // 2, shards=-1, stages=1, world_size=self.world_size)
+                    torch.randn(8, 8).cuda()
+
+                def test_refused(self):
+                    with self.assertRaises(ValueError):
+                        Degrees(replicas=3, shards=5, stages=1, world_size=self.world_size)
+
+                def test_another_world(self):
+                    Degrees(replicas=3, shards=5, stages=1, world_size=16)
+            """,
+        },
+    )
+    assert found == {
+        "TestIt::test_four_exactly": (4, 4, 4),
+        "TestIt::test_even": (2, 2, 8),
+        "TestIt::test_half": (2, 2, 8),
+        "TestIt::test_refused": (1, 1, 8),
+        "TestIt::test_another_world": (1, 1, 8),
+    }
+
+
+def test_a_name_of_a_remote_device_with_too_many_parts_is_refused_before_any_device_is_used():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+            from torch.distributed.nn import RemoteModule
+
+            class TestIt(unittest.TestCase):
+                def test_refused(self):
+                    with self.assertRaisesRegex(ValueError, "Could not parse"):
+                        RemoteModule("worker1/cuda:0/cuda:1", object)
+
+                def test_used(self):
+                    RemoteModule("worker1/cuda:1", object)
+            """
+        },
+    )
+    assert found == {"TestIt::test_refused": (0, None, 0), "TestIt::test_used": (2, 2, 2)}
