@@ -19,6 +19,7 @@ _PARALLEL: Final = re.compile(
     r"^(--tensor-parallel-size|-tp|--tp|--tp-size|--pipeline-parallel-size|-pp|--pp|--pp-size|--data-parallel-size|-dp|--dp)$"
 )
 _GPUS: Final = re.compile(r"^--?(?:[a-z]+[-_])*(?:n[-_]?|num[-_])gpus?$")
+_TOLD_GPUS: Final = re.compile(r"^(?:N|N_|NUM_)GPUS?$")
 _ON_DEVICES: Final = re.compile(r"\b(cuda|nccl|get_accelerator|Accelerator\(|hip|set_device)\b|\.cuda\(")
 _ENGINES: Final = re.compile(r"vllm\.entrypoints\.(openai\.)?(api_server|run_batch)|sglang\.launch_server")
 _ENGINE_VERBS: Final = ("serve", "run-batch")
@@ -50,6 +51,7 @@ def launch(machine: "Machine", command: Any, environment: Any = None) -> Any:
         return Unknown("process")
     if words is None or not any(isinstance(each, str) and _LAUNCHERS.search(each) for each in words):
         _need_said(machine, words or [])
+        _need_told(machine, environment)
         return Unknown("process")
     count = process_count(words)
     if count is UNKNOWN and _is_accelerates(machine, words) and _uses_devices(machine, words):
@@ -132,6 +134,15 @@ def _need_said(machine: "Machine", words: list[Any]) -> None:
             number = _number(value if equals else words[index + 1] if index + 1 < len(words) else UNKNOWN)
             if isinstance(number, int):
                 machine.need(number, f"a program is told {name}")
+
+
+def _need_told(machine: "Machine", environment: Any) -> None:
+    """A program whose environment says a number of GPUs (`NGPU=4 ./run.sh`) uses them."""
+    given = hard(environment)
+    for name, value in given.items() if isinstance(given, dict) else ():
+        number = _number(hard(value)) if isinstance(name, str) and _TOLD_GPUS.match(name) else UNKNOWN
+        if isinstance(number, int):
+            machine.need(number, f"a program is told {name}")
 
 
 def write_settings(machine: "Machine", text: Any = None) -> Any:

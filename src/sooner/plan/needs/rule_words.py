@@ -13,6 +13,7 @@ from sooner.plan.needs.jax_devices import WORDS as JAX_WORDS
 from sooner.plan.needs.launchers import launch, parallel_size, write_settings
 from sooner.plan.needs.op_names import names
 from sooner.plan.needs.parameterized_classes import class_of_cases
+from sooner.plan.needs.programs import run_as_program
 from sooner.plan.needs.values import UNKNOWN, Cls, Dev, Ext, Inst, Mark, Native, Raised, Skip, Unknown, hard, is_plain
 
 if TYPE_CHECKING:
@@ -227,6 +228,25 @@ def _on_host(machine: "Machine", args: list[Any]) -> Any:
     return made and not machine.trace.touched and not machine.trace.used
 
 
+def _has_stranger(machine: "Machine", args: list[Any]) -> Any:
+    """Whether a list of ranks names one that is none of the group's."""
+    ranks = [uncounted(hard(each)) for each in _flat(hard(args[0]))] if isinstance(hard(args[0]), list) else []
+    known = [each for each in ranks if isinstance(each, int)]
+    return machine.rank is not None and bool(known) and max(known) >= machine.rank[1]
+
+
+def _is_larger_than_world(machine: "Machine", args: list[Any]) -> Any:
+    """Whether a mesh of some shape has more places than there are ranks."""
+    sizes = [uncounted(hard(each)) for each in machine.items_of(args[0]) or ()]
+    if machine.rank is None or not sizes or not all(isinstance(each, int) for each in sizes):
+        return False
+    return math.prod(sizes) > machine.rank[1]
+
+
+def _flat(values: list[Any]) -> list[Any]:
+    return [inner for each in values for inner in (_flat(hard(each)) if isinstance(hard(each), list) else [each])]
+
+
 def _device(machine: "Machine", args: list[Any]) -> Any:
     given = machine.natives.device(args[0])
     index = hard(args[1]) if len(args) > 1 else None
@@ -301,7 +321,9 @@ WORDS: Final[dict[str, Word]] = {
     "touch": _touch, "backend": _backend, "skip": _skip,
     "fail": _fail, "suffixes": _suffixes, "visible": _visible, "is_known": _is_known,
     "is_device": _is_device, "on_host": _on_host, "of_tree": _of_tree, "world": _world, "rank": _rank,
-    "device": _device, "device_module": _device_module, "named": _named, "skipif": _skip_if, "parallel": _parallel,
+    "has_stranger": _has_stranger, "is_larger_than_world": _is_larger_than_world,
+    "run_as_program": run_as_program, "device": _device, "device_module": _device_module,
+    "named": _named, "skipif": _skip_if, "parallel": _parallel,
     "launched": _launched, "settings_written": _settings_written, "is_torchruns": _is_torchruns,
     "spawned": _spawned, "sizes_up_to": _sizes_up_to,
     "device_tests": instantiate, "class_of_cases": class_of_cases, "op_names": names,

@@ -168,9 +168,10 @@ def _absl(kind: str) -> Function:
 
 def environment_value(machine: "Machine", name: str, default: Any = None) -> Any:
     """The value of an environment variable: what the test set, what a rule says, or the default, softly."""
-    if name in machine.environment:
-        return machine.environment[name]
-    rule = machine.rules.environment.get(name)
+    given = machine.environment.get(name)
+    if name in machine.environment and given is not MISSING:
+        return given
+    rule = machine.rules.environment.get(name) if given is not MISSING else None
     if rule is not None:
         return machine.natives.value_of(rule, "value", [], {})
     if default is MISSING:
