@@ -129,3 +129,29 @@ def test_a_name_of_a_remote_device_with_too_many_parts_is_refused_before_any_dev
         },
     )
     assert found == {"TestIt::test_refused": (0, None, 0), "TestIt::test_used": (2, 2, 2)}
+
+
+def test_a_test_that_leaves_with_one_device_and_uses_two_with_more_uses_none_of_them_with_one():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+            from elsewhere import work
+
+            needs_one = pytest.mark.skipif(not torch.cuda.is_available(), reason="a device")
+
+            @needs_one
+            def test_leaves():
+                if not torch.cuda.device_count() > 1:
+                    return
+                torch.ones(1).cuda(1)
+
+            @needs_one
+            def test_says_nothing():
+                work()
+            """
+        },
+    )
+    assert found == {"test_leaves": (1, 2, 2), "test_says_nothing": (1, 1, 1)}

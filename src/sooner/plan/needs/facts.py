@@ -110,7 +110,8 @@ def derived(at: Mapping[int, AtSize]) -> Derived:
     runs = [n for n in sizes if at[n].verdict is Verdict.RUN]
     unknown = [n for n in sizes if at[n].verdict is Verdict.UNKNOWN]
     guarded = 0 in at and at[0].verdict in (Verdict.SKIP, Verdict.FAIL, Verdict.ABSENT)
-    on_devices = [n for n in runs if n > 0 and (at[n].devices > 0 or guarded)]
+    said = any(at[n].devices > 0 for n in runs)  # where it uses some, it uses none where none are said
+    on_devices = [n for n in runs if n > 0 and (at[n].devices > 0 or (guarded and not said))]
     least: Count = _first([n for n in runs if not at[n].vacuous] or runs, unknown)
     gpu_least: Count = _first(on_devices, [n for n in unknown if n > 0])
     most: Count = None
