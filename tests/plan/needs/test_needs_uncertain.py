@@ -155,3 +155,22 @@ def test_a_test_that_leaves_with_one_device_and_uses_two_with_more_uses_none_of_
         },
     )
     assert found == {"test_leaves": (1, 2, 2), "test_says_nothing": (1, 1, 1)}
+
+
+def test_arrays_of_jax_are_on_the_first_device_and_types_on_none():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            import jax.numpy as jnp
+
+            def test_array():
+                assert (jnp.arange(4) + 1).sum() == 10
+
+            def test_type():
+                assert jnp.issubdtype(jnp.dtype("float32"), jnp.floating)
+            """
+        },
+    )
+    assert found == {"test_array": (0, 1, 1), "test_type": (0, None, 0)}
