@@ -5,6 +5,7 @@ from itertools import product
 
 from hypothesis import given
 from hypothesis import strategies as st
+from small_projects import devices_of
 
 from sooner.cli.needs_static import shipped_rules
 from sooner.plan.needs import Sources, infer_needs, load_rules
@@ -103,3 +104,26 @@ def test_a_check_that_calls_itself_on_what_is_not_known_ends():
     """
     (found,) = needs_of("test_it.py", text)
     assert (found.min, found.confidence) == (3, "high")
+
+
+def test_parameters_that_stand_in_one_condition_are_changed_together():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            @pytest.mark.parametrize("a", list(range(10)))
+            @pytest.mark.parametrize("b", list(range(10)))
+            @pytest.mark.parametrize("kind", ["x", "y", "z"])
+            def test_pair(a, b, kind):
+                if a == 7 and b == 3 and torch.cuda.device_count() < 4:
+                    pytest.skip("needs four")
+                torch.ones(1).cuda()
+            """
+        },
+    )
+    assert len(found) == 300
+    assert {name for name, said in found.items() if said[0] == 4} == {f"test_pair[{each}-3-7]" for each in "xyz"}
+    assert {said for said in found.values() if said[0] != 4} == {(1, 1, 1)}

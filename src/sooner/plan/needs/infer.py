@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from sooner.plan.needs.cases import FEW, Picks, parts, shared
+from sooner.plan.needs.cases import FEW, Picks, axes_of, named_together, parts, shared
 from sooner.plan.needs.collection import Item, Names, collect, taint
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import (
@@ -19,6 +19,7 @@ from sooner.plan.needs.facts import (
     Verdict,
     described,
 )
+from sooner.plan.needs.fixtures import underlying
 from sooner.plan.needs.judgement import Judge, Judged
 from sooner.plan.needs.listed import entries, needs_of_entries
 from sooner.plan.needs.machine import Machine
@@ -26,7 +27,7 @@ from sooner.plan.needs.parameterized_classes import text_of
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources
 from sooner.plan.needs.state import EVERYWHERE, TEST_FUEL
-from sooner.plan.needs.values import OutOfFuel, hard
+from sooner.plan.needs.values import Func, OutOfFuel, hard
 
 _MOST_DISBELIEFS: Final = 6
 _MOST_EVIDENCE: Final = 12
@@ -137,11 +138,13 @@ class _File:
         result: dict[str, str] = {}
         for items in groups.values():
             if len(items) > FEW and self._come_together(each.nodeid for each in items):
-                by_picks = dict(zip(_parts(items), (each.nodeid for each in items), strict=True))
+                cases = _parts(items)
+                by_picks = dict(zip(cases, (each.nodeid for each in items), strict=True))
                 found = shared(
                     list(by_picks),
                     lambda picks, ids=by_picks: self._gist(ids[picks]),  # type: ignore[misc]
                     lambda: self.steps > _SLOW,
+                    _together(items, cases),
                 )
                 result |= {by_picks[picks]: by_picks[other] for picks, other in found.items()}
         return result
@@ -324,6 +327,17 @@ def _parts(items: Sequence[Item]) -> list[Picks]:
     found = parts([[row.get(column, "") for column in columns] for row in rows])
     # Cases whose parameters are alike are told apart by their place.
     return found if len(set(found)) == len(found) else [(index,) for index in range(len(items))]
+
+
+def _together(items: Sequence[Item], cases: Sequence[Picks]) -> list[frozenset[int]]:
+    """Parts of parameters that stand in one condition of the test."""
+    func = underlying(items[0].func)
+    if not isinstance(func, Func):
+        return []
+    known = [name for name in items[0].params if all(name in each.params for each in items)]
+    axes = {name: axes_of([text_of(each.params[name]) or "" for each in items], cases) for name in known}
+    groups = (frozenset(axis for name in names for axis in axes[name]) for names in named_together(func.node, known))
+    return [each for each in dict.fromkeys(groups) if len(each) > 1]
 
 
 def _confidence(judged: Iterable[Judged | None]) -> Confidence:
