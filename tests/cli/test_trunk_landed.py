@@ -112,6 +112,12 @@ def test_reports_alone_are_a_trunk(sooner, keep):
     assert found["culprit"] == sha(20)
 
 
+def test_a_test_that_was_born_red_is_told_by_the_reports_of_its_file(sooner, keep):
+    tests = [case(i, "passed", node_id="test_a.py::test_old") for i in range(30)]
+    (found,) = breakages(sooner, keep(tests=[*tests, *(case(i, "failed") for i in range(20, 30))]))
+    assert (found["signal"], found["culprit"]) == ("test_a.py::test_x", sha(20))
+
+
 def test_flakes_of_a_test_before_the_window_are_not_forgotten(sooner, keep):
     tests = [case(i, "failed" if i % 4 == 0 else "passed", run=f"r{i}") for i in range(100)]
     tests += [case(i, "passed", run=f"again{i}") for i in range(0, 100, 4)]

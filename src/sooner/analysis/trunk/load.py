@@ -61,7 +61,7 @@ def load_trunk(history: History, where: Where, *, kinds: Iterable[Kind] = (Kind.
     if Kind.JOB in wanted:
         signals += job_signals(jobs)
     if Kind.TEST in wanted:
-        signals += born_red(test_signals(tests), jobs)
+        signals += born_red(test_signals(tests), jobs, tests)
     commits = commits_of(history, where, first_seen(jobs, tests))
     return Trunk(commits=commits, signals=tuple(signals), notes=tuple(notes))
 
@@ -126,13 +126,26 @@ def _of_attempts(outcomes: Sequence[HistoryOutcome]) -> Status | None:
     return Status.PENDING if HistoryOutcome.RUNNING in outcomes else None
 
 
-def born_red(signals: Sequence[Signal], jobs: Sequence[JobRow]) -> list[Signal]:
-    """Tests that never passed: where their job ran without them they did not fail, so that is a success."""
-    ended: dict[str, dict[str, float]] = {}
+def born_red(signals: Sequence[Signal], jobs: Sequence[JobRow], tests: Sequence[TestRow] = ()) -> list[Signal]:
+    """Tests that never passed: where their job, or their file in it, ran without them, that is a success."""
+    ended: dict[tuple[str, str], dict[str, float]] = {}
     for row in jobs:
         if row.outcome is HistoryOutcome.PASSED and row.started is not None:
-            ended.setdefault(base_name(row.job), {}).setdefault(row.commit, row.started)
-    return [_with_absences(signal, ended.get(signal.key.split(" :: ")[0], {})) for signal in signals]
+            ended.setdefault((base_name(row.job), ""), {}).setdefault(row.commit, row.started)
+    for test in tests:
+        if test.node_id and test.commit and test.started is not None and test.kind != "summary":
+            ended.setdefault((base_name(test.job), _file_of(test.node_id)), {}).setdefault(test.commit, test.started)
+    found = []
+    for signal in signals:
+        job, inside, name = signal.key.partition(" :: ")
+        job, name = (job, name) if inside else ("", signal.key)
+        ran = ended.get((job, _file_of(name)), {}) | ended.get((job, ""), {})
+        found.append(_with_absences(signal, ran))
+    return found
+
+
+def _file_of(node_id: str) -> str:
+    return node_id.partition("::")[0]
 
 
 def _with_absences(signal: Signal, ran: Mapping[str, float]) -> Signal:
