@@ -81,3 +81,15 @@ def test_lineage_of_nothing_says_so(sooner):
     done = sooner("history", "lineage")
     assert (done.returncode, done.stdout) == (0, "")
     assert "no job" in done.stderr
+
+
+def test_a_broken_file_of_the_history_is_named_with_what_to_do(sooner, filled, project):
+    file = min((project / ".sooner/history/v1/jobs").rglob("*.parquet"))
+    file.write_bytes(file.read_bytes()[:50])
+    done = sooner("history", "info")
+    assert done.returncode == 4
+    assert done.stderr.startswith(f"sooner: {file} is broken: ")
+    assert done.stderr.endswith("; move it away, and the rest can be read\n")
+    assert len(done.stderr.splitlines()) == 1
+    file.unlink()
+    assert sooner("history", "info").returncode == 0

@@ -101,9 +101,9 @@ def test_a_polluted_test_passes_and_the_pollution_is_reported(suite):
     assert not entries["test_wrong"]["pollution"]
 
 
-def bisect(suite):
-    command = [sys.executable, "-m", "sooner", "bisect-pollution"]
-    return subprocess.run(command, cwd=suite.folder, capture_output=True, text=True, timeout=60, check=False)
+def bisect(suite, *arguments, within="."):
+    command = [sys.executable, "-m", "sooner", "bisect-pollution", *arguments]
+    return subprocess.run(command, cwd=suite.folder / within, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_bisection_names_the_polluter(suite):
@@ -114,12 +114,24 @@ def test_bisection_names_the_polluter(suite):
     assert "test_p.py::test_victim fails after this test:\n    test_p.py::test_polluter\n" in done.stdout
 
 
+def test_bisection_takes_a_test_by_any_path_to_it_and_names_the_known_ones(suite):
+    suite.write(test_p=POLLUTED)
+    (suite.folder / "below").mkdir()
+    suite.journal()
+    done = bisect(suite, "../test_p.py::test_victim", within="below")
+    assert "test_p.py::test_victim fails after this test" in done.stdout, done.stdout + done.stderr
+    other = bisect(suite, "test_p.py::test_b")
+    assert other.returncode == 4
+    assert "it knows test_p.py::test_victim" in other.stderr
+
+
 def test_bisection_without_pollution_is_one_clear_error(suite):
     suite.write(test_a="def test_a(): pass\n")
     suite.journal()
     done = bisect(suite)
     assert done.returncode == 4
     assert "no run with --gpus saw pollution" in done.stderr + done.stdout
+    assert "run `pytest --gpus=...` until it reports pollution" in done.stderr + done.stdout
 
 
 def test_a_test_that_needs_what_an_earlier_one_left_keeps_its_verdict(suite):

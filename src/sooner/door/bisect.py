@@ -32,7 +32,8 @@ class Bisector:
         self._config = config
         self._sequence = _sequence(config, config.option.bisect_pollution)
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
-            config.args = list(dict.fromkeys(nodeid.split("::")[0] for nodeid in self._sequence))
+            files = dict.fromkeys(nodeid.split("::")[0] for nodeid in self._sequence)
+            config.args = [str(config.rootpath / file) for file in files]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -114,10 +115,19 @@ def _sequence(config: pytest.Config, victim: str) -> list[str]:
     cache = getattr(config, "cache", None)
     known: list[list[str]] = cache.get(POLLUTION, []) if cache is not None else []
     for sequence in reversed(known):
-        if victim in ("last", sequence[-1]):
+        if sequence[-1] in (victim, _nodeid(config, victim)) or victim == "last":
             return sequence
     what = "no run with --gpus saw pollution" if victim == "last" else f"no run with --gpus saw {victim} polluted"
-    raise pytest.UsageError(f"--bisect-pollution: {what} (pytest's cache does not have it)")
+    others = ", ".join(dict.fromkeys(sequence[-1] for sequence in reversed(known)))
+    then = f"it knows {others}" if others else "run `pytest --gpus=...` until it reports pollution"
+    raise pytest.UsageError(f"--bisect-pollution: {what} (pytest's cache does not have it): {then}")
+
+
+def _nodeid(config: pytest.Config, test: str) -> str:
+    """The id of a test that is named by a path as on pytest's command line."""
+    file, *names = test.split("::")
+    path = os.path.relpath(os.path.normpath(config.invocation_params.dir / file), config.rootpath)
+    return "::".join((path.replace(os.sep, "/"), *names))
 
 
 def minimal(items: Sequence[int], fails: Callable[[Sequence[int]], bool]) -> list[int]:

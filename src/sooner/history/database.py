@@ -6,6 +6,7 @@ in another, and a writer locks all readers out).
 
 import contextlib
 import os
+import re
 import secrets
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 MEMORY_MIB: Final = 1024
 """What DuckDB may hold in memory before it goes to the disk; the process needs some 300 MiB beside that."""
 
+_BROKEN_FILE: Final = re.compile(r"file '([^']+/v\d+/\w+/day=[^']+\.parquet)'", re.IGNORECASE)
+"""A file of a history, where DuckDB says that it is none of Parquet."""
 _INSTALL: Final = "install it with `pip install 'sooner[history]'`"
 
 
@@ -119,7 +122,10 @@ def translated() -> Iterator[None]:
     except duckdb.OutOfMemoryException as error:
         raise HistoryError(f"DuckDB ran out of memory: {_first_line(error)}; give it more with memory_mib") from error
     except duckdb.Error as error:
-        raise HistoryError(f"the history's database refuses: {_first_line(error)}") from error
+        text = _first_line(error)
+        if isinstance(error, duckdb.InvalidInputException) and (broken := _BROKEN_FILE.search(text)):
+            raise HistoryError(f"{broken[1]} is broken: {text}; move it away, and the rest can be read") from error
+        raise HistoryError(f"the history's database refuses: {text}") from error
 
 
 def _connect() -> "duckdb.DuckDBPyConnection":

@@ -15,8 +15,8 @@ from sooner.history.tables import Epoch, TestRow
 
 _LONGEST_MESSAGE: Final = 500
 _MOST_TEXT: Final = 4_000
-_LONGEST_S: Final = 1e9
 """Characters of a failure's text that are kept in memory: enough for its first line."""
+_LONGEST_S: Final = 1e9
 
 _BROKEN: Final = frozenset({"failure", "error"})
 _RERUNS: Final = frozenset({"rerunFailure", "rerunError"})
