@@ -90,3 +90,20 @@ def test_wait_fails_if_a_submitted_command_failed(project):
     done = subprocess.run(["bash", "all.sh"], cwd=project, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert json.loads(done.stdout)["counts"]["failed"] == 1
+
+
+def test_bytes_in_the_environment_that_are_no_text_reach_their_unit_and_cost_no_verdict(project):
+    lines = [
+        r"""B=$'\xff' sooner submit --name odd -- sh -c 'printf %s "$B" | od -An -tx1'""",
+        r"""B=$'\xfe' sooner submit --name odd -- false""",
+        "sooner wait --devices virtual:2 --out out",
+    ]
+    (project / "all.sh").write_text("\n".join(lines))
+    env = {**os.environ, **in_path()}
+    done = subprocess.run(["bash", "all.sh"], cwd=project, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    results = [json.loads(line) for line in (project / "out/results.jsonl").read_text().splitlines()]
+    assert [(each["variant"], each["outcome"]) for each in results] == [
+        (r"B='\xff'", "passed"), (r"B='\xfe'", "failed"),
+    ]  # fmt: skip
+    assert " ff" in done.stdout

@@ -6,6 +6,8 @@ from typing import NewType
 
 from msgspec import Struct
 
+from sooner.model.text import printable
+
 UnitKey = NewType("UnitKey", str)
 """Identity of a unit: its name, or `name|variant` where it declares an environment."""
 
@@ -67,5 +69,8 @@ def unit_key(name: str, variant: str) -> UnitKey:
 
 
 def variant_of(env: Mapping[str, str]) -> str:
-    """Spell a declared environment as a variant: `A=1 B='x y'`, sorted by name; empty for none."""
-    return " ".join(f"{name}={shlex.quote(value)}" for name, value in sorted(env.items()))
+    r"""Spell a declared environment as a variant: `A=1 B='x y'`, sorted by name; empty for none.
+
+    Bytes that are not UTF-8 are spelled `\xff`: a variant is written into records.
+    """
+    return printable(" ".join(f"{name}={shlex.quote(value)}" for name, value in sorted(env.items())))
