@@ -545,7 +545,7 @@ def _hooks() -> tuple[Any, ...]:
 
 def _set_hooks(hooks: tuple[Any, ...]) -> None:
     now = (sys.excepthook, sys.unraisablehook, threading.excepthook)
-    kept = (old or new for old, new in zip(hooks, now, strict=True))
+    kept: list[Any] = [old or new for old, new in zip(hooks, now, strict=True)]
     sys.excepthook, sys.unraisablehook, threading.excepthook = kept
 
 
