@@ -174,3 +174,28 @@ def test_arrays_of_jax_are_on_the_first_device_and_types_on_none():
         },
     )
     assert found == {"test_array": (0, 1, 1), "test_type": (0, None, 0)}
+
+
+def test_a_number_of_workers_that_nobody_knows_is_no_certainty():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch.multiprocessing as mp
+            import elsewhere
+
+            def work(rank):
+                pass
+
+            def test_unknown():
+                mp.spawn(work, nprocs=elsewhere.size())
+
+            def test_known():
+                mp.spawn(work, nprocs=2)
+            """
+        },
+    )
+    assert {name: each.confidence.name for name, each in found.items()} == {
+        "test_unknown": "MEDIUM",
+        "test_known": "HIGH",
+    }

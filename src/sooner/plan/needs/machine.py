@@ -322,6 +322,8 @@ class Machine(Defining):
         if isinstance(count, int) and not isinstance(count, bool) and not self.quiet:
             self.trace.note(*self.current, "starts processes")
             self.trace.rank_count(uncounted(count), self.size)
+        elif isinstance(count, Unknown) and not self.quiet:
+            self.guesses += 1
 
     def launch_of_none(self) -> None:
         """A launcher is told to start no process: it refuses.
