@@ -92,6 +92,20 @@ def test_wait_fails_if_a_submitted_command_failed(project):
     assert json.loads(done.stdout)["counts"]["failed"] == 1
 
 
+def test_a_wait_that_cannot_begin_leaves_what_was_submitted_to_the_next_one(project):
+    lines = [
+        "sooner submit --name wide --devices 4 -- true",
+        "sooner submit --name narrow -- true",
+        "sooner wait --devices virtual:2 --out out",
+        "test $? = 4 || exit 99",
+        "sooner wait --devices virtual:2 --on-missing hole --out out",
+    ]
+    (project / "all.sh").write_text("\n".join(lines))
+    env = {**os.environ, **in_path()}
+    subprocess.run(["bash", "all.sh"], cwd=project, env=env, capture_output=True, text=True, check=False)
+    assert Run(project / "out").outcomes == {"wide": "hole", "narrow": "passed"}
+
+
 def test_bytes_in_the_environment_that_are_no_text_reach_their_unit_and_cost_no_verdict(project):
     lines = [
         r"""B=$'\xff' sooner submit --name odd -- sh -c 'printf %s "$B" | od -An -tx1'""",

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from sooner.cli.wiring import execute
+from sooner.model.errors import SoonerError
 from sooner.model.outcomes import ExitCode
 from sooner.plan.dependence import dependence_notes
 from sooner.plan.invocations import keys_of, read_invocations, units_of
 from sooner.plan.submitted import units_of_submissions
 from sooner.report.wording import counted
 from sooner.run.recording import record
-from sooner.run.submissions import Submission, take
+from sooner.run.submissions import Submission, put_back, take
 
 _MOST_NOTES: Final = 5
 
@@ -47,16 +48,22 @@ def run_script(script: Path, arguments: Sequence[str], cli: Mapping[str, Any]) -
 
 
 def run_submitted(queue: str, cli: Mapping[str, Any]) -> ExitCode:
-    """Run what the calling script submitted.
+    """Run what the calling script submitted; where it cannot begin, all of it waits for the next `sooner wait`.
 
     Raises:
         SoonerError: The spool cannot be used, or what was submitted cannot be run.
     """
     taken = take(env=os.environ, queue=queue)
     report_dropped(taken.dropped)
-    plan = units_of_submissions(taken.submissions, base_env=dict(os.environ), source="sooner submit")
-    _report_notes(plan.notes)
-    return execute(plan, cli)
+    begun: list[bool] = []
+    try:
+        plan = units_of_submissions(taken.submissions, base_env=dict(os.environ), source="sooner submit")
+        _report_notes(plan.notes)
+        return execute(plan, cli, begin=lambda: begun.append(True))
+    except SoonerError:
+        if not begun:
+            put_back(taken.submissions, env=os.environ)
+        raise
 
 
 def _report_notes(notes: Sequence[str]) -> None:

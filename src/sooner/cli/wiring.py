@@ -44,6 +44,7 @@ def execute(
     folder: RunFolder | None = None,
     verdicts: Mapping[UnitKey, Verdict] | None = None,
     attempts: Attempts | None = None,
+    begin: Callable[[], None] = lambda: None,
 ) -> ExitCode:
     """Run a plan from its preparation to its reports; returns the exit code.
 
@@ -54,6 +55,7 @@ def execute(
         folder: The folder of the run that is resumed, held; None for a new run.
         verdicts: What the resumed run had already said.
         attempts: Attempts of the resumed run that had no verdict yet.
+        begin: Called when nothing is left to refuse, before anything starts.
     """
     take_interrupts()
     target = folder or (RunFolder(Path(cli["out"])) if cli.get("out") else None)
@@ -69,6 +71,7 @@ def execute(
         register_run(STATE, folder.path)
     keep_quarantine(folder, prepared.quarantine)
     _describe(folder, prepared)
+    begin()
     try:
         return _run(prepared, folder, dict(verdicts or {}), attempts or {}, as_json=bool(cli.get("as_json")))
     finally:

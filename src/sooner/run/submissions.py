@@ -138,6 +138,17 @@ def take(*, env: Mapping[str, str], queue: str = "", pid: int | None = None) -> 
     return Taken(submissions=tuple(taken), dropped=_drop(folder, kept=kept))
 
 
+def put_back(submissions: Iterable[Submission], *, env: Mapping[str, str]) -> None:
+    """Store again what was taken and could not be run.
+
+    Raises:
+        UsageError: The spool cannot be used.
+    """
+    folder = _opened(spool_folder(env))
+    for submission in submissions:
+        _store(folder, submission)
+
+
 def _named(entries: Iterable[Submission], queue: str) -> list[Submission]:
     return [entry for entry in entries if entry.queue == queue]
 
