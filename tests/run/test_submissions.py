@@ -198,6 +198,14 @@ def test_nothing_cannot_be_submitted(tmp_path: Path) -> None:
         submit([], cwd="/", env={"XDG_STATE_HOME": str(tmp_path)})
 
 
+@pytest.mark.parametrize("limit", [float("nan"), float("inf"), -1.0])
+def test_a_limit_that_is_no_time_is_refused(tmp_path: Path, limit: float) -> None:
+    env = {"XDG_STATE_HOME": str(tmp_path)}
+    with pytest.raises(UsageError, match="--timeout must not be negative or endless"):
+        submit(["true"], cwd="/", env=env, timeout_s=limit)
+    assert take(env=env).submissions == ()
+
+
 def test_a_spool_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "sooner").write_text("", encoding="ascii")
     with pytest.raises(UsageError, match="set XDG_STATE_HOME"):

@@ -8,6 +8,7 @@ said to be. A queue with a name is shared by whoever names it.
 """
 
 import json
+import math
 import os
 import socket
 import tempfile
@@ -93,10 +94,12 @@ def submit(
         Submissions of dead scripts that were dropped on the way.
 
     Raises:
-        UsageError: The command is empty, or the spool cannot be used.
+        UsageError: The command is empty, its limit is no time, or the spool cannot be used.
     """
     if not command:
         raise UsageError("nothing to submit: write `sooner submit -- COMMAND...`")
+    if not 0 <= timeout_s < math.inf:
+        raise UsageError(f"--timeout must not be negative or endless, not {timeout_s}: seconds, 0 for no limit")
     own = os.getpid() if pid is None else pid
     chain = ancestors(own)
     submission = Submission(
