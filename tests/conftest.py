@@ -1,6 +1,7 @@
 """What every test stands on: no setting, lease or spool of this machine reaches it, and it reaches none of them."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,10 @@ from hypothesis import settings
 # A deadline asserts about time, which a busy machine breaks.
 settings.register_profile("sooner", deadline=None, max_examples=50)
 settings.load_profile("sooner")
+
+# Shells start what a script puts in its background with SIGINT ignored, and what a test starts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _FOREIGN = ("CI", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "BASH_ENV")
 _MASKS = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")

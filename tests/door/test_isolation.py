@@ -322,3 +322,15 @@ def test_kills():
         time.sleep(0.01)
     assert not runs(server)
     assert not (suite.folder / "j.xml").exists()
+
+
+def test_the_last_failure_that_also_leaves_something_behind_is_reported(suite):
+    """Its worker had said that it was done before the judge had; the session ended without the verdict."""
+    suite.write(
+        test_a="import subprocess\ndef test_a(): pass\n"
+        "def test_b():\n    subprocess.Popen(['sleep', '5'], stdout=subprocess.PIPE)\n    assert 0\n"
+    )
+    done, entries = suite.journal()
+    assert done.returncode == 1, done.stdout
+    assert "1 failed, 1 passed" in done.stdout
+    assert entries["test_b"]["outcome"] == "failed"

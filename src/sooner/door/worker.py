@@ -182,7 +182,8 @@ class Worker:
         """
         code = 1
         try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            # Not SIG_IGN: what tests start would ignore it too.
+            signal.signal(signal.SIGINT, lambda *_: None)
             kernel.die_with_parent(signal.SIGTERM, parent)
             own_captured_files(self._session.config.pluginmanager.getplugin("capturemanager"), self._show)
             self._position.catch_stacks()
@@ -236,8 +237,6 @@ class Worker:
             if self._position.must_stop:
                 return False
             doubt = doubt or cleaned.discard
-            if doubt and not errand.keeps_fixtures:
-                break
             waits = errand.waits == "always" or (
                 has_failed and (errand.waits == "any failure" or (errand.waits == "failures" and self._count > 1))
             )
@@ -245,6 +244,8 @@ class Worker:
                 self._flush()
             if waits and self._receiver.wait() != ("on", None):
                 return False
+            if doubt and not errand.keeps_fixtures:  # not before the verdict: who is done is not waited for
+                break
         doubt = doubt or self._guarding.end_unit().discard
         self._say("done", doubt)
         return not doubt and not errand.is_last
