@@ -9,8 +9,7 @@ import time
 import xml.etree.ElementTree as ET
 
 import pytest
-
-from conftest import Run, alive, wait_until
+from real_runs import Run, alive, wait_until
 
 VIRTUAL = ("--devices", "virtual:2", "--out", "out")
 

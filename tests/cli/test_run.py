@@ -10,8 +10,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-
-from conftest import Run, alive, wait_until
+from real_runs import Run, alive, wait_until
 
 VIRTUAL = ("--devices", "virtual:4", "--out", "out")
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conftest import Run
+from real_runs import Run
 
 BIN = Path(sys.executable).parent
 """Where pytest and sooner are installed."""
@@ -66,6 +66,13 @@ def test_a_script_without_tests_is_nothing_to_run(sooner, project):
     assert sooner("script", "test.sh", "--devices", "virtual:1", **in_path()).returncode == 5
 
 
+def in_shell(project, *lines):
+    """Run a shell script of these lines."""
+    (project / "all.sh").write_text("\n".join(lines))
+    env = {**os.environ, **in_path()}
+    return subprocess.run(["bash", "all.sh"], cwd=project, env=env, capture_output=True, text=True, check=False)
+
+
 def test_submitted_commands_run_at_wait_with_the_environment_of_their_submission(project):
     lines = [
         'for key in 1 2; do KEY=$key sooner submit --name "key$key" -- sh -c \'echo "$KEY in $PWD"\'; done',
@@ -74,9 +81,7 @@ def test_submitted_commands_run_at_wait_with_the_environment_of_their_submission
         "cd ..",
         "sooner wait --devices virtual:4 --out out",
     ]
-    (project / "all.sh").write_text("\n".join(lines))
-    env = {**os.environ, **in_path()}
-    done = subprocess.run(["bash", "all.sh"], cwd=project, env=env, capture_output=True, text=True, check=False)
+    done = in_shell(project, *lines)
     assert done.returncode == 0, done.stderr
     run = Run(project / "out")
     assert run.log("key2") == f"2 in {project}\n"
@@ -85,9 +90,7 @@ def test_submitted_commands_run_at_wait_with_the_environment_of_their_submission
 
 
 def test_wait_fails_if_a_submitted_command_failed(project):
-    (project / "all.sh").write_text("sooner submit -- false\nsooner wait --devices virtual:1 --json")
-    env = {**os.environ, **in_path()}
-    done = subprocess.run(["bash", "all.sh"], cwd=project, env=env, capture_output=True, text=True, check=False)
+    done = in_shell(project, "sooner submit -- false", "sooner wait --devices virtual:1 --json")
     assert done.returncode == 1
     assert json.loads(done.stdout)["counts"]["failed"] == 1
 
@@ -100,9 +103,7 @@ def test_a_wait_that_cannot_begin_leaves_what_was_submitted_to_the_next_one(proj
         "test $? = 4 || exit 99",
         "sooner wait --devices virtual:2 --on-missing hole --out out",
     ]
-    (project / "all.sh").write_text("\n".join(lines))
-    env = {**os.environ, **in_path()}
-    subprocess.run(["bash", "all.sh"], cwd=project, env=env, capture_output=True, text=True, check=False)
+    in_shell(project, *lines)
     assert Run(project / "out").outcomes == {"wide": "hole", "narrow": "passed"}
 
 
@@ -112,9 +113,7 @@ def test_bytes_in_the_environment_that_are_no_text_reach_their_unit_and_cost_no_
         r"""B=$'\xfe' sooner submit --name odd -- false""",
         "sooner wait --devices virtual:2 --out out",
     ]
-    (project / "all.sh").write_text("\n".join(lines))
-    env = {**os.environ, **in_path()}
-    done = subprocess.run(["bash", "all.sh"], cwd=project, env=env, capture_output=True, text=True, check=False)
+    done = in_shell(project, *lines)
     assert done.returncode == 1, done.stderr
     results = [json.loads(line) for line in (project / "out/results.jsonl").read_text().splitlines()]
     assert [(each["variant"], each["outcome"]) for each in results] == [
