@@ -4,7 +4,7 @@
 `sooner.history.ingest` reads other systems' files. Nothing here imports DuckDB before a history is opened.
 """
 
-from sooner.history.branches import OF_REQUESTS, is_of_a_request, trunk_among
+from sooner.history.branches import is_of_a_request, of_requests, trunk_among
 from sooner.history.commit import Added
 from sooner.history.durations import Subject
 from sooner.history.errors import HistoryError, IngestError
@@ -17,7 +17,6 @@ from sooner.history.tables import SCHEMA, CommitRow, Epoch, JobRow, MeasureRow, 
 
 __all__ = [
     "DEFAULT_ROOT",
-    "OF_REQUESTS",
     "SCHEMA",
     "Added",
     "Columns",
@@ -37,6 +36,7 @@ __all__ = [
     "Where",
     "is_of_a_request",
     "known_durations",
+    "of_requests",
     "record_run",
     "surroundings",
     "trunk_among",

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from sooner.history.reading import Array, Columns
+
 TRUNKS: Final = ("main", "master", "trunk", "develop")
 """Names of trunks, the likeliest first."""
 OF_REQUESTS: Final = ("pull_request", "pull_request_target")
@@ -21,3 +23,14 @@ def is_of_a_request(event: str, pull_request: int | None) -> bool:
     The number alone tells only where no event is known: GitHub names with a push all requests *from* its branch.
     """
     return event in OF_REQUESTS if event else pull_request is not None
+
+
+def of_requests(columns: Columns) -> Array:
+    """The same of many rows, as flags; columns `event` and `pull_request`."""
+    codes, names = columns.text("event")
+    numbers = columns.number("pull_request")
+    found = (codes < 0) & (numbers == numbers)  # noqa: PLR0124 - what is not known is NaN
+    for code, name in enumerate(names):
+        if name in OF_REQUESTS:
+            found |= codes == code
+    return found

@@ -8,7 +8,7 @@ import numpy as np
 
 from sooner.analysis.selection.facts import Flags, Indices, Numbers, Record, State, recorded
 from sooner.analysis.selection.records import Kept, Verdict
-from sooner.history import OF_REQUESTS, Columns, History, HistoryOutcome, Where, trunk_among
+from sooner.history import Columns, History, HistoryOutcome, Where, of_requests, trunk_among
 from sooner.history.outcomes import BROKEN
 from sooner.model.errors import UsageError
 
@@ -64,8 +64,7 @@ def _landed(rows: Columns, where: Where, notes: list[str]) -> Flags:
     chosen: Flags = (rows.text("commit").codes >= 0) & (rows.text("job").codes >= 0)
     if not chosen.all():
         notes.append(f"{int((~chosen).sum()):,} attempts without commit or job are left out")
-    has_event = rows.text("event").codes >= 0
-    chosen &= ~np.where(has_event, _is(rows, "event", OF_REQUESTS), ~np.isnan(rows.number("pull_request")))
+    chosen &= ~of_requests(rows)
     codes, names = rows.text("branch")
     if not where.branch and (codes[chosen] >= 0).any():
         found, counts = np.unique(codes[chosen & (codes >= 0)], return_counts=True)
@@ -75,13 +74,6 @@ def _landed(rows: Columns, where: Where, notes: list[str]) -> Flags:
             chosen &= codes == names.index(best)
             notes.append(f"of {len(known)} branches only {best!r} is used (--branch names another one)")
     return chosen
-
-
-def _is(rows: Columns, column: str, values: Sequence[str]) -> Flags:
-    codes, names = rows.text(column)
-    wanted = [i for i, name in enumerate(names) if name in values]
-    found: Flags = np.isin(codes, wanted)
-    return found
 
 
 def _record(rows: Columns, chosen: Flags, lines: Mapping[tuple[str, str], str], notes: list[str]) -> Record:

@@ -11,7 +11,7 @@ from sooner.analysis.trunk.digest import Landed
 from sooner.analysis.trunk.facts import Kind, Status
 from sooner.analysis.trunk.flaky import Run, Subject
 from sooner.analysis.trunk.load import base_name, by_attempt, of_shards
-from sooner.history import OF_REQUESTS, History, HistoryOutcome, JobRow, Where
+from sooner.history import History, HistoryOutcome, JobRow, Where, of_requests
 from sooner.history.outcomes import BROKEN
 
 _FAILED: Final = frozenset(outcome.value for outcome in BROKEN)
@@ -145,12 +145,9 @@ def _elsewhere(history: History, where: Where) -> frozenset[str]:
     columns = history.columns(
         "jobs", ["commit", "branch", "event", "pull_request"], replace(where, branch="", since=None)
     )
-    commits, branches, events = (columns.text(name) for name in ("commit", "branch", "event"))
-    is_request = np.where(
-        events.codes < 0, ~np.isnan(columns.number("pull_request")), _where(events, frozenset(OF_REQUESTS))
-    )
+    commits, branches = columns.text("commit"), columns.text("branch")
     is_here = (branches.codes < 0) | _where(branches, frozenset({where.branch})) if where.branch else True
-    landed = is_here & ~is_request
+    landed = is_here & ~of_requests(columns)
     known = commits.codes >= 0
     return frozenset(
         commits.names[code] for code in np.setdiff1d(commits.codes[known], commits.codes[known & landed]).tolist()
