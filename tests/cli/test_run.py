@@ -154,6 +154,8 @@ def test_an_empty_plan_is_nothing_to_run(sooner):
         (("run",), "which plan"),
         (("run", "missing.toml"), "missing.toml"),
         (("rnu",), "did you mean 'run'"),
+        (("run", "--gpus", "virtual:2", "plan.toml"), "Did you mean '--devices'?"),
+        (("submit", "--gpus", "2", "--", "true"), "Did you mean '--devices'?"),
         (("run", "plan.toml", "--devices", "gpu"), "'gpu' is not understood"),
         (("run", "plan.toml", "--devices", "virtual:2", "--shard", "3/2"), "--shard '3/2'"),
         (("run", "plan.toml", "--devices", "virtual:2", "--retries", "-1"), "negative"),

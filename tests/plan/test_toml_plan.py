@@ -155,6 +155,9 @@ UNIT = '[[unit]]\nname = "a"\nrun = "x"\n'
     ("text", "message"),
     [
         (UNIT + "devises = 2", "PLAN.toml:4: unit[0].devises: no such key (did you mean 'devices'?)"),
+        (UNIT + "gpus = 2", "PLAN.toml:4: unit[0].gpus: no such key (did you mean 'devices'?)"),
+        (UNIT + 'needs = ["b"]', "PLAN.toml:4: unit[0].needs: no such key (did you mean 'after'?)"),
+        ("gpus = 2", "PLAN.toml:1: gpus: no such key (known: defaults, unit)"),
         ("[[units]]\n", "PLAN.toml:1: units: no such key (did you mean 'unit'?)"),
         ("x = 1\n[default]\n", "PLAN.toml:1: x: no such key (known: defaults, unit)"),
         ('[defaults]\n# note\nname = "x"', "PLAN.toml:3: defaults.name: belongs to one unit, not to all ("),

@@ -97,6 +97,10 @@ def _usage(error: click.ClickException) -> int:
 
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else "sooner"
+    if isinstance(error, click.NoSuchOption) and error.option_name in ("--gpus", "--gpu", "--num-gpus"):
+        # pytest has `--gpus`, other runners too; ours may drive any accelerator.
+        options = [name for option in context.command.params for name in option.opts] if context else []
+        error.possibilities = ["--devices"] if "--devices" in options else error.possibilities
     click.echo(f"{path}: {error.format_message()}\nTry '{path} --help'.", err=True)
     return ExitCode.USAGE
 

@@ -18,10 +18,22 @@ _HINTS: Final = {
     "after": 'a list of names of units, for instance ["build"]',
 }
 
+_WORDS_OF_OTHERS: Final = {
+    **dict.fromkeys(("gpu", "gpus", "num_gpus", "num_devices", "nproc", "accelerators"), "devices"),
+    **dict.fromkeys(("cmd", "script", "exec", "argv", "args"), "command"),
+    **dict.fromkeys(("needs", "depends", "depends_on", "dependencies", "requires"), "after"),
+    **dict.fromkeys(("dir", "directory", "workdir", "working_dir", "working_directory"), "cwd"),
+    **dict.fromkeys(("mem", "ram", "mem_mib"), "memory_mib"),
+    "timeout_minutes": "timeout_s",
+}
+"""What CI systems, build tools and test runners call the keys of a unit."""
+
 
 def nearest(key: str, known: Iterable[str]) -> str:
     """A hint that names the known key nearest to this one, or all of them where none is near."""
     candidates = sorted(known)
+    if (ours := _WORDS_OF_OTHERS.get(key)) in candidates:
+        return f"did you mean {ours!r}?"
     close = difflib.get_close_matches(key, candidates, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
