@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from sooner.model.events import Verdict
 from sooner.model.text import decoded, terminal_text
 from sooner.report.wording import device_label, outcome_text, seconds, unit_label
 
-_RULE: Final = "─" * 72
+_RULE_WIDTH: Final = 72
 _CHUNK: Final = 1024 * 1024
 MOST_BYTES: Final = 4 * 1024 * 1024
 """Of a longer log the beginning and the end are replayed: a CI system cuts its own log at about as much."""
@@ -37,8 +38,9 @@ def replay(
     """
     known: dict[str, Device] = {device.id: device for device in devices}
     stream.write("\n=== Output of each unit, in plan order ===\n")
+    rule = "─" * (min(_RULE_WIDTH, shutil.get_terminal_size().columns) if stream.isatty() else _RULE_WIDTH)
     for verdict in verdicts:
-        stream.write(f"\n{_RULE}\n>>> {_title(verdict, known, colour=colour)}\n{_RULE}\n")
+        stream.write(f"\n{rule}\n>>> {_title(verdict, known, colour=colour)}\n{rule}\n")
         with _commands_stopped(stream, needed=github):
             if verdict.log:
                 _write_log(stream, folder / verdict.log, open_log, colour=colour, most_bytes=most_bytes)
