@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from real_runs import Run
 
 BIN = Path(sys.executable).parent
@@ -87,6 +88,15 @@ def test_submitted_commands_run_at_wait_with_the_environment_of_their_submission
     assert run.log("key2") == f"2 in {project}\n"
     assert run.log("there").endswith("in below\n")
     assert len(run.results["there"]["attempts"][0]["devices"]) == 2
+
+
+@pytest.mark.parametrize(("name", "says"), [("", "must not be empty"), ("a\nb", "line break"), ("a|b", "'|'")])
+def test_a_name_that_could_not_stand_in_a_plan_is_not_submitted(sooner, name, says):
+    done = sooner("submit", "--name", name, "--", "true")
+    assert done.returncode == 4
+    assert "--name: must not" in done.stderr
+    assert says in done.stderr
+    assert sooner("wait", "--devices", "virtual:1").returncode == 5
 
 
 def test_wait_fails_if_a_submitted_command_failed(project):

@@ -11,6 +11,9 @@ from typing import Any, Final
 
 _VARIABLE: Final = re.compile(r"[^=\x00]+")
 
+_MOST_PORTS: Final = 256
+"""Each is a lock file that stays open; a process may have 1,024 files open by default."""
+
 _HINTS: Final = {
     "command": 'a list of strings, for instance ["pytest", "tests/test_a.py"]',
     "run": 'a shell line, for instance "cd build && ./test"',
@@ -100,6 +103,11 @@ def environment(value: Any) -> str:
 def count(value: Any) -> str:
     """A whole number that is not negative."""
     return whole_number(value) or ("" if value >= 0 else f"must not be negative, but is {value}")
+
+
+def ports(value: Any) -> str:
+    """A number of ports that one machine can have free, and one process hold."""
+    return count(value) or ("" if value <= _MOST_PORTS else f"must be at most {_MOST_PORTS}, but is {value}")
 
 
 def whole_number(value: Any) -> str:

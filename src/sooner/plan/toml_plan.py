@@ -44,7 +44,7 @@ UNIT_KEYS: Final[Mapping[str, _Check]] = {
     "after": checking.names,
     "priority": checking.whole_number,
     "junit": checking.text,
-    "ports": checking.count,
+    "ports": checking.ports,
     "shared": checking.truth,
     "cwd": checking.text,
 }
