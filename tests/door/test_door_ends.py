@@ -54,3 +54,54 @@ def test_a_second_interrupt_ends_a_session_that_waits_for_its_tests(suite):
         process.kill()
     assert "KeyboardInterrupt" in said
     assert process.returncode == 2
+
+
+SESSION = """
+import os, pytest
+@pytest.fixture(scope="session")
+def kept():
+    yield
+    {after}
+def test_kept(kept): pass
+def test_other(): pass
+"""
+
+
+@pytest.mark.parametrize("isolation", ["warm", "fork", "fresh"])
+@pytest.mark.parametrize("after", ["os.abort()", "os._exit(0)"])
+def test_a_process_that_ends_while_it_tears_down_is_an_error_of_its_last_test(suite, isolation, after):
+    suite.write(test_session=SESSION.format(after=after))
+    done = suite.pytest("--gpus=virtual:1", f"--isolation={isolation}", "-rE")
+    assert "2 passed" in done.stdout
+    assert "1 error" in done.stdout
+    assert "ERROR test_session.py::test_" in done.stdout
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("ends", ["raise KeyboardInterrupt", "pytest.exit('enough', 7)"])
+def test_what_a_test_that_ends_the_session_has_set_up_is_torn_down(suite, ends):
+    text = SESSION.format(after="open('torn', 'w').close()").replace("kept): pass", f"kept): {ends}")
+    suite.write(test_session=text)
+    ours = suite.pytest("--gpus=virtual:1")
+    assert (suite.folder / "torn").exists()
+    assert ours.returncode == (7 if "exit" in ends else 2)
+
+
+def test_a_test_may_interrupt_its_own_process(suite):
+    text = """
+import asyncio, os, signal, pytest
+def test_own():
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+@pytest.fixture(scope="module")
+def handled():
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    yield
+    signal.signal(signal.SIGINT, before)
+def test_handled(handled): os.kill(os.getpid(), signal.SIGINT)
+def test_handled_still(handled): os.kill(os.getpid(), signal.SIGINT)
+"""
+    suite.write(test_own=text)
+    for isolation in ("warm", "fresh"):
+        assert "3 passed" in suite.pytest("--gpus=virtual:1", f"--isolation={isolation}").stdout

@@ -43,6 +43,8 @@ class Hand:
         """The failure that a judge looks at, while this worker waits."""
         self.judge: Judge | None = None
         """Set in a worker that is itself a judge."""
+        self.has_torn_down = False
+        """Whether it said that nothing is set up in it any more."""
 
     def ask(self, unit: DoorUnit, items: Sequence[int], *, waits: str) -> None:
         """Have it run items of a unit."""
@@ -68,16 +70,26 @@ class Hand:
         while (left := deadline - time.monotonic()) > 0:
             if not select.select([self.process.channel], [], [], left)[0]:
                 return False
-            if self.receiver.receive() is None:
+            if self.receive() is None:
                 return True
         return False
 
+    def receive(self) -> list[Any] | None:
+        """What it says; None when it is gone."""
+        messages = self.receiver.receive()
+        self.has_torn_down = self.has_torn_down or ("torn down", None) in (messages or ())
+        return messages
+
     def last_words(self) -> list[Any]:
         """Everything that it still says before it ends."""
-        rest = []
-        while (messages := self.receiver.receive()) is not None:
+        rest: list[Any] = []
+        while True:
+            ended = self.process.ended
+            if ended is not None and ended in select.select([self.process.channel.fileno(), ended], [], [])[0]:
+                self.process.hang_up()  # a process that a test of it left would keep the channel open
+            if (messages := self.receive()) is None:
+                return rest
             rest.extend(messages)
-        return rest
 
 
 class Judge:

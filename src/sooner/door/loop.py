@@ -208,7 +208,7 @@ class Loop:
         return self._hands.get((hand.devices, hand.level)) is hand or hand in self._judges
 
     def _listen(self, hand: Hand) -> None:
-        messages = hand.receiver.receive()
+        messages = hand.receive()
         if messages is None:
             self._lost(hand)
             return
@@ -392,8 +392,9 @@ class Loop:
         if hand.judged is not None:  # it died while it waited: its verdict is known
             self._drop_judge_of(hand)
             self._conclude(hand, hand.judged, hand.judged)
-        elif unit is None:
-            return
+        elif not left:  # between its tests, or after them
+            if hand.ran:
+                self._say_how_it_left(hand, status)
         else:
             number = number if number in left else left[0]
             how = self._how(hand, status, stacks)
@@ -404,6 +405,11 @@ class Loop:
             self._begin(unit, hand.devices, left)
         elif unit is not None:
             self._carry_out(self._scheduler.handle(Ended(time.time(), unit.key, Outcome.CRASHED)))
+
+    def _say_how_it_left(self, hand: Hand, status: int | None) -> None:
+        """Report a worker that ended after its tests, before everything that they had set up was torn down."""
+        where = "the process of the test ended before what its tests had set up was torn down"
+        self._reporter.late_failure(hand.ran[-1], how_it_ended(status, "", where=where))
 
     def _how(self, hand: Hand, status: int | None, stacks: str) -> str:
         words = self._workshop.last_words(hand) if status is None or not hand.ran else ""
@@ -430,9 +436,12 @@ class Loop:
             hand.stop()
         for hand in hands:
             for kind, value in hand.last_words():
-                if kind == "late":
-                    self._reporter.phases(*value)
-            self._leaving.append(hand)
+                if kind in {"late", "raised"}:
+                    self._hear(hand, kind, value)
+            if hand.ran and not hand.has_torn_down:
+                self._say_how_it_left(hand, self._workshop.unmake(hand))
+            else:
+                self._leaving.append(hand)
         while len(self._leaving) > (0 if self._holds_memory else len(self._devices)):
             self._workshop.unmake(self._leaving.popleft())
 

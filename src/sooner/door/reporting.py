@@ -84,28 +84,32 @@ class Reporter:
     def failure(self, number: int, text: str) -> None:
         """Report a failure that no test could report itself."""
         item = self._session.items[number]
-        report = pytest.TestReport(
-            nodeid=item.nodeid,
-            location=item.location,
-            keywords=dict.fromkeys(item.keywords, 1),
-            outcome="failed",
-            longrepr=text,
-            when="call",
-        )
-        reports = self._quarantined.excuse_lost(report)
+        reports = self._quarantined.excuse_lost(_failed(item, "call", text))
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         for each in reports:
             item.ihook.pytest_runtest_logreport(report=each)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
+    def late_failure(self, number: int, text: str) -> None:
+        """Report what went wrong after an item was reported, as an error of its teardown."""
+        item = self._session.items[number]
+        report = _failed(item, "teardown", text)
+        self._quarantined.excuse(report)
+        item.ihook.pytest_runtest_logreport(report=report)
 
-def how_it_ended(status: int | None, stacks: str) -> str:
-    """What to say of a process that ended in the middle of a test."""
+
+def _failed(item: pytest.Item, when: Any, text: str) -> pytest.TestReport:
+    keywords: Any = dict.fromkeys(item.keywords, 1)
+    return pytest.TestReport(item.nodeid, item.location, keywords, outcome="failed", longrepr=text, when=when)
+
+
+def how_it_ended(status: int | None, stacks: str, *, where: str = "the process of the test ended in its middle") -> str:
+    """What to say of a process that ended where it should not have."""
     how = "its process is gone"
     if status is not None:
         code = os.waitstatus_to_exitcode(status)
         how = signal_name(-code) if code < 0 else f"exit code {code}"
-    text = f"the process of the test ended in its middle: {how}"
+    text = f"{where}: {how}"
     return f"{text}\n{stacks}" if stacks else text
 
 

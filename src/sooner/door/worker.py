@@ -174,6 +174,7 @@ class Worker:
         self._batch: list[Ran] = []
         self._flushed_at = 0.0
         self._pid = os.getpid()
+        self._interrupts: Any = signal.default_int_handler
 
     def run(self, *, parent: int) -> NoReturn:
         """Take the place of the session's own loop in this process, then serve; ends with `parent`.
@@ -182,8 +183,7 @@ class Worker:
         """
         code = 1
         try:
-            # Not SIG_IGN: what tests start would ignore it too.
-            signal.signal(signal.SIGINT, lambda *_: None)
+            self._interrupts = signal.signal(signal.SIGINT, _heed_not)
             kernel.die_with_parent(signal.SIGTERM, parent)
             own_captured_files(self._session.config.pluginmanager.getplugin("capturemanager"), self._show)
             self._position.catch_stacks()
@@ -195,6 +195,8 @@ class Worker:
                 self._end()
             code = 0
         except (KeyboardInterrupt, pytest.exit.Exception) as error:
+            signal.signal(signal.SIGINT, _heed_not)
+            self._end()
             self._say("raised", (type(error).__name__, str(error), getattr(error, "returncode", None)))
         except Exception:  # noqa: BLE001 - a plugin's or our own: plain pytest would end with INTERNALERROR
             self._say("raised", ("Exception", traceback.format_exc(), None))
@@ -226,6 +228,7 @@ class Worker:
         self._tear_down()
         if "sooner.warm.multiprocess" in sys.modules:
             sys.modules["sooner.warm.multiprocess"].uninstall()
+        self._say("torn down", None)
 
     def _run(self, errand: Errand) -> bool:
         """Run the items of a unit; says whether this process may run another."""
@@ -259,7 +262,9 @@ class Worker:
         self._position.set(number, time.monotonic())
         self._last = item
         self._guarding.begin(item)
+        _change_handler(_heed_not, self._interrupts)  # the test may interrupt itself, and is interrupted at once
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        _change_handler(self._interrupts, _heed_not)
         if os.getpid() != self._pid:  # a child that the test forked, and that came back from it
             os._exit(int(self._reports.has_failed))
         self._position.set(-1, time.monotonic())
@@ -302,6 +307,16 @@ class Worker:
             self._reports.pytest_runtest_logreport(report)
         if messages := self._reports.take():
             self._say("late", (self._items.index(item), messages))
+
+
+def _heed_not(*_: object) -> None:
+    """What SIGINT does between tests; not SIG_IGN, because what fixtures of a session start would ignore it too."""
+
+
+def _change_handler(old: Any, new: Any) -> None:
+    """Change what SIGINT does, but for what a fixture of a module or the session has set."""
+    if signal.getsignal(signal.SIGINT) is old:
+        signal.signal(signal.SIGINT, new)
 
 
 def own_captured_files(manager: Any, show: Callable[[int], int] | None) -> None:
