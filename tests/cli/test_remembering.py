@@ -1,9 +1,11 @@
 """What runs leave in the history and take from it."""
 
 import json
+import os
 import shutil
 
 import pytest
+from real_runs import Sooner
 
 pytest.importorskip("duckdb")
 
@@ -29,3 +31,15 @@ def test_a_history_that_cannot_be_written_costs_the_run_a_line_only(sooner):
     done = sooner("run", sooner.plan(("one", "true")), "--devices", "virtual:1", "--history", "file/h")
     assert done.returncode == 0
     assert "the run is not in the history" in done.stderr
+
+
+def test_a_run_in_a_folder_whose_name_is_no_text_costs_the_history_only(sooner):
+    folder = sooner.folder / os.fsdecode(b"no \xff text\n")
+    folder.mkdir()
+    plan = sooner.plan(("one", "true"))
+    there = Sooner(folder)
+    done = there("run", plan, "--devices", "virtual:1", SOONER_RUN_HISTORY="auto")
+    again = there("run", plan, "--devices", "virtual:1", SOONER_RUN_HISTORY="auto")
+    assert (done.returncode, again.returncode) == (0, 0), done.stderr
+    assert "is not UTF-8" in done.stderr
+    assert there("history", "info").returncode == 4

@@ -9,6 +9,7 @@ from typing import Final, NoReturn
 import click
 
 from sooner import __version__
+from sooner.cli import output
 from sooner.cli.groups import Verbs
 
 _VERBS: Final = {
@@ -36,6 +37,8 @@ _EPILOG: Final = (
     "Exit codes: 0 all passed, 1 some failed, 2 interrupted, 3 a bug in sooner, 4 wrong usage or plan,"
     " 5 nothing to run, 10 coverage hole, 11 infrastructure, 12 a policy is not met, 130 interrupted at the start."
 )
+_ENDLESS: Final = (("tail",), ("trunk", "decide"))
+"""Verbs that go on until nobody reads any more; for all others a reader that has enough changes nothing."""
 _MOST_LINES_OF_HELP: Final = 100
 
 
@@ -61,12 +64,20 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(arguments: list[str]) -> int:
-    _mend_surroundings()
+    output.mend(ends_unread=any(arguments[: len(verb)] == list(verb) for verb in _ENDLESS))
     try:
         os.getcwd()  # noqa: PTH109 - only whether there is one
     except OSError:
         click.echo("sooner: the current directory is gone: change to one that exists", err=True)
         return 4
+    code = _code_of(arguments)
+    if lost := output.what_was_lost():
+        click.echo(f"sooner: standard output is not complete: {lost}", err=True)
+        return code or 11
+    return code
+
+
+def _code_of(arguments: list[str]) -> int:
     try:
         result = sooner.main(args=arguments, prog_name="sooner", standalone_mode=False)
         sys.stdout.flush()
@@ -83,13 +94,6 @@ def _run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the border of the program
         return _known_or_bug(error)
     return result if isinstance(result, int) else 0
-
-
-def _mend_surroundings() -> None:
-    """A stream that was closed (`>&-`) is written to nowhere."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - for the whole process
 
 
 def _usage(error: click.ClickException) -> int:

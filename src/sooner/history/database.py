@@ -126,6 +126,8 @@ def translated() -> Iterator[None]:
         if isinstance(error, duckdb.InvalidInputException) and (broken := _BROKEN_FILE.search(text)):
             raise HistoryError(f"{broken[1]} is broken: {text}; move it away, and the rest can be read") from error
         raise HistoryError(f"the history's database refuses: {text}") from error
+    except RuntimeError as error:  # what its bindings say of text that they cannot encode, a path for instance
+        raise HistoryError(f"the history's database takes no text that is not UTF-8 ({error})") from error
 
 
 def _connect() -> "duckdb.DuckDBPyConnection":

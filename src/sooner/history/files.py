@@ -27,6 +27,7 @@ from sooner.history.errors import HistoryError, NotWritable
 from sooner.history.replaced import without_replaced
 from sooner.history.statements import path_literal, quoted, sql
 from sooner.history.tables import SCHEMA
+from sooner.model.text import printable
 
 _NO_DAY: Final = "unknown"
 _NAME: Final = re.compile(r"day=([^/]+)/(\d{8}|unknown)-[^/]*\.parquet$")
@@ -121,6 +122,9 @@ class LocalFolder:
         self.url = str(self.root)
         if self.root.exists() and not self.root.is_dir():
             raise HistoryError(f"{root} is no folder: pass the folder of a history, or one that does not exist yet")
+        if printable(self.url) != self.url:
+            place = printable(self.url)
+            raise HistoryError(f"{place} is not UTF-8, and DuckDB opens no such path: keep the history elsewhere")
 
     def files(self, table: str) -> list[StoredFile]:
         """The files of a table in all known versions, in the order of their days.

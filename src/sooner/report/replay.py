@@ -14,6 +14,7 @@ from sooner.model.text import decoded, terminal_text
 from sooner.report.wording import device_label, outcome_text, seconds, unit_label
 
 _RULE_WIDTH: Final = 72
+_RULE: Final = "─"
 _CHUNK: Final = 1024 * 1024
 MOST_BYTES: Final = 4 * 1024 * 1024
 """Of a longer log the beginning and the end are replayed: a CI system cuts its own log at about as much."""
@@ -38,7 +39,8 @@ def replay(
     """
     known: dict[str, Device] = {device.id: device for device in devices}
     stream.write("\n=== Output of each unit, in plan order ===\n")
-    rule = "─" * (min(_RULE_WIDTH, shutil.get_terminal_size().columns) if stream.isatty() else _RULE_WIDTH)
+    width = min(_RULE_WIDTH, shutil.get_terminal_size().columns) if stream.isatty() else _RULE_WIDTH
+    rule = width * (_RULE if _can_show(_RULE, stream) else "-")
     for verdict in verdicts:
         stream.write(f"\n{rule}\n>>> {_title(verdict, known, colour=colour)}\n{rule}\n")
         with _commands_stopped(stream, needed=github):
@@ -46,6 +48,14 @@ def replay(
                 _write_log(stream, folder / verdict.log, open_log, colour=colour, most_bytes=most_bytes)
     stream.write("\n=== End of the output of each unit ===\n")
     stream.flush()
+
+
+def _can_show(text: str, stream: TextIO) -> bool:
+    try:
+        text.encode(stream.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _title(verdict: Verdict, devices: Mapping[str, Device], *, colour: bool) -> str:
