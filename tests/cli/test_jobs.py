@@ -230,6 +230,14 @@ def test_outputs_for_github_cannot_be_ended_by_their_values(here, project, kept,
     assert len(set(names.values())) == 5
 
 
+def test_a_result_that_stands_twice_does_not_hide_the_first_one(here, project):
+    (project / "selection.json").write_text('\ufeff{"jobs": [{"job": "unit"}]}', encoding="utf-8")
+    (project / "results.json").write_text('{"unit": "failure", "unit": "success"}')
+    done = here("jobs", "gate", "--selection", "selection.json", "--results", "results.json")
+    assert done.returncode == 4
+    assert "results.json is no JSON: 'unit' stands twice in one object" in done.stderr
+
+
 def test_the_gate_opens_when_everything_selected_has_passed(here, project, kept):
     (project / "selection.json").write_text(change(here, project, kept, "--json").stdout)
     chosen = [line["job"] for line in json.loads((project / "selection.json").read_text())["jobs"]]

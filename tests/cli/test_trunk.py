@@ -1,6 +1,8 @@
 """`sooner trunk verdicts`, `decide` and `simulate` through the real command line."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -186,3 +188,24 @@ def test_a_mistyped_verb_of_a_group_is_told_with_the_nearest(sooner, group, type
     done = sooner(group, typed)
     assert done.returncode == 4
     assert f"there is no verb {typed!r}: did you mean {meant!r}?" in done.stderr
+
+
+def test_a_commit_that_stands_twice_in_a_document_counts_once(sooner):
+    once, twice = document(), document()
+    twice["commits"] = [*twice["commits"], *twice["commits"][:3]]
+    done = sooner("trunk", "decide", "--jsonl", stdin=f"{json.dumps(once)}\n{json.dumps(twice)}\n")
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == second
+
+
+def test_documents_may_begin_with_a_byte_order_mark_and_end_lines_as_windows_does(sooner):
+    text = json.dumps(document())
+    done = sooner("trunk", "decide", "--jsonl", stdin=f"\ufeff{text}\r\n\r\n{text}\r\n")
+    assert done.returncode == 0
+    assert len(set(done.stdout.splitlines())) == 1
+
+
+def test_no_standard_input_is_no_document(project):
+    line = f"{sys.executable} -m sooner trunk decide --jsonl <&-"
+    assert subprocess.run(["bash", "-c", line], cwd=project, check=False).returncode == 0

@@ -40,13 +40,22 @@ def gate(*, selection: Path, results: Path, carriers: tuple[str, ...], as_json: 
 
 
 def _json(path: Path) -> Any:
+    from sooner.cli.run import read_text
+
+    text = sys.stdin.read() if str(path) == "-" else read_text(path)
     try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-        return json.loads(text)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+        return json.loads(text, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no JSON: {error}") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; of a job that is named twice, the later result must not hide the earlier one."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for index, (name, _) in enumerate(pairs) if name in dict(pairs[:index]))
+        raise ValueError(f"{twice!r} stands twice in one object")
+    return found
 
 
 def _selected(document: Any, path: Path) -> list[str]:

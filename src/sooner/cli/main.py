@@ -104,7 +104,8 @@ def _usage(error: click.ClickException) -> int:
     if isinstance(error, click.NoSuchOption) and error.option_name in ("--gpus", "--gpu", "--num-gpus"):
         # pytest has `--gpus`, other runners too; ours may drive any accelerator.
         options = [name for option in context.command.params for name in option.opts] if context else []
-        error.possibilities = ["--devices"] if "--devices" in options else error.possibilities
+        if "--devices" in options:
+            error = click.NoSuchOption(error.option_name, possibilities=["--devices"], ctx=context)
     click.echo(f"{path}: {error.format_message()}\nTry '{path} --help'.", err=True)
     return ExitCode.USAGE
 

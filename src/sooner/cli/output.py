@@ -49,11 +49,13 @@ class _Raw(io.FileIO):
 
 
 def mend(*, ends_unread: bool) -> None:
-    """Put streams that never fail in the place of this process's own; closed ones (`>&-`) are written to nowhere.
+    """Put streams that never fail in the place of this process's own; closed ones (`>&-`) lead to nowhere.
 
     Args:
         ends_unread: Let a reader of standard output that has enough end the command.
     """
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - for the whole process
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

@@ -1,5 +1,6 @@
 """`sooner trunk decide`: a document a line in, decisions a line out."""
 
+import codecs
 import itertools
 import sys
 from typing import TYPE_CHECKING
@@ -38,7 +39,8 @@ def _serve(policy: "Policy") -> int:
     has_warned = False
     if sys.stdin.isatty():
         click.echo("sooner: type documents, one a line, or pipe them in (Ctrl-D ends)", err=True)
-    for number, line in enumerate(sys.stdin.buffer, start=1):
+    for number, said in enumerate(sys.stdin.buffer, start=1):
+        line = said.removeprefix(codecs.BOM_UTF8) if number == 1 else said
         if not line.strip():
             continue
         try:

@@ -9,12 +9,14 @@ asked for twice.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from sooner.analysis.trunk.asking import HALF_SURE, SPREAD, can_wait, is_settled, probe, reruns
 from sooner.analysis.trunk.case import Case, Window, is_documentation, suspect_of, suspicion_of
 from sooner.analysis.trunk.facts import (
     Answer,
+    Commit,
     Decision,
     Hold,
     Policy,
@@ -44,7 +46,11 @@ MENDED: Final = 0.1
 
 
 def decide(question: Question, policy: Policy = Policy.BAYES) -> Answer:
-    """Decide about every signal of a question."""
+    """Decide about every signal of a question; of a commit that stands in it twice the newest place counts."""
+    once: dict[str, Commit] = {}
+    for commit in question.commits:
+        once.setdefault(commit.sha, commit)
+    question = msgspec.structs.replace(question, commits=tuple(once.values()))
     if policy is Policy.RULES:
         found: list[Decision] = [decide_by_rules(question, signal) for signal in question.signals]
     else:
