@@ -199,3 +199,32 @@ def test_a_number_of_workers_that_nobody_knows_is_no_certainty():
         "test_unknown": "MEDIUM",
         "test_known": "HIGH",
     }
+
+
+def test_a_switch_of_the_environment_that_is_taken_as_on_leaves_a_doubt():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+            import pytest
+            import torch
+
+            @pytest.mark.skipif(os.getenv("RUN_BIG") != "1", reason="big")
+            def test_switched():
+                torch.zeros(1, device="cuda:3")
+
+            def test_plain():
+                torch.zeros(1, device="cuda:3")
+
+            @pytest.mark.skipif(os.getenv("LEAVE_OUT") == "1", reason="asked for")
+            def test_by_default():
+                torch.zeros(1, device="cuda:3")
+            """
+        },
+    )
+    assert {name: (each.min, each.confidence.name) for name, each in found.items()} == {
+        "test_switched": (4, "MEDIUM"),
+        "test_plain": (4, "HIGH"),
+        "test_by_default": (4, "HIGH"),
+    }

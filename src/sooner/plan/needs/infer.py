@@ -200,7 +200,7 @@ class _File:
             nodeid,
             self.path,
             at,
-            confidence=_confidence(judged.values()),
+            confidence=_confidence(judged.values(), is_doubted=bool(self.ignored)),
             evidence=self._evidence(judged.values()),
             beyond=more,
         )
@@ -340,8 +340,14 @@ def _together(items: Sequence[Item], cases: Sequence[Picks]) -> list[frozenset[i
     return [each for each in dict.fromkeys(groups) if len(each) > 1]
 
 
-def _confidence(judged: Iterable[Judged | None]) -> Confidence:
+def _confidence(judged: Iterable[Judged | None], *, is_doubted: bool) -> Confidence:
+    """How sure a profile is.
+
+    Args:
+        judged: What the test does at each size.
+        is_doubted: Whether a skip or a failure was not believed: a switch was taken as on, an assertion as held.
+    """
     present = [each for each in judged if each is not None]
     if not present or any(not each.complete or each.at.verdict is Verdict.UNKNOWN for each in present):
         return Confidence.LOW
-    return Confidence.MEDIUM if any(each.guesses for each in present) else Confidence.HIGH
+    return Confidence.MEDIUM if is_doubted or any(each.guesses for each in present) else Confidence.HIGH
