@@ -194,7 +194,7 @@ class _File:
         """Everything that is said of a test."""
         self._give_up()
         judged = self._believable(nodeid)
-        at = {size: each.at if each is not None else _ABSENT for size, each in judged.items()}
+        at = {size: each.at if each is not None else _ABSENT for size, each in _with_counted(judged).items()}
         more = self._between(nodeid, at, judged)
         return described(
             nodeid,
@@ -338,6 +338,16 @@ def _together(items: Sequence[Item], cases: Sequence[Picks]) -> list[frozenset[i
     axes = {name: axes_of([text_of(each.params[name]) or "" for each in items], cases) for name in known}
     groups = (frozenset(axis for name in names for axis in axes[name]) for names in named_together(func.node, known))
     return [each for each in dict.fromkeys(groups) if len(each) > 1]
+
+
+def _with_counted(judged: dict[int, Judged | None]) -> dict[int, Judged | None]:
+    """The same; where no device is used with any number of them, one that was woken by counting is."""
+    present = [each for each in judged.values() if each is not None]
+    if not any(each.at.devices for each in present):
+        for each in present:
+            if each.trace.counted:
+                each.at = replace(each.at, devices=1, reach=max(1, each.at.reach))
+    return judged
 
 
 def _confidence(judged: Iterable[Judged | None], *, is_doubted: bool) -> Confidence:

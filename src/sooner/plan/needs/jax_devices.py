@@ -4,13 +4,14 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.values import UNKNOWN, Dev, Native, Raised, Unknown, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _HOST_DEVICES: Final = "--xla_force_host_platform_device_count="
-_SAME: Final = ("reshape", "flatten", "ravel", "transpose", "copy", "astype", "squeeze", "swapaxes")
+_SAME: Final = ("flatten", "ravel", "transpose", "copy", "astype", "squeeze", "swapaxes")
 
 
 class Grid(list[Any]):
@@ -20,13 +21,26 @@ class Grid(list[Any]):
         super().__init__(devices)
         self.flat = flat
 
-    def attribute(self, name: str) -> Any:
+    def attribute(self, machine: "Machine", name: str) -> Any:
         """An attribute: arrays that are arranged in another way hold the same devices."""
+        if name == "reshape":
+            return Native(name, lambda args, _kwargs: self._reshaped(machine, args))
         if name in _SAME:
             return Native(name, lambda _args, _kwargs: Grid(self, flat=name in ("flatten", "ravel")))
         if name in ("flat", "T"):
             return Grid(self, flat=name == "flat")
         return len(self) if name == "size" else Unknown(f"devices.{name}")
+
+    def _reshaped(self, machine: "Machine", args: list[Any]) -> "Grid":
+        """The same devices in another shape; one that does not have as many places is refused."""
+        given = hard(args[0]) if len(args) == 1 else args
+        sizes = [uncounted(hard(each)) for each in given] if isinstance(given, list | tuple) else [uncounted(given)]
+        if sizes and all(type(each) is int for each in sizes):
+            places = math.prod(each for each in sizes if each != -1)
+            fits = places > 0 and len(self) % places == 0 if -1 in sizes else places == len(self)
+            if not fits:
+                raise Raised("ValueError", f"{len(self)} devices in {places} places", *machine.current, device=True)
+        return Grid(self, flat=len(sizes) == 1)
 
 
 def host_devices(machine: "Machine", _args: list[Any]) -> Any:
@@ -39,6 +53,12 @@ def host_devices(machine: "Machine", _args: list[Any]) -> Any:
         number = flags.split(_HOST_DEVICES)[1].split()[0]
         return int(number) if number.isdigit() else 1
     return 1
+
+
+def _note_counted(machine: "Machine", _args: list[Any]) -> Any:
+    """Who lets JAX count its devices uses the first one, if the test uses none otherwise, with any number of them."""
+    if machine.size > 0 and not machine.quiet:
+        machine.trace.counted = True
 
 
 def _request_host_devices(machine: "Machine", args: list[Any]) -> Any:
@@ -99,6 +119,7 @@ def _all_if_counted(machine: "Machine", _args: list[Any]) -> Any:
 
 
 WORDS: Final[dict[str, Callable[["Machine", list[Any]], Any]]] = {
-    "host_devices": host_devices, "request_host_devices": _request_host_devices, "jax_devices": _devices,
+    "host_devices": host_devices, "note_counted": _note_counted,
+    "request_host_devices": _request_host_devices, "jax_devices": _devices,
     "device_array": _array, "touch_each": _touch_each, "device_mesh": _mesh, "all_if_counted": _all_if_counted,
 }  # fmt: skip

@@ -71,6 +71,8 @@ class Natives:
         self.machine = machine
         self._builtins: dict[str, Any] = {}
         self.words = words(machine)
+        self.called = ""
+        """The last name of what was called."""
 
     def builtin(self, name: str) -> Any:
         """A builtin of Python, or MISSING."""
@@ -92,10 +94,12 @@ class Natives:
         if isinstance(value, Dev) and name in ("use", "synchronize"):
             return Native(name, lambda _args, _kwargs: self.machine.touch(value, f"device.{name}()"))
         if isinstance(value, Dev):
+            if name == "memory_stats" and value.kind == "cpu":  # JAX's: nobody counts the host's memory
+                return Native(name, lambda _args, _kwargs: None)
             known = {"type": value.kind, "index": value.index, "platform": value.kind, "id": value.index}
             return known.get(name, Unknown(f"device.{name}"))
         if isinstance(value, Grid):
-            return value.attribute(name)
+            return value.attribute(self.machine, name)
         if isinstance(value, Mark):
             return getattr(value, name) if name in ("name", "args", "kwargs") else UNKNOWN
         if isinstance(value, Native):
@@ -195,6 +199,7 @@ class Natives:
     def call_outside(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A call of something outside, or of something unknown."""
         machine, path = self.machine, func.path
+        self.called = path.rpartition(".")[2]
         override = self.override(path) if isinstance(func, Ext) else MISSING
         if override is not MISSING and override is not func:
             return machine.call(override, args, kwargs)
@@ -383,6 +388,7 @@ class Natives:
         names = {**self.words, "N": machine.count, "arg": Native("arg", arg)}
         env = Env(Mod("<rules>", "", is_model=True), None, names)
         env.names |= {"rank": machine.rank[0] if machine.rank else 0, "args": args, "kwargs": kwargs}
+        env.names["called"] = self.called
         env.names["world"] = machine.rank[1] if machine.rank else UNKNOWN
         env.names["env"] = Native("env", lambda a, _k: environment_value(machine, a[0], *a[1:]))
         fuel = machine.fuel

@@ -308,6 +308,21 @@ def _in_files(machine: "Machine", function: Any, count: int, more: list[Any], ar
     return machine.call(function, [args[0], count, Unknown("file"), Unknown("file"), *more], {})
 
 
+def _cuda_workers(machine: "Machine", args: list[Any]) -> Any:
+    """Dask's workers: one for each device that is named (a text, a list, how many), or for the first of all."""
+    named, count = uncounted(hard(args[0])), uncounted(hard(args[1]))
+    if named is None:
+        named = hard(machine.environment.get("CUDA_VISIBLE_DEVICES"))
+    if isinstance(named, str):
+        named = named.split(",")
+    if named is None or type(named) is int:
+        named = range(machine.visible() if named is None else named)
+    numbers = [int(each) for each in named if str(each).isdigit()] if isinstance(named, list | tuple | range) else []
+    machine.need(1, "a worker of Dask's")
+    for each in numbers[: count if type(count) is int and count > 0 else None]:
+        machine.touch(Dev("cuda", each), "a worker of Dask's")
+
+
 def _sizes_up_to(machine: "Machine", args: list[Any]) -> Any:
     limit = machine.visible()
     return [size for size in (1, 2, 4, 8) if size <= min(limit, int(_first(args, 8)))]
@@ -325,7 +340,7 @@ WORDS: Final[dict[str, Word]] = {
     "run_as_program": run_as_program, "device": _device, "device_module": _device_module,
     "named": _named, "skipif": _skip_if, "parallel": _parallel,
     "launched": _launched, "settings_written": _settings_written, "is_torchruns": _is_torchruns,
-    "spawned": _spawned, "sizes_up_to": _sizes_up_to,
+    "spawned": _spawned, "cuda_workers": _cuda_workers, "sizes_up_to": _sizes_up_to,
     "device_tests": instantiate, "class_of_cases": class_of_cases, "op_names": names,
     "dtype_name": dtype_name, **JAX_WORDS,
 }  # fmt: skip
