@@ -146,4 +146,5 @@ def resource(request: pytest.FixtureRequest, _sooner_warmth: Any) -> Iterator[An
 def gpus(request: pytest.FixtureRequest) -> tuple[int, ...]:
     """The devices of this test as frameworks count them: `0, 1, ...`; one without `--gpus`."""
     mark = request.node.get_closest_marker("gpus")
-    return tuple(range(int(mark.args[0]) if mark and mark.args else 1))
+    number = mark and (mark.args[0] if mark.args else mark.kwargs.get("n"))
+    return tuple(range(1 if number is None else int(number)))

@@ -81,6 +81,10 @@ def test_a_test_that_needs_two_devices_gets_two(suite):
 import os, pytest
 @pytest.mark.gpus(2)
 def test_two(gpus): assert gpus == (0, 1) and os.environ["CUDA_VISIBLE_DEVICES"] == "0,1"
+@pytest.mark.gpus(n=2)
+def test_named(gpus): assert gpus == (0, 1) and os.environ["CUDA_VISIBLE_DEVICES"] == "0,1"
+@pytest.mark.gpus(0)
+def test_host(gpus): assert gpus == ()
 def test_one(gpus): assert gpus == (0,) and os.environ["CUDA_VISIBLE_DEVICES"] in ("0", "1")
 """
     suite.write(test_width=text)
@@ -182,7 +186,7 @@ def test_a_device_that_does_not_exist_is_one_clear_error(suite):
     suite.write(test_a="def test_a(): pass\n")
     done = suite.pytest("--gpus=bogus")
     assert done.returncode == 4
-    assert "'bogus' is not understood" in done.stderr
+    assert "--gpus: 'bogus' is not understood" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -72,7 +72,8 @@ def mask_for_collection(spec: str) -> None:
     try:
         os.environ.update(visible_env(session_devices(spec)[:1]))
     except SoonerError as error:
-        raise pytest.UsageError(f"--gpus: {error}") from error
+        text = str(error).removeprefix("--devices ").replace("--devices ", "--gpus=")  # as `sooner run` calls them
+        raise pytest.UsageError(f"--gpus: {text}") from error
 
 
 def lease_all(devices: Sequence[Device], *, holder: str, tell: Callable[[str], object] = lambda _: None) -> Holding:
