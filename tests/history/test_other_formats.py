@@ -209,6 +209,27 @@ def test_a_format_is_told_by_the_content(write, content, name):
     assert format_of(write("file", content)) == name
 
 
+@pytest.mark.parametrize(
+    "content", ["[]", '{"total_count": 0, "workflow_runs": []}', '{"total_count": 0, "jobs": []}\n']
+)
+def test_a_list_or_page_with_nothing_on_it_is_taken_in(write, take, content):
+    report = take(write("file.json", content))
+    assert (report["rows"], report["rejected"]) == (0, [])
+
+
+@pytest.mark.parametrize("content", ["[", "{", '{"jobs": [', "[1]", "{}"])
+def test_json_that_is_cut_off_or_holds_no_rows_is_not_taken_for_an_empty_list(write, take, content):
+    assert len(take(write("file.json", content))["rejected"]) == 1
+
+
+def test_text_in_utf_16_is_told_to_be_just_that(write, take):
+    (rejected,) = take(write("jobs.csv", "commit,time\n".encode("utf-16")))["rejected"]
+    assert rejected["reason"] == "it is UTF-16, which only XML may be: save it as UTF-8"
+    assert (
+        format_of(write("junit.xml", "<?xml version='1.0' encoding='utf-16'?><testsuite/>".encode("utf-16"))) == "junit"
+    )
+
+
 def test_a_large_first_item_is_told_too(write):
     big = {"run_id": 1, "labels": ["x" * 100_000], "name": "a"}
     assert format_of(write("file", json.dumps([big]))) == "github"

@@ -1,5 +1,6 @@
 """Finds out what a source is by what it holds, never by its name alone."""
 
+import codecs
 import json
 from collections.abc import Iterator
 from io import BytesIO
@@ -21,6 +22,7 @@ FOLDERS: Final = frozenset({"ossci", "git", "run"})
 """Formats that are a whole folder."""
 LIVE: Final = "github:"
 """`github:owner/name` is no path but a repository to ask GitHub about."""
+_UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SKIPPED: Final = frozenset({".git", "node_modules", "__pycache__"})
 
 
@@ -38,7 +40,9 @@ def format_of(path: Path) -> str:
         return "parquet"
     if not text:
         raise IngestError(str(path), "it is empty")
-    if text.startswith(b"<") or begin[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    if begin[:2] in _UTF_16 and not begin[:64].decode("utf-16", "ignore").lstrip().startswith("<"):
+        raise IngestError(str(path), "it is UTF-16, which only XML may be: save it as UTF-8")
+    if text.startswith(b"<") or begin[:2] in _UTF_16:
         return "junit"
     return _format_of_json(path, text) if text[:1] in b"{[" else "csv"
 
@@ -57,6 +61,8 @@ def _format_of_json(path: Path, text: bytes) -> str:
     first = next(items(BytesIO(text)), None)
     if not isinstance(first, Item):
         first = next(items(BytesIO(_whole(path))), None)
+    if first is None:  # a list or a page with nothing on it: nobody can tell whose, and there is nothing to take in
+        return "github"
     value: Any = first.value if isinstance(first, Item) else None
     if is_github(value):
         return "github"
