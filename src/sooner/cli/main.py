@@ -105,7 +105,7 @@ def _usage(error: click.ClickException) -> int:
         # pytest has `--gpus`, other runners too; ours may drive any accelerator.
         options = [name for option in context.command.params for name in option.opts] if context else []
         if "--devices" in options:
-            error = click.NoSuchOption(error.option_name, possibilities=["--devices"], ctx=context)
+            error = click.UsageError(f"{error.message} Did you mean '--devices'?", context)
     click.echo(f"{path}: {error.format_message()}\nTry '{path} --help'.", err=True)
     return ExitCode.USAGE
 

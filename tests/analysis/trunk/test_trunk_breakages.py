@@ -4,10 +4,10 @@ import pytest
 
 from sooner.analysis.trunk.breakages import Breakage, Series, find_breakages, flake_rates_of
 from sooner.analysis.trunk.facts import Commit, Event, Kind, Signal, Status
-from sooner.analysis.trunk.load import base_name, born_red, job_signals
-from sooner.analysis.trunk.load import test_signals as signals_of_tests
+from sooner.analysis.trunk.job_names import base_name
+from sooner.analysis.trunk.load import job_signals
 from sooner.analysis.trunk.replay import question_at
-from sooner.history import HistoryOutcome, JobRow, TestRow
+from sooner.history import HistoryOutcome, JobRow
 
 
 def series(text: str) -> Series:
@@ -107,27 +107,6 @@ def test_the_shards_of_a_job_are_one_run_that_fails_with_any_of_them() -> None:
 )
 def test_what_says_nothing_about_the_code_is_no_event(outcome: HistoryOutcome) -> None:
     assert job_signals([job("t", outcome)]) == []
-
-
-def case(outcome: HistoryOutcome, *, commit: str = "a", attempt: int = 1) -> TestRow:
-    return TestRow(
-        job="t", node_id="f.py::x", kind="case", commit=commit, attempt=attempt, outcome=outcome, started=1.0
-    )
-
-
-def test_a_retry_that_passed_inside_of_a_job_is_a_success() -> None:
-    rows = [
-        case(HistoryOutcome.FAILED, commit="b"),
-        case(HistoryOutcome.FAILED),
-        case(HistoryOutcome.PASSED, attempt=2),
-    ]
-    (signal,) = signals_of_tests(rows)
-    assert {event.sha: event.status for event in signal.events} == {"a": Status.SUCCESS, "b": Status.FAILURE}
-
-
-def test_a_test_that_never_passed_was_sound_where_its_job_ran_without_it() -> None:
-    (signal,) = born_red(signals_of_tests([case(HistoryOutcome.FAILED, commit="b")]), [job("t", HistoryOutcome.PASSED)])
-    assert {event.sha: event.status for event in signal.events} == {"a": Status.SUCCESS, "b": Status.FAILURE}
 
 
 def test_a_question_holds_what_was_known_then() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from sooner.analysis.trunk.facts import Commit
-from sooner.history import CommitRow, History, JobRow, TestRow, Where, is_of_a_request, trunk_among
+from sooner.history import CommitRow, History, JobRow, Where, is_of_a_request, trunk_among
 from sooner.model.errors import UsageError
 
 
@@ -36,20 +36,14 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")  # noqa: PLR2004 - a line
 
 
-def first_seen(jobs: Iterable[JobRow], tests: Iterable[TestRow] = ()) -> dict[str, float]:
-    """When each commit was first run, by its jobs; by tests where no job tells of any commit."""
+def first_seen(jobs: Iterable[JobRow]) -> dict[str, float]:
+    """When each commit was first run, by its jobs."""
     found: dict[str, float] = {}
     for row in jobs:
-        _earliest(found, row.commit, row.started if row.started is not None else row.created)
-    if not found:
-        for test in tests:
-            _earliest(found, test.commit, test.started)
+        at = row.started if row.started is not None else row.created
+        if row.commit and at is not None:
+            found[row.commit] = min(at, found.get(row.commit, at))
     return found
-
-
-def _earliest(found: dict[str, float], commit: str, at: float | None) -> None:
-    if commit and at is not None:
-        found[commit] = min(at, found.get(commit, at))
 
 
 def commits_of(history: History, where: Where, seen: Mapping[str, float]) -> tuple[Commit, ...]:

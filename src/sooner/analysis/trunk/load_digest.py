@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sooner.analysis.trunk.digest import Landed
 from sooner.analysis.trunk.facts import Kind, Status
 from sooner.analysis.trunk.flaky import Run, Subject
-from sooner.analysis.trunk.load import base_name, by_attempt, of_shards
+from sooner.analysis.trunk.job_names import base_name
+from sooner.analysis.trunk.load import by_attempt, of_shards
 from sooner.history import History, HistoryOutcome, JobRow, Where, of_requests
 from sooner.history.outcomes import BROKEN
 

@@ -1,0 +1,223 @@
+"""Rows of tests as signals. Read as columns: a history holds tens of millions of them, of which few ever failed."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from sooner.analysis.trunk.facts import Event, Signal, Status
+from sooner.analysis.trunk.job_names import base_name
+from sooner.history import History, HistoryOutcome, JobRow, Where
+from sooner.history.outcomes import BROKEN
+
+Codes = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_TEXTS: Final = ("job", "unit", "node_id", "variant", "commit", "run", "outcome", "kind")
+_WORDS: Final = (
+    (Status.SUCCESS, frozenset({HistoryOutcome.PASSED.value})),
+    (Status.FAILURE, frozenset(outcome.value for outcome in BROKEN)),
+    (Status.PENDING, frozenset({HistoryOutcome.RUNNING.value})),
+)
+"""What the attempts of one run come to: the first of these that any of them is; else nothing."""
+
+
+class _Attempts(NamedTuple):
+    """A row for each attempt, and what the numbers stand for. -1 is what nobody tells."""
+
+    job: Codes
+    """Without shard and runner."""
+    jobs: list[str]
+    name: Codes
+    """The node id; of a unit without one the unit."""
+    names: list[str]
+    variant: Codes
+    variants: list[str]
+    commit: Codes
+    commits: list[str]
+    run: Codes
+    started: NDArray[np.float64]
+    """Epoch seconds, or NaN."""
+    is_case: Flags
+    """Whether it has a node id."""
+    came_to: dict[Status, Flags]
+
+    def at(self, rows: Any) -> "_Attempts":
+        """Some of the rows."""
+        columns = {key: getattr(self, key)[rows] for key in ("job", "name", "variant", "commit", "run", "started")}
+        came_to = {status: flags[rows] for status, flags in self.came_to.items()}
+        return self._replace(**columns, is_case=self.is_case[rows], came_to=came_to)
+
+
+class Tests:
+    """Every attempt of a test of a known commit."""
+
+    __test__ = False  # pytest, this is not one of yours
+
+    def __init__(self, history: History, where: Where) -> None:
+        self._all = _attempts(history, where)
+
+    def first_seen(self) -> dict[str, float]:
+        """When each commit was first run."""
+        found = np.full(len(self._all.commits), np.inf)
+        known = ~np.isnan(self._all.started)
+        np.minimum.at(found, self._all.commit[known], self._all.started[known])
+        return {sha: float(at) for sha, at in zip(self._all.commits, found, strict=True) if np.isfinite(at)}
+
+    def signals(self, jobs: Sequence[JobRow] = ()) -> list[Signal]:
+        """One signal for each test, in each job, that ever failed. A retry that passed in the same run is a pass.
+
+        Args:
+            jobs: Attempts of jobs, the oldest first. A test that never passed was sound where its job passed, or
+                others of its file ran, without it.
+        """
+        every = self._all
+        subject = (every.job + 1) * (len(every.names) + 1) + every.name + 1
+        subject = subject * (len(every.variants) + 1) + every.variant + 1
+        failed = np.unique(subject[every.came_to[Status.FAILURE]])
+        if not len(failed):
+            return []
+        rows = np.flatnonzero(failed[np.searchsorted(failed, subject).clip(max=len(failed) - 1)] == subject)
+        some, subject = every.at(rows), np.searchsorted(failed, subject[rows])
+        found: list[Signal] = []
+        red: dict[int, int] = {}
+        for row, events in _runs_of(subject, some):
+            statuses = {event.status for event in events}
+            if Status.FAILURE in statuses:
+                if Status.SUCCESS not in statuses:
+                    red[row] = len(found)
+                found.append(Signal(key=_key(some, row), events=tuple(events)))
+        places = [(int(some.job[row]), _file_of(_text(some.names, some.name[row]))) for row in red]
+        own = _commits_of([int(subject[row]) for row in red], subject, some)
+        for place, ran, known in zip(red.values(), self._ran_without(places, jobs), own, strict=True):
+            found[place] = _with_absences(found[place], ran, known)
+        return sorted(found, key=lambda signal: signal.key)
+
+    def _ran_without(self, places: Sequence[tuple[int, str]], jobs: Sequence[JobRow]) -> list[dict[str, float]]:
+        """Of each job and file the commits on which the job passed, or other tests of the file ran; and when."""
+        by_job: dict[str, dict[str, float]] = {}
+        for row in jobs:
+            if row.outcome is HistoryOutcome.PASSED and row.started is not None:
+                by_job.setdefault(base_name(row.job), {}).setdefault(row.commit, row.started)
+        by_file = self._ran_in_files(set(places)) if places else {}
+        return [by_file.get(place, {}) | by_job.get(_text(self._all.jobs, place[0]), {}) for place in places]
+
+    def _ran_in_files(self, places: Collection[tuple[int, str]]) -> dict[tuple[int, str], dict[str, float]]:
+        every = self._all
+        files, file_of = _folded(every.names, _file_of)
+        codes = {file: code for code, file in enumerate(files)}
+        asked = {(job, codes[file]): (job, file) for job, file in places if file in codes}
+        place = (every.job + 1) * (len(files) + 1) + file_of[every.name]
+        wanted = np.array([(job + 1) * (len(files) + 1) + file for job, file in asked], dtype=np.int64)
+        rows = np.flatnonzero(every.is_case & ~np.isnan(every.started) & np.isin(place, wanted))
+        rows = rows[np.lexsort((every.started[rows], every.commit[rows], place[rows]))]
+        first = _first_of_each(place[rows], every.commit[rows])
+        found: dict[tuple[int, str], dict[str, float]] = {}
+        for i in rows[first].tolist():
+            where = asked[int(every.job[i]), int(file_of[every.name[i]])]
+            found.setdefault(where, {})[every.commits[every.commit[i]]] = float(every.started[i])
+        return found
+
+
+def _attempts(history: History, where: Where) -> _Attempts:
+    # Reports know their commit, but seldom their branch.
+    where = replace(where, branch="", workflow="", event="")
+    columns = history.columns("tests", [*_TEXTS, "started"], where, ordered=False)
+    texts = {name: columns.text(name) for name in _TEXTS}
+    jobs, base_of = _folded(texts["job"].names, base_name)
+    names, name_of = _folded([*texts["node_id"].names, *texts["unit"].names], str)
+    cases = len(texts["node_id"].names)
+    of_unit = np.append(name_of[cases:-1], -1)
+    is_case = texts["node_id"].codes >= 0
+    every = _Attempts(
+        job=base_of[texts["job"].codes],
+        jobs=jobs,
+        name=np.where(is_case, name_of[texts["node_id"].codes], of_unit[texts["unit"].codes]),
+        names=names,
+        variant=texts["variant"].codes.astype(np.int64),
+        variants=texts["variant"].names,
+        commit=texts["commit"].codes,
+        commits=texts["commit"].names,
+        run=texts["run"].codes,
+        started=columns.number("started"),
+        is_case=is_case,
+        came_to={status: _is_any(texts["outcome"], words) for status, words in _WORDS},
+    )
+    return every.at((every.commit >= 0) & ~_is_any(texts["kind"], {"summary"}))
+
+
+def _folded(names: Sequence[str], fold: Callable[[str], str]) -> tuple[list[str], Codes]:
+    """Names that are the same after folding have one code: the names, and the new code of each old one (-1 of -1)."""
+    codes: dict[str, int] = {}
+    new = [codes.setdefault(fold(name), len(codes)) for name in names]
+    return list(codes), np.array([*new, -1], dtype=np.int64)
+
+
+def _is_any(texts: Any, words: Collection[str]) -> Flags:
+    flags: Flags = np.array([name in words for name in texts.names] + [False], dtype=bool)[texts.codes]
+    return flags
+
+
+def _runs_of(subject: Codes, attempts: _Attempts) -> list[tuple[int, list[Event]]]:
+    """Of each subject a row, and the events: its attempts in one run are one. Oldest first."""
+    order = np.lexsort((attempts.started, attempts.run, attempts.commit, subject))
+    first = _first_of_each(subject[order], attempts.commit[order], attempts.run[order])
+    came_to = {status: np.logical_or.reduceat(flags[order], first) for status, flags in attempts.came_to.items()}
+    rows = order[first]  # the first attempt of each run: what has no time is sorted to the end
+    told = np.flatnonzero(np.logical_or.reduce(list(came_to.values())) & ~np.isnan(attempts.started[rows]))
+    told = told[np.lexsort((attempts.started[rows[told]], subject[rows[told]]))]
+    status = np.select([came_to[status][told] for status in came_to], list(range(len(came_to))))
+    statuses = list(came_to)
+    found: list[tuple[int, list[Event]]] = []
+    last = -1
+    commits, starts = attempts.commit[rows[told]].tolist(), attempts.started[rows[told]].tolist()
+    subjects = subject[rows[told]].tolist()
+    for i, (row, one) in enumerate(zip(rows[told].tolist(), subjects, strict=True)):
+        if one != last:
+            found.append((row, []))
+            last = one
+        found[-1][1].append(Event(sha=attempts.commits[commits[i]], status=statuses[status[i]], started_at=starts[i]))
+    return found
+
+
+def _first_of_each(*keys: Codes) -> Codes:
+    """Where in sorted rows a new key begins."""
+    if not len(keys[0]):
+        return np.zeros(0, dtype=np.int64)
+    new = np.logical_or.reduce([np.diff(key) != 0 for key in keys])
+    return np.concatenate([[0], np.flatnonzero(new) + 1])
+
+
+def _key(attempts: _Attempts, row: int) -> str:
+    job = _text(attempts.jobs, attempts.job[row])
+    parts = (_text(attempts.names, attempts.name[row]), _text(attempts.variants, attempts.variant[row]))
+    name = "::".join(filter(None, parts))
+    return f"{job} :: {name}" if job else name
+
+
+def _text(names: Sequence[str], code: int) -> str:
+    return names[code] if code >= 0 else ""
+
+
+def _file_of(node_id: str) -> str:
+    return node_id.partition("::")[0]
+
+
+def _commits_of(asked: Sequence[int], subject: Codes, attempts: _Attempts) -> list[set[str]]:
+    """Of each subject all commits that any attempt is of, whatever it came to."""
+    order = np.argsort(subject, kind="stable")
+    sorted_ = subject[order]
+    firsts, lasts = np.searchsorted(sorted_, asked), np.searchsorted(sorted_, asked, side="right")
+    return [
+        {attempts.commits[code] for code in np.unique(attempts.commit[order[first:last]])}
+        for first, last in zip(firsts, lasts, strict=True)
+    ]
+
+
+def _with_absences(signal: Signal, ran: Mapping[str, float], known: Collection[str]) -> Signal:
+    absent = (
+        Event(sha=sha, status=Status.SUCCESS, started_at=at, ended_at=at) for sha, at in ran.items() if sha not in known
+    )
+    return Signal(key=signal.key, kind=signal.kind, events=(*signal.events, *absent))

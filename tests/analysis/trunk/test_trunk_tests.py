@@ -1,0 +1,126 @@
+"""Rows of tests as signals."""
+
+import pytest
+
+from sooner.analysis.trunk.facts import Signal, Status
+from sooner.analysis.trunk.load_tests import Tests
+from sooner.history import History, HistoryOutcome, JobRow, TestRow, Where
+
+FAILED, PASSED, RUNNING, SKIPPED = (
+    HistoryOutcome.FAILED,
+    HistoryOutcome.PASSED,
+    HistoryOutcome.RUNNING,
+    HistoryOutcome.SKIPPED,
+)
+
+
+@pytest.fixture
+def tests_of(tmp_path):
+    """What a history of these rows tells."""
+
+    def told(*rows: TestRow) -> Tests:
+        with History(tmp_path / "history") as history:
+            history.add_tests(rows)
+            return Tests(history, Where(branch="main"))
+
+    return told
+
+
+def case(outcome: HistoryOutcome = FAILED, **more) -> TestRow:
+    given = {"job": "t", "node_id": "f.py::x", "kind": "case", "commit": "a", "started": 1.0, "unit": "f.py"}
+    return TestRow(outcome=outcome, **{**given, **more})
+
+
+def job(outcome: HistoryOutcome, **more) -> JobRow:
+    return JobRow(**{"job": "t", "commit": "a", "run": "1", "outcome": outcome, "started": 0.0, **more})
+
+
+def statuses(signal: Signal) -> dict[str, Status]:
+    return {event.sha: event.status for event in signal.events}
+
+
+def test_a_retry_that_passed_inside_of_a_job_is_a_success(tests_of) -> None:
+    (signal,) = tests_of(case(commit="b"), case(), case(PASSED, attempt=2, started=2.0)).signals()
+    assert statuses(signal) == {"a": Status.SUCCESS, "b": Status.FAILURE}
+    assert [event.started_at for event in signal.events if event.sha == "a"] == [1.0]
+
+
+def test_runs_of_one_commit_are_events_of_their_own(tests_of) -> None:
+    (signal,) = tests_of(case(run="1"), case(PASSED, run="2", started=5.0), case(run="3", started=3.0)).signals()
+    assert [(event.status, event.started_at) for event in signal.events] == [
+        (Status.FAILURE, 1.0),
+        (Status.FAILURE, 3.0),
+        (Status.SUCCESS, 5.0),
+    ]
+
+
+def test_the_shards_of_a_job_hold_one_test_whichever_it_ran_in(tests_of) -> None:
+    (signal,) = tests_of(case(job="t (x, 1, 2)"), case(PASSED, job="t (x, 2, 2)", commit="b")).signals()
+    assert signal.key == "t (x) :: f.py::x"
+    assert statuses(signal) == {"a": Status.FAILURE, "b": Status.SUCCESS}
+
+
+def test_jobs_variants_and_units_have_signals_of_their_own(tests_of) -> None:
+    rows = (case(), case(job="u"), case(job=""), case(variant="fast"), case(node_id="", kind="unit"))
+    assert [signal.key for signal in tests_of(*rows).signals()] == [
+        "f.py::x",
+        "t :: f.py",
+        "t :: f.py::x",
+        "t :: f.py::x::fast",
+        "u :: f.py::x",
+    ]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [case(PASSED), case(SKIPPED), case(commit=""), case(started=None), case(kind="summary"), case(RUNNING)],
+    ids=["passed", "skipped", "no commit", "no time", "summary", "running"],
+)
+def test_a_test_that_never_failed_on_a_known_commit_has_no_signal(tests_of, row) -> None:
+    assert tests_of(row).signals() == []
+
+
+def test_what_has_not_ended_or_says_nothing_is_no_verdict(tests_of) -> None:
+    rows = (case(), case(RUNNING, commit="b"), case(SKIPPED, commit="c"))
+    (signal,) = tests_of(*rows).signals()
+    assert statuses(signal) == {"a": Status.FAILURE, "b": Status.PENDING}
+
+
+def test_a_test_that_never_passed_was_sound_where_its_job_ran_without_it(tests_of) -> None:
+    jobs = [job(PASSED), job(FAILED, commit="c"), job(PASSED, commit="d", job="other")]
+    (signal,) = tests_of(case(commit="b")).signals(jobs)
+    assert statuses(signal) == {"a": Status.SUCCESS, "b": Status.FAILURE}
+
+
+def test_a_test_that_never_passed_was_sound_where_its_file_ran_without_it(tests_of) -> None:
+    rows = (
+        case(commit="b"),
+        case(PASSED, commit="a", node_id="f.py::y", started=4.0),
+        case(SKIPPED, commit="a", node_id="f.py::z", started=3.0),
+        case(PASSED, commit="c", node_id="g.py::y"),
+        case(PASSED, commit="d", node_id="f.py::y", job="other"),
+        case(PASSED, commit="e", node_id="", kind="unit"),
+    )
+    (signal,) = tests_of(*rows).signals()
+    assert {event.sha: (event.status, event.started_at) for event in signal.events} == {
+        "a": (Status.SUCCESS, 3.0),
+        "b": (Status.FAILURE, 1.0),
+    }
+
+
+def test_a_test_that_passed_once_is_not_thought_to_have_passed_elsewhere(tests_of) -> None:
+    rows = (case(commit="b"), case(PASSED, commit="c"), case(PASSED, commit="a", node_id="f.py::y"))
+    (signal,) = tests_of(*rows).signals([job(PASSED, commit="d")])
+    assert statuses(signal) == {"b": Status.FAILURE, "c": Status.SUCCESS}
+
+
+def test_a_commit_was_first_seen_by_its_earliest_test(tests_of) -> None:
+    rows = (case(started=4.0), case(PASSED, started=2.0, node_id="f.py::y"), case(commit="b", started=None))
+    assert tests_of(*rows).first_seen() == {"a": 2.0}
+    assert tests_of().first_seen() == {"a": 2.0}
+
+
+def test_an_empty_history_has_no_tests(tmp_path) -> None:
+    with History(tmp_path / "empty") as history:
+        none = Tests(history, Where())
+    assert (none.signals(), none.first_seen()) == ([], {})
