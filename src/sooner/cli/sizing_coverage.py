@@ -158,7 +158,8 @@ def _show(question: Question) -> int:
 
     needs = needs_of(question.needs) if question.needs else {}
     with History(question.root) as history:
-        ran, seen = executions(history, question.policy.sizes)
+        ran = executions(history, question.policy.sizes, question.now)
+        seen = set(history.cases())
     entries = ledger(set(needs) or seen, needs, ran, question.policy.rules, question.now)
     if needs and (extra := len(seen - set(needs))):
         click.echo(f"note: {extra} tests of the history are not in {question.needs}: they are left out", err=True)

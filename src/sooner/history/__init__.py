@@ -8,6 +8,7 @@ from sooner.history.branches import is_of_a_request, of_requests, trunk_among
 from sooner.history.commit import Added
 from sooner.history.durations import Subject
 from sooner.history.errors import HistoryError, IngestError
+from sooner.history.executions import LastRun
 from sooner.history.outcomes import HistoryOutcome
 from sooner.history.reading import Columns, Texts, Where
 from sooner.history.record import record_run
@@ -27,6 +28,7 @@ __all__ = [
     "HistoryOutcome",
     "IngestError",
     "JobRow",
+    "LastRun",
     "MeasureRow",
     "RunRow",
     "RunnerRow",

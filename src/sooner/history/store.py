@@ -12,7 +12,9 @@ from msgspec import Struct
 from sooner.history.commit import Added, Commit, Repeats, select_list
 from sooner.history.database import MEMORY_MIB, Database, Vanished
 from sooner.history.durations import Subject, expected
+from sooner.history.executions import LastRun, all_cases, last_runs
 from sooner.history.files import Folder, StoredFile, open_folder
+from sooner.history.outcomes import HistoryOutcome
 from sooner.history.reading import EVERYTHING, Columns, Where, condition, in_order, load_columns, load_rows
 from sooner.history.relations import find, make_view
 from sooner.history.row_files import RowFile
@@ -207,6 +209,22 @@ class History:
         table = TABLES["tests"]
         which = condition(table.columns, table.time, where)
         return self.read(lambda: expected(self._database, which, of), "tests")
+
+    def last_runs(self, outcomes: Iterable[HistoryOutcome], until: float) -> list[LastRun]:
+        """When each test case last ended so, for each number of devices and each label of a runner.
+
+        What ran on no rank at all did not run.
+
+        Args:
+            outcomes: What counts.
+            until: Epoch seconds, included: what ran later is not looked at.
+        """
+        time = TABLES["jobs"].time
+        return self.read(lambda: last_runs(self._database, time, outcomes, until), "tests", "jobs", "runs", "measures")
+
+    def cases(self) -> list[str]:
+        """Node ids of all test cases that were ever seen, run or not; sorted."""
+        return self.read(lambda: all_cases(self._database), "tests")
 
     def info(self) -> dict[str, TableInfo]:
         """What there is, by table."""

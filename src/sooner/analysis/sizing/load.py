@@ -192,48 +192,29 @@ _RAN: Final = frozenset(
     }
 )
 """Outcomes of tests whose body ran: skips, cancellations, losses and errors before the body (fixtures) are none."""
-_RANKS: Final = frozenset({"ranks", "world_size"})
-"""Names of measures that tell a test's ranks; their subject is the node id."""
 
 
-def executions(history: History, sizes: Mapping[str, int]) -> tuple[list[Execution], set[str]]:
-    """Executions of single tests, and all tests that were ever seen, run or not.
+def executions(history: History, sizes: Mapping[str, int], until: float) -> list[Execution]:
+    """The last executions of single tests, for each number of devices that they had.
 
     How many devices a test had is the number that it held, else that of its job, else what `sizes` says of its runner.
 
     Args:
         history: Where from.
         sizes: Devices by label of a runner, or pattern of labels.
+        until: Epoch seconds, included: what ran later is not looked at.
     """
-    jobs = {(row.repository, row.run, row.job): row for row in history.jobs()}
-    ranks = {
-        (row.repository, row.run, row.job, row.subject): int(row.value)
-        for row in history.measures()
-        if row.name in _RANKS
-    }
-    found: list[Execution] = []
-    seen: set[str] = set()
-    for row in history.tests():
-        if not row.node_id or row.kind == "summary":
-            continue
-        seen.add(row.node_id)
-        job = jobs.get((row.repository, row.run, row.job))
-        at = row.started if row.started is not None else (job.started if job else None)
-        at = at if at is not None else row.as_of
-        if row.outcome not in _RAN or at is None:
-            continue
-        label = job.runner if job else ""
-        found.append(
-            Execution(
-                test=row.node_id,
-                at=at,
-                where=" / ".join(filter(None, (row.job, label or row.worker, row.commit[:12]))) or row.run,
-                devices=len(row.devices) or (job.devices if job else None) or _size(label, sizes),
-                ranks=ranks.get((row.repository, row.run, row.job, row.node_id)),
-                outcome=str(row.outcome),
-            )
+    return [
+        Execution(
+            test=row.node_id,
+            at=row.at,
+            where=" / ".join(filter(None, (row.job, row.runner or row.worker, row.commit[:12]))) or row.run,
+            devices=row.devices or _size(row.runner, sizes),
+            ranks=row.ranks,
+            outcome=str(row.outcome),
         )
-    return found, seen
+        for row in history.last_runs(_RAN, until)
+    ]
 
 
 def _size(label: str, sizes: Mapping[str, int]) -> int | None:

@@ -1,0 +1,45 @@
+"""When each test case last ran, by how much it ran on: a few rows a test, however many runs there are of it."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from sooner.history.database import Database
+from sooner.history.outcomes import HistoryOutcome
+from sooner.history.statements import listed, sql
+
+
+class LastRun(Struct, frozen=True, kw_only=True, gc=False):
+    """The last execution of a test case on so many devices of such a runner."""
+
+    node_id: str
+    at: float
+    """When it started, epoch seconds; else when its job did, else when it became known."""
+    devices: int | None
+    """How many it held, else how many its job had; None where nobody tells."""
+    runner: str
+    """Label of its job's runner."""
+    run: str
+    job: str
+    worker: str
+    commit: str
+    outcome: HistoryOutcome
+    ranks: int | None
+
+
+def last_runs(database: Database, jobs_time: str, outcomes: Iterable[HistoryOutcome], until: float) -> list[LastRun]:
+    """By test, the latest last; see `History.last_runs`."""
+    places = {"jobs_time": jobs_time, "outcomes": listed(sorted(outcomes)), "until": repr(until)}
+    return [
+        LastRun(
+            node_id=node_id, at=at, devices=devices, runner=runner, run=run, job=job, worker=worker, commit=commit,
+            outcome=HistoryOutcome(outcome), ranks=ranks,
+        )
+        for node_id, at, devices, runner, run, job, worker, commit, outcome, ranks
+        in database.rows(sql("executions", "latest", **places))
+    ]  # fmt: skip
+
+
+def all_cases(database: Database) -> list[str]:
+    """Node ids of every test case that was ever seen, run or not."""
+    return [node_id for (node_id,) in database.rows(sql("executions", "cases"))]

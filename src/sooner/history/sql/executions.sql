@@ -1,0 +1,46 @@
+-- name: latest
+-- Of each test case, for each number of devices and each label of a runner that it ran on, the last execution. What the
+-- test's own record does not tell is taken from its job's; ranks are told by measures about the test.
+with ran_in as (
+    select repository, run, job, runner, nullif(devices, 0) as devices, started
+    from jobs
+    qualify row_number() over (partition by repository, run, job order by @jobs_time desc nulls last, attempt desc, key) = 1
+),
+ranked as (
+    select repository, run, job, subject, try_cast(trunc(value) as bigint) as ranks
+    from measures
+    where name in ('ranks', 'world_size')
+    qualify row_number() over (partition by repository, run, job, subject order by "at" desc nulls last, attempt desc, key) = 1
+),
+ran as (
+    select
+        t.node_id, coalesce(t.started, j.started, t.as_of) as began, t.run, t.job, j.runner, t.worker, t."commit", t.outcome,
+        coalesce(nullif(len(t.devices), 0), j.devices) as devices, m.ranks, t.key
+    from tests t
+    left join ran_in j
+        on t.run is not distinct from j.run
+        and t.job is not distinct from j.job
+        and t.repository is not distinct from j.repository
+    left join ranked m
+        on t.run is not distinct from m.run
+        and t.job is not distinct from m.job
+        and t.repository is not distinct from m.repository
+        and t.node_id = m.subject
+    where t.node_id is not null and t.kind <> 'summary' and t.outcome in (select unnest(@outcomes))
+)
+select
+    node_id, max(epoch_us(began)) / 1e6, devices, coalesce(runner, ''),
+    unnest(max_by(
+        {
+            'run': coalesce(run, ''), 'job': coalesce(job, ''), 'worker': coalesce(worker, ''),
+            'commit': coalesce("commit", ''), 'outcome': outcome, 'ranks': ranks
+        },
+        (began, key)
+    ))
+from ran
+where began <= at_epoch(@until) and ranks is distinct from 0
+group by node_id, devices, runner
+order by node_id, 2, devices
+
+-- name: cases
+select distinct node_id from tests where node_id is not null and kind <> 'summary' order by node_id
