@@ -12,7 +12,7 @@ from sooner.analysis.trunk.facts import Kind, Status
 from sooner.analysis.trunk.flaky import Run, Subject
 from sooner.analysis.trunk.job_names import base_name
 from sooner.analysis.trunk.load import by_attempt, of_shards
-from sooner.history import History, HistoryOutcome, JobRow, Where, of_requests
+from sooner.history import History, HistoryOutcome, JobRow, Texts, Where, of_requests
 from sooner.history.outcomes import BROKEN
 
 _FAILED: Final = frozenset(outcome.value for outcome in BROKEN)
@@ -70,10 +70,16 @@ def runs_of_tests(
                 seconds=_number(numbers["seconds"], i),
             )
         )
-    cases = np.flatnonzero(texts["node_id"].codes >= 0)
-    pairs = np.unique(np.stack([texts["unit"].codes[cases], texts["variant"].codes[cases]]), axis=1)
-    units, variants = texts["unit"].names, texts["variant"].names
-    return runs, frozenset((units[u] if u >= 0 else "", variants[v] if v >= 0 else "") for u, v in pairs.T.tolist())
+    return runs, _units_with_cases(*(texts[name] for name in ("unit", "variant", "node_id")))
+
+
+def _units_with_cases(unit: Texts, variant: Texts, case: Texts) -> frozenset[tuple[str, str]]:
+    """Units, with their variants, of which single cases are known."""
+    widest = len(variant.names) + 1
+    keys = unit.codes.astype(np.int64) * widest + variant.codes + 1
+    known = np.unique(keys[case.codes >= 0]).tolist()
+    names = [*unit.names, ""]  # -1 is nobody's name
+    return frozenset((names[key // widest], ["", *variant.names][key % widest]) for key in known)
 
 
 def _where(texts: Any, words: Collection[str]) -> NDArray[np.bool_]:
