@@ -230,6 +230,31 @@ def test_outputs_for_github_cannot_be_ended_by_their_values(here, project, kept,
     assert len(set(names.values())) == 5
 
 
+IDLE = """
+[tool.sooner.jobs]
+pinned = ["dosc", "DOCS"]
+[tool.sooner.jobs.facets]
+cuda = "*cuda*"
+[tool.sooner.jobs.floors]
+cuda = 1
+[tool.sooner.jobs.needs]
+"*" = ["bild"]
+"*_none" = ["nothing"]
+"""
+
+
+def test_what_is_laid_down_about_jobs_that_nobody_knows_is_told(here, project, kept):
+    (project / "pyproject.toml").write_text(IDLE)
+    done = change(here, project, kept)
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[:3] == [
+        "warning: tool.sooner.jobs.pinned: 'dosc' fits no job",
+        "warning: tool.sooner.jobs.floors.cuda: 1 are wanted, '*cuda*' fits no job",
+        "warning: tool.sooner.jobs.needs.*: 'bild' fits no job",
+    ]
+    assert "run   docs: pinned" in done.stdout
+
+
 def test_a_result_that_stands_twice_does_not_hide_the_first_one(here, project):
     (project / "selection.json").write_text('\ufeff{"jobs": [{"job": "unit"}]}', encoding="utf-8")
     (project / "results.json").write_text('{"unit": "failure", "unit": "success"}')

@@ -31,11 +31,12 @@ def backtest(
     if retrain_every < 1 or full_every < 0:
         raise UsageError("--retrain-every must be at least 1, --full-every at least 0")
     from sooner.cli.jobs_change import aim, files_of, quiet_commits
-    from sooner.cli.jobs_project import project_settings
+    from sooner.cli.jobs_project import project_settings, tell_of_idle
 
     settings = project_settings()
     wanted = aim(options, settings)
     facts, where = trunk_of(options)
+    tell_of_idle(facts.jobs, settings)
     from sooner.analysis.selection.backtest import Backtest, Plan
     from sooner.analysis.selection.names import known_lineage
     from sooner.analysis.selection.settings import terms

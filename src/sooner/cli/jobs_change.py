@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from sooner.cli.jobs_options import existing, goal, history_door, printed_json, trunk_of
-from sooner.cli.jobs_project import project_settings
+from sooner.cli.jobs_project import project_settings, tell_of_idle
 from sooner.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def learned(facts: "Record", settings: "JobSettings", files: Mapping[str, tuple[
     from sooner.analysis.selection.policy import Learner
     from sooner.analysis.selection.settings import terms
 
+    tell_of_idle(facts.jobs, settings)
     quiet = quiet_commits(facts, files, settings)
     learner = Learner(facts, terms=terms(facts, settings), lineage=known_lineage(facts), quiet=quiet)
     learner.warm_up(len(facts.commits))

@@ -1,7 +1,10 @@
 """`[tool.sooner.jobs]` of the nearest pyproject.toml."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 from sooner.cli.jobs_options import history_door
 from sooner.cli.settings import project_table
@@ -25,3 +28,11 @@ def project_settings(cwd: Path | None = None) -> "JobSettings":
     if not isinstance(table, dict):
         raise SettingsError(f"{path}: tool.sooner.jobs must be a table")
     return job_settings(table, str(path or ""))
+
+
+def tell_of_idle(jobs: Sequence[str], settings: "JobSettings") -> None:
+    """Warn of what the project lays down about jobs that are not known (by that name)."""
+    from sooner.analysis.selection.settings import idle
+
+    for text in idle(jobs, settings):
+        click.echo(f"warning: tool.sooner.jobs.{text}", err=True)

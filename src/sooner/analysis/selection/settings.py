@@ -92,16 +92,29 @@ def _sums(facts: Record, values: Numbers) -> Numbers:
 
 def terms(facts: Record, settings: JobSettings) -> Terms:
     """What the rule must respect."""
-    pinned = {
-        i: "pinned" for i, job in enumerate(facts.jobs) if any(fnmatchcase(job, glob) for glob in settings.pinned)
-    }
+    pinned = dict.fromkeys(sorted(i for glob in settings.pinned for i in members(facts.jobs, glob)), "pinned")
     rules = constraints(facts.jobs, settings, frozenset())
     return Terms(price=prices(facts, settings), pinned=pinned, rules=rules)
 
 
 def members(jobs: Sequence[str], glob: str) -> tuple[int, ...]:
-    """Indices of the jobs that a glob means."""
+    """Indices of the jobs that a name or a glob means; a name that is a job is never taken for a glob."""
+    if glob in jobs:
+        return tuple(i for i, job in enumerate(jobs) if job == glob)
     return tuple(i for i, job in enumerate(jobs) if fnmatchcase(job.lower(), glob.lower()))
+
+
+def idle(jobs: Sequence[str], settings: JobSettings) -> tuple[str, ...]:
+    """What the settings lay down about jobs that nobody knows: it changes nothing, and one may rely on it."""
+    said = [f"pinned: {glob!r} fits no job" for glob in settings.pinned if not members(jobs, glob)]
+    for name, least in settings.floors.items():
+        found = len(members(jobs, settings.facets[name]))
+        if found < least:
+            said.append(f"floors.{name}: {least} are wanted, {settings.facets[name]!r} fits {found or 'no job'}")
+    for glob, globs in settings.needs.items():
+        if members(jobs, glob):
+            said += [f"needs.{glob}: {one!r} fits no job" for one in globs if not members(jobs, one)]
+    return tuple(said)
 
 
 def constraints(jobs: Sequence[str], settings: JobSettings, fixed: frozenset[int]) -> Constraints:
