@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -92,11 +92,11 @@ class Run(NamedTuple):
     output: str
 
 
-def measured(command: Sequence[str]) -> Run:
+def measured(command: Sequence[str], *, exit_codes: Collection[int] = (0,)) -> Run:
     """Run a command.
 
     Raises:
-        RuntimeError: It failed.
+        RuntimeError: It ended with another exit code.
     """
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=peers.environment({}), text=True)
@@ -104,7 +104,7 @@ def measured(command: Sequence[str]) -> Run:
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - began
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
+    if process.returncode not in exit_codes:
         raise RuntimeError(f"exit code {process.returncode}: {' '.join(command)[:300]}")
     return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, output)
 

@@ -61,3 +61,26 @@ def test_what_is_not_understood_is_one_clear_error(sooner, history, options, tex
     done = sooner("tts", "--history", history, *options)
     assert done.returncode == 4
     assert text in done.stderr
+
+
+TABLE = """commit,workflow,job,status,{created}started,completed
+a,ci,build,success,{at}2026-01-05T00:05:00Z,2026-01-05T00:10:00Z
+a,ci,test,success,{later}2026-01-05T00:20:00Z,2026-01-05T00:30:00Z
+"""
+
+
+def test_a_plain_table_has_times_to_signal_from_its_runs_first_job_on(sooner, project):
+    text = TABLE.format(created="created,", at="2026-01-05T00:00:00Z,", later="2026-01-05T00:10:00Z,")
+    (project / "jobs.csv").write_text(text)
+    sooner("ingest", "jobs.csv", "--history", "plain")
+    answer = json.loads(sooner("tts", "--history", "plain", "--json").stdout)
+    assert {row["key"]: row["p50"]["value"] for row in answer["rows"]} == {"build": 600, "test": 1800}
+    assert answer["metrics"]["commit_time_to_signal"]["p50"]["value"] == 1800
+
+
+def test_a_metric_whose_times_nobody_told_names_those_that_are_there(sooner, project):
+    (project / "jobs.csv").write_text(TABLE.format(created="", at="", later=""))
+    sooner("ingest", "jobs.csv", "--history", "plain")
+    done = sooner("tts", "--history", "plain")
+    assert done.returncode == 5
+    assert "no job has the times that job_time_to_signal is made of; --metric takes one of duration" in done.stderr

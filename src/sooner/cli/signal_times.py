@@ -86,6 +86,9 @@ def show(question: Question) -> int:
     chosen = question.measure or question.metric
     if not any(samples.values()):
         click.echo("the history has nothing to answer from: no job has the times that are asked for", err=True)
+    elif not samples[chosen]:
+        others = ", ".join(name for name, some in samples.items() if some)
+        click.echo(f"no job has the times that {chosen} is made of; --metric takes one of {others}", err=True)
     groups = summarise(samples[chosen], question.by)
     figures = {name: _figures(some) for name, some in samples.items()}
     cells = list(decide.cells(facts))

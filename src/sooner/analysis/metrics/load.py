@@ -10,6 +10,8 @@ from sooner.history.outcomes import BROKEN
 
 STEP: Final = "step_seconds"
 """Name of the measure that holds the seconds of a step; its subject is the step's name."""
+PUSH: Final = "push"
+"""What attempts are taken for that tell neither their event nor a request: a plain table of a trunk."""
 _PARTS: Final = (
     (
         "setup",
@@ -30,13 +32,36 @@ _ENDINGS: Final[Mapping[HistoryOutcome, Ending]] = {
 def job_facts(history: History, where: Where) -> list[JobFact]:
     """Attempts of jobs; what their steps took is known where measures tell it."""
     steps = _steps(history.measures(Where(repository=where.repository)))
-    return [_fact(row, steps) for row in history.jobs(where)]
+    rows = history.jobs(where)
+    asked = _first_created(rows)
+    return [_fact(row, asked.get(_run_of(row)), steps) for row in rows]
 
 
 _Key = tuple[str, str, int, str]
+_RunKey = tuple[str, str, str, int]
 
 
-def _fact(row: JobRow, steps: Mapping[_Key, Mapping[str, float]]) -> JobFact:
+def _run_of(row: JobRow) -> _RunKey:
+    """The attempt of a run; where runs have no id, a workflow runs once a commit."""
+    return row.repository, row.workflow, row.run or f"commit {row.commit}", row.attempt
+
+
+def _created(row: JobRow) -> float | None:
+    return row.created if row.created is not None else row.queued
+
+
+def _first_created(rows: Iterable[JobRow]) -> dict[_RunKey, float]:
+    """When the first job of each run was there: where nobody tells when the run was asked for, that is as good."""
+    found: dict[_RunKey, float] = {}
+    for row in rows:
+        at = _created(row)
+        if at is not None and (row.run or row.commit):
+            key = _run_of(row)
+            found[key] = min(at, found.get(key, at))
+    return found
+
+
+def _fact(row: JobRow, first_created: float | None, steps: Mapping[_Key, Mapping[str, float]]) -> JobFact:
     return JobFact(
         workflow=row.workflow,
         run=row.run,
@@ -44,11 +69,11 @@ def _fact(row: JobRow, steps: Mapping[_Key, Mapping[str, float]]) -> JobFact:
         job=row.job,
         commit=row.commit,
         branch=row.branch,
-        event=row.event,
+        event=row.event or ("" if row.pull_request is not None else PUSH),
         label=row.runner,
         ending=_ENDINGS.get(row.outcome, Ending.OTHER),
-        run_created=row.run_created,
-        created=row.created if row.created is not None else row.queued,
+        run_created=row.run_created if row.run_created is not None else first_created,
+        created=_created(row),
         started=row.started,
         completed=row.completed,
         steps=steps.get((row.repository, row.run, row.attempt, row.job), {}),
