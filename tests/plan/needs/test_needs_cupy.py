@@ -122,3 +122,38 @@ def test_a_test_that_cupy_repeats_is_run_all_the_same():
         )
         == wanted
     )
+
+
+def test_a_decorator_that_asks_whether_it_was_given_a_function_loses_no_class():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import functools
+            import types
+            import unittest
+            import cupy
+
+            def fixed(impl):
+                if isinstance(impl, types.FunctionType) and impl.__name__.startswith("test_"):
+                    @functools.wraps(impl)
+                    def inner(self, *args, **kw):
+                        impl(self, *args, **kw)
+                    return inner
+                elif isinstance(impl, type):
+                    return impl
+                raise ValueError("not this one")
+
+            class TestIt(unittest.TestCase):
+                @fixed
+                def test_fixed(self):
+                    cupy.ones(1)
+
+            @fixed
+            class TestAll(unittest.TestCase):
+                def test_all(self):
+                    cupy.ones(1)
+            """
+        },
+    )
+    assert found == {"TestIt::test_fixed": (1, 1, 1), "TestAll::test_all": (1, 1, 1)}

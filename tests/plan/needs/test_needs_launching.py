@@ -574,3 +574,44 @@ def test_a_frameworks_run_loop_is_known_where_its_file_is_in_the_tree_and_is_imp
         },
     )
     assert found == {"TestIt::test_all": (3, 3, 3)}
+
+
+def test_a_mark_of_a_world_has_a_device_for_each_rank_where_another_mark_says_that_it_is_for_devices():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/common.py": """
+            import pytest
+
+            def world_size(*sizes):
+                cases = [pytest.param(size, marks=pytest.mark.world_size(size)) for size in sizes]
+                return lambda test: pytest.mark.parametrize("world_size", cases)(test)
+            """,
+            "tests/test_it.py": """
+            import pytest
+            import torch
+            from composer import Trainer
+            from tests.common import world_size
+
+            @world_size(1, 4)
+            @pytest.mark.gpu
+            def test_devices(world_size):
+                torch.zeros(1, device="cuda")
+
+            @pytest.mark.gpu
+            @pytest.mark.world_size(2)
+            def test_library():
+                Trainer(device="gpu").fit()
+
+            @world_size(4)
+            def test_host(world_size):
+                Trainer().fit()
+            """,
+        },
+    )
+    assert found == {
+        "test_devices[1]": (1, 1, 1),
+        "test_devices[4]": (4, 4, 4),
+        "test_library": (2, 2, 2),
+        "test_host[4]": (0, None, 0),
+    }

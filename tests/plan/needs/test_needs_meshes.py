@@ -97,6 +97,7 @@ def test_methods_of_transformer_engines_objects_use_no_device_of_their_own():
             import transformer_engine.pytorch as te
             from transformer_engine.pytorch.cache import Cache, Shard
             from transformer_engine.jax.cpp_extensions.gemm import Gemm
+            from transformer_engine.jax.flax import extend
             from transformer_engine.jax.sharding import MeshResource, global_shard_guard
 
             def test_state():
@@ -117,6 +118,9 @@ def test_methods_of_transformer_engines_objects_use_no_device_of_their_own():
 
             def test_layer():
                 te.Linear(4, 4).eval()
+
+            def test_rules():
+                assert extend((("a", None), ("b", ["x"]))) is not None
             """
         },
     )
@@ -126,4 +130,5 @@ def test_methods_of_transformer_engines_objects_use_no_device_of_their_own():
         "test_moved_by_name": (2, 2, 2),
         "test_specifications": (0, None, 0),
         "test_layer": (1, 1, 1),
+        "test_rules": (0, None, 0),
     }

@@ -228,3 +228,32 @@ def test_a_switch_of_the_environment_that_is_taken_as_on_leaves_a_doubt():
         "test_plain": (4, "HIGH"),
         "test_by_default": (4, "HIGH"),
     }
+
+
+def test_a_decorator_that_seems_to_refuse_what_it_decorates_loses_no_test():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+
+            def strict(wanted):
+                def decorator(impl):
+                    if impl.__doc__ != wanted.text():
+                        raise ValueError("not this one")
+                    return impl
+                return decorator
+
+            TABLE = {"a": 1}
+
+            class TestIt:
+                @strict(TABLE["b"])
+                def test_refused(self):
+                    torch.zeros(1).cuda(1)
+
+                def test_other(self):
+                    torch.zeros(1).cuda(3)
+            """
+        },
+    )
+    assert found == {"TestIt::test_refused": (2, 2, 2), "TestIt::test_other": (4, 4, 4)}

@@ -4,6 +4,7 @@ import ast
 from typing import Any
 
 from sooner.plan.needs.calling import Calling, base_names
+from sooner.plan.needs.state import DOUBTED
 from sooner.plan.needs.values import (
     MISSING,
     Bound,
@@ -14,6 +15,7 @@ from sooner.plan.needs.values import (
     Inst,
     Native,
     OutOfFuel,
+    Raised,
     Unknown,
     Wrapped,
 )
@@ -60,6 +62,10 @@ class Defining(Calling):
                 return setter
             made = self.call(self.ev(decorator, env), [value], {}, decorator)
         except OutOfFuel:
+            return value
+        except Raised as raised:  # more likely our ignorance than a file that nobody can import
+            if not self.loading or raised.device or raised.kind not in DOUBTED:
+                raise
             return value
         finally:
             self.current = before

@@ -181,6 +181,7 @@ class Judge:
             raise stop
 
     def _marks(self, item: Item) -> None:
+        self.machine.natives.marked = [each.name for each in item.marks if isinstance(each, Mark)]
         for mark in item.marks:
             if not isinstance(mark, Mark):
                 continue

@@ -73,6 +73,8 @@ class Natives:
         self.words = words(machine)
         self.called = ""
         """The last name of what was called."""
+        self.marked: list[str] = []
+        """Names of the marks of the test at hand."""
 
     def builtin(self, name: str) -> Any:
         """A builtin of Python, or MISSING."""
@@ -388,7 +390,7 @@ class Natives:
         names = {**self.words, "N": machine.count, "arg": Native("arg", arg)}
         env = Env(Mod("<rules>", "", is_model=True), None, names)
         env.names |= {"rank": machine.rank[0] if machine.rank else 0, "args": args, "kwargs": kwargs}
-        env.names["called"] = self.called
+        env.names |= {"called": self.called, "marked": self.marked}
         env.names["world"] = machine.rank[1] if machine.rank else UNKNOWN
         env.names["env"] = Native("env", lambda a, _k: environment_value(machine, a[0], *a[1:]))
         fuel = machine.fuel

@@ -121,6 +121,10 @@ _HOST_TYPES: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
+_FUNCTIONS: Final = ("FunctionType", "LambdaType")
+_METHODS: Final = ("MethodType",)
+
+
 def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
     kind = hard(kind)
     if isinstance(kind, Ext) and is_kind_outside(kind):
@@ -141,7 +145,7 @@ def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
     if isinstance(value, Unknown | Ext):
         return None
     if isinstance(value, Func | Bound):
-        return False
+        return name_of(kind) in ("Callable", *(_FUNCTIONS if isinstance(value, Func) else _METHODS))
     del machine
     return False if isinstance(value, PLAIN) and isinstance(kind, Cls) else None
 
