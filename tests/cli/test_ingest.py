@@ -1,6 +1,7 @@
 """`sooner ingest` through the real command line."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -104,3 +105,10 @@ def test_a_run_of_ours_is_taken_in_with_its_folder(sooner, project):
     report = json.loads(sooner("ingest", "out", "--history", "h", "--json").stdout)
     assert report["tables"]["tests"] == 2
     assert json.loads(sooner("ingest", "out", "--history", "h", "--json").stdout)["added"] == 0
+
+
+def test_a_pipe_is_told_to_be_one_and_not_waited_for(sooner, project):
+    os.mkfifo(project / "pipe.csv")
+    done = sooner("ingest", "pipe.csv", "--history", "h")
+    assert done.returncode == 4
+    assert "sources are read twice: save it first" in done.stderr

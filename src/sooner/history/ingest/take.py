@@ -61,8 +61,12 @@ def ingest(
 def _check(options: Options, paths: Iterable[str]) -> None:
     """What would stop everything is told before anything has begun."""
     for path in paths:
-        if not (path.startswith(LIVE) or options.format == "github-api" or Path(path).exists()):
+        if path.startswith(LIVE) or options.format == "github-api":
+            continue
+        if not Path(path).exists():
             raise IngestError(path, "there is no such file or folder")
+        if not (Path(path).is_file() or Path(path).is_dir()):
+            raise IngestError(path, "it is no file but a pipe or a device, and sources are read twice: save it first")
     check_constants(options.constants)
     _ = options.timezone
     if options.format and options.format not in FORMATS:
