@@ -132,3 +132,38 @@ def test_methods_of_transformer_engines_objects_use_no_device_of_their_own():
         "test_layer": (1, 1, 1),
         "test_rules": (0, None, 0),
     }
+
+
+def test_what_is_made_of_jaxs_devices_uses_them():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            from jax.sharding import PositionalSharding, SingleDeviceSharding
+            from elsewhere import LocalMesh, DeviceConfig, count
+
+            def test_all():
+                PositionalSharding(jax.devices())
+
+            def test_second():
+                SingleDeviceSharding(jax.devices()[1])
+
+            def test_first_four():
+                LocalMesh(devices=jax.local_devices()[:4])
+
+            def test_said():
+                DeviceConfig(jax.devices())
+
+            def test_counted():
+                assert count(jax.devices()) > 0
+            """
+        },
+    )
+    assert found == {
+        "test_all": (0, 1, 8),
+        "test_second": (2, 2, 2),
+        "test_first_four": (0, 1, 4),
+        "test_said": (0, 1, 1),
+        "test_counted": (0, 1, 1),
+    }

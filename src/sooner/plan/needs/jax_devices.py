@@ -79,22 +79,23 @@ def _devices(machine: "Machine", args: list[Any]) -> Any:
     return [Dev("gpu", number) for number in range(size)]
 
 
-def _found(value: Any) -> list[Dev]:
+def found_devices(value: Any) -> list[Dev]:
+    """All devices in lists of any depth."""
     value = hard(value)
     if isinstance(value, Dev):
         return [value]
-    return [each for inner in value for each in _found(inner)] if isinstance(value, list | tuple) else []
+    return [each for inner in value for each in found_devices(inner)] if isinstance(value, list | tuple) else []
 
 
 def _array(_machine: "Machine", args: list[Any]) -> Any:
     """What NumPy makes of devices; of anything else nothing is known."""
     given: Any = hard(args[0]) if args else UNKNOWN
-    devices = _found(given)
+    devices = found_devices(given)
     return Grid(devices, flat=all(isinstance(each, Dev) for each in given)) if devices else Unknown("numpy.array()")
 
 
 def _touch_each(machine: "Machine", args: list[Any]) -> Any:
-    for each in _found(args[0] if args else []):
+    for each in found_devices(args[0] if args else []):
         machine.touch(each, "a device of several is used")
 
 
@@ -105,7 +106,7 @@ def _mesh(machine: "Machine", args: list[Any]) -> Any:
     if not all(isinstance(each, int) for each in sizes):
         return UNKNOWN
     wanted = math.prod(sizes)
-    devices: list[Dev] = _devices(machine, []) if given is None else _found(given)
+    devices: list[Dev] = _devices(machine, []) if given is None else found_devices(given)
     if wanted > len(devices) > 0:
         raise Raised("ValueError", f"a mesh of {wanted} devices", *machine.current, device=True)
     _touch_each(machine, [devices[:wanted]])

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.callbacks import call_back, executed, launched_through
 from sooner.plan.needs.counted import uncounted
-from sooner.plan.needs.jax_devices import Grid
+from sooner.plan.needs.jax_devices import Grid, found_devices
 from sooner.plan.needs.outside_kinds import is_scalar_type
 from sooner.plan.needs.parameterized_classes import of_parameterized
 from sooner.plan.needs.python_names import BUILTINS, method_of
@@ -252,7 +252,19 @@ class Natives:
             device = self.device(args[0])
             if isinstance(device, Dev):
                 machine.touch(device, f".{last}({device.kind})")
+        if last[:1].isupper() and not last.endswith(_SAYING):
+            for value in (*args, *kwargs.values()):
+                self._made_of(last, value)
         self.device_arguments(func.path, kwargs)
+
+    def _made_of(self, name: str, value: Any) -> None:
+        """What is made of JAX's devices uses them; a list has either devices in it or none."""
+        first = hard(value)
+        while isinstance(first, list | tuple) and first:
+            first = hard(first[0])
+        if isinstance(first, Dev) and first.kind == "gpu":
+            for each in found_devices(value):
+                self.machine.touch(each, f"{name}(devices)")
 
     def device_arguments(self, path: str, kwargs: dict[str, Any]) -> None:
         """Devices that a call uses by its arguments' names: `device=`, `execution_device=`."""
