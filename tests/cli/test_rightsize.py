@@ -133,6 +133,13 @@ def test_lanes_that_share_a_config_need_a_key(sooner, suite, project):
         ((), "say which runners there are"),
         (("--current", "g.4:1", "--option", "none"), "--option 'none': there are current, all-on-1"),
         (("--current", "g.4:1", "--period", "0"), "--period must be above 0"),
+        (("--current", "g.4:1", "--period", "nan"), "--period must be above 0"),
+        (("--current", "g.4:1", "--commits-per-day", "-5"), "--commits-per-day -5: must be a number above 0"),
+        (("--current", "g.4:1", "--commits-per-day", "nan"), "--commits-per-day nan: must be a number above 0"),
+        (("--current", "g.4:1", "--target", "nan"), "--target nan: must be a number above 0"),
+        (("--current", "g.4:1", "--setup", "nan"), "--setup must not be negative"),
+        (("--current", "g.4:1", "--max-moved", "-3"), "--max-moved must not be negative"),
+        (("--runner", "2=g.4", "--runner", "4=g.4", "--current", "g.4:1"), "one label of two sizes"),
         (("--apply",), "say which workflow files"),
         (("trunk.yml",), "say which config: --config default | distributed"),
         (("none.yml", "--config", "x"), "none.yml: cannot be read"),
@@ -148,6 +155,20 @@ def test_what_is_not_understood_is_one_clear_error(sooner, suite, options, probl
     assert done.returncode == 4, done.stdout
     assert problem in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_duration_below_nothing_is_refused_by_name(sooner, suite, project):
+    (project / "odd.json").write_text('{"test_1": 3.0, "test_2": -5.0}')
+    done = sooner("rightsize", *suite, "--durations", "odd.json", "--current", "g.4:1")
+    assert done.returncode == 4
+    assert "odd.json: test_2 takes -5 s: that is no duration" in done.stderr
+
+
+def test_a_table_without_jobs_is_said_to_have_none(sooner, suite, project):
+    (project / "jobs.csv").write_text("label,created,started,completed,job\n")
+    done = sooner("rightsize", *suite, "--current", "g.4:1", "--jobs", "jobs.csv", "--job", "x*")
+    assert done.returncode == 4
+    assert "there are no jobs in jobs.csv" in done.stderr
 
 
 def test_needs_must_be_given_and_be_needs(sooner, project):

@@ -1,6 +1,7 @@
 """What `sooner rightsize` does: reads needs, durations and jobs, prices every option, proposes, prints, edits."""
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,12 +67,17 @@ class Question(Struct, frozen=True, kw_only=True):
             raise UsageError("--apply edits, --diff only shows: choose one")
         if (options["apply"] or options["diff"]) and not options["files"]:
             raise UsageError("say which workflow files: sooner rightsize .github/workflows/trunk.yml --diff ...")
-        for name in ("max_delay", "allow_loss", "setup"):
-            if options[name] < 0:
+        for name in ("max_delay", "allow_loss", "max_moved", "setup"):
+            if options[name] is not None and not options[name] >= 0:
                 raise UsageError(f"--{name.replace('_', '-')} must not be negative")
+        for name in ("commits_per_day", "target"):
+            if options[name] is not None and not 0 < options[name] < inf:
+                raise UsageError(f"--{name.replace('_', '-')} {options[name]:g}: must be a number above 0")
         runners = tuple(_runner(text) for text in options["runners"])
         if len({runner.devices for runner in runners}) < len(runners):
             raise UsageError("--runner: two labels of one size: name the one that shards shall run on")
+        if len({runner.label for runner in runners}) < len(runners):
+            raise UsageError("--runner: one label of two sizes: a runner has one number of devices")
         return cls(
             files=tuple(options["files"]),
             needs=Path(options["needs"]),
@@ -95,7 +101,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 def _periods(given: Sequence[float]) -> tuple[float, ...]:
-    if any(hours <= 0 for hours in given):
+    if not all(0 < hours < inf for hours in given):
         raise UsageError("--period must be above 0 hours")
     return tuple(sorted(set(given))) or _PERIODS
 
@@ -230,9 +236,13 @@ def _durations(question: Question) -> Mapping[str, float]:
         return _recorded_durations(question.root) if question.root else {}
     found = files.document(question.durations)
     try:
-        return msgspec.convert(found, dict[str, float])
+        durations = msgspec.convert(found, dict[str, float])
     except msgspec.ValidationError as error:
         raise files.SizingFileError(question.durations, f'must be {{"test or file": seconds}}: {error}') from error
+    for name, seconds in durations.items():
+        if not 0 <= seconds < inf:
+            raise files.SizingFileError(question.durations, f"{name} takes {seconds:g} s: that is no duration")
+    return durations
 
 
 def _recorded_durations(root: str) -> Mapping[str, float]:

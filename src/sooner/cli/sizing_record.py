@@ -30,6 +30,8 @@ def record_of(
         return {}, {}, (), None, ["say which jobs are replaced with --job PATTERN: queues are not predicted"]
     rows = jobs_of(jobs, root, by_name=True)
     ours = load.meant(rows.names, pattern)
+    if not len(rows.names):
+        raise UsageError(f"there are no jobs in {jobs or root}")
     if not ours.any():
         raise UsageError(f"--job {pattern!r} means no job: there are {', '.join(sorted(set(rows.names))[:10])}")
     declared = declarations(pools)
