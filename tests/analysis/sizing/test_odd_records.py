@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from sooner.analysis.sizing.candidates import as_on_days_before, past_of
 from sooner.analysis.sizing.facts import DAY_S, PoolSpec, Steps
 from sooner.analysis.sizing.fifo import starts
 from sooner.analysis.sizing.judge import judge, mixture
 from sooner.analysis.sizing.load import queue_of
-from sooner.analysis.sizing.seen import look
+from sooner.analysis.sizing.seen import load_of, look
 
 BEGIN = 1_760_000_000.0
 MONDAY = 1_767_571_200.0
@@ -112,6 +113,20 @@ def test_a_pool_with_fewer_machines_at_weekends_is_seen_to_have_them():
     found = judge(queue(created, begun + 5, begun + 5 + seconds)[0], PoolSpec(label="p"))
     assert abs(found.errors["by_hour"]) < 0.1
     assert abs(found.errors["calibrated"]) > 0.1
+
+
+def test_a_quiet_day_does_not_say_that_there_are_machines_that_were_never_seen():
+    random = np.random.default_rng(4)
+    created = np.concatenate(
+        [BEGIN + DAY_S * (day + np.sort(random.random(200 if day % 2 else 20))) for day in range(14)]
+    )
+    seconds = random.exponential(2400, len(created))
+    begun = np.array(starts(created.tolist(), seconds.tolist(), Steps((BEGIN,), (6.0,))))
+    found = queue(created, begun + 5, begun + 5 + seconds)[0]
+    past = past_of(found, look(found, 11.0), load_of(found), PoolSpec(label="p"), BEGIN + 14 * DAY_S)
+    draws = as_on_days_before(past, BEGIN + 14.25 * DAY_S)
+    assert len(draws) == 3
+    assert max(draw.capacity.top for draw in draws) <= 6
 
 
 def test_where_the_last_day_had_no_jobs_the_latest_ones_stand_for_others_load():

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Indices, Numbers, PoolSpec, Queue, Steps
 from sooner.analysis.sizing.fifo import starts, starts_by_priority, starts_out_of_order, whole
@@ -20,6 +21,8 @@ _RECENT_S: Final = 6 * HOUR_S
 """Backlog by which a recent level is forgotten to 1/e."""
 _DRAWS_DAYS: Final = (1, 7, 2, 14, 3)
 """Days before, at the same time of day, whose capacity may come again."""
+_STRETCH: Final = 18
+"""Bins (three hours) without a backlog that are given one number: others' load and lost machines last for hours."""
 _REPEATED: Final = 3
 """How often such days are repeated at most where more is predicted than they are long."""
 _LONG: Final = 5.0
@@ -181,24 +184,59 @@ def _hour(times: Numbers) -> Indices:
 
 
 def as_on_days_before(past: Past, until: float) -> Sequence[Draw]:
-    """The number changes as it did on days before; where nobody waited there were enough."""
-    bins = past.seen.bins(past.since, past.now)
-    if bins.stop <= bins.start:
+    """The number changes as it did on days before; where nobody waited it is drawn from what was seen at other times.
+
+    A bin without a backlog says only that there were at least as many as ran. Taking those for enough forgets that
+    a fuller day would have met the limit; taking the mean of the bins with a backlog looks only at bad times.
+    """
+    window = past.seen.bins(past.since, past.now)
+    is_seen = past.seen.backlog_s[window] > BIN_S / 10
+    if not is_seen.any():
         return []
-    enough = float(past.seen.busy_top[bins].max()) + 1.0
+    counts = np.where(is_seen, past.seen.busy_mean[window], past.seen.busy_top[window])
+    more = _Lifetimes(counts, is_seen)
+    random = np.random.default_rng(int(past.now))
     draws = []
     for days in _DRAWS_DAYS:
         shift = days * DAY_S
         if past.now - shift < past.seen.begin or until - past.now > _REPEATED * shift:
             continue
-        window = past.seen.bins(past.now - shift, min(past.now, until - shift))
-        backlog, busy = past.seen.backlog_s[window], past.seen.busy_mean[window]
-        counts = np.where(backlog > BIN_S / 10, busy, np.maximum(enough, past.seen.busy_top[window]))
-        first = past.seen.begin + shift + BIN_S * window.start
-        if len(counts):
-            counts = np.resize(counts, max(len(counts), int(np.ceil((until - first) / BIN_S))))
-            draws.append(Draw(_fine(first + BIN_S * np.arange(len(counts), dtype=np.float64), counts), past.delays))
+        bins = past.seen.bins(past.now - shift, min(past.now, until - shift))
+        first, last = bins.start - window.start, bins.stop - window.start
+        if first < 0 or last <= first:
+            continue
+        drawn = more.imputed(counts[first:last], is_seen[first:last], random)
+        begin = past.seen.begin + shift + BIN_S * bins.start
+        drawn = np.resize(drawn, max(len(drawn), int(np.ceil((until - begin) / BIN_S))))
+        draws.append(Draw(_fine(begin + BIN_S * np.arange(len(drawn), dtype=np.float64), drawn), past.delays))
     return draws[: past.draws]
+
+
+class _Lifetimes:
+    """How often there are more than so many machines (Kaplan and Meier 1958), from bins that saw them or a floor."""
+
+    def __init__(self, counts: Numbers, is_seen: NDArray[np.bool_]) -> None:
+        order = np.lexsort((~is_seen, counts))
+        at_risk = np.arange(len(counts), 0, -1)
+        reached = np.cumprod(np.where(is_seen[order], 1.0 - 1.0 / at_risk, 1.0))
+        self._counts, self._above = counts[order][is_seen[order]], reached[is_seen[order]]
+        self._most = float(counts.max())
+
+    def imputed(self, counts: Numbers, is_seen: NDArray[np.bool_], random: np.random.Generator) -> Numbers:
+        """Counts as seen; each stretch of bins that were not has one number, that of chance above what ran in it."""
+        found = counts.copy()
+        edges = np.flatnonzero(np.diff(is_seen.astype(np.int8))) + 1
+        for part in np.split(np.arange(len(counts)), edges):
+            for begin in range(0, 0 if is_seen[part[0]] else len(part), _STRETCH):
+                some = part[begin : begin + _STRETCH]
+                found[some] = self._more_than(float(counts[some].max()), random.random())
+        return found
+
+    def _more_than(self, floor: float, chance: float) -> float:
+        place = int(np.searchsorted(self._counts, floor, side="right"))
+        level = chance * (self._above[place - 1] if place else 1.0)
+        place = int(np.searchsorted(-self._above, -level))
+        return max(floor, float(self._counts[place]) if place < len(self._counts) else self._most)
 
 
 def calibrated(past: Past, until: float) -> Sequence[Draw]:
