@@ -45,6 +45,23 @@ def test_each_pool_has_what_was_observed_and_predicted_and_whether_it_fits(soone
         assert pool["predicted"]["p90"] == pytest.approx(pool["observed"]["p90"], rel=0.1)
 
 
+@pytest.mark.parametrize("columns", ["concurrency_group", "workflow,branch"])
+def test_jobs_that_a_concurrency_group_holds_do_not_wait_for_machines(sooner, project, columns):
+    keys = columns.replace("concurrency_group", "deploy").split(",")
+    rows, end = [], 0.0
+    for number in range(300):
+        at = 1_760_000_000.0 + 1000 * number
+        begin = max(at, end) + 5
+        end = begin + (1300 if number % 50 < 30 else 400)
+        rows.append(("p", at, begin, end, *keys))
+        rows += [("p", at + late, at + late + 5, at + late + 90, *[""] * len(keys)) for late in (100, 200)]
+    text = "\n".join(",".join(map(str, row)) for row in rows)
+    (project / "jobs.csv").write_text(f"label,created,started,completed,{columns}\n{text}\n")
+    done = sooner("simulate-pool", "--jobs", "jobs.csv", "--json")
+    assert "jobs were held by their concurrency group" in done.stderr
+    assert answer(done)["p"]["observed"]["p90"] < 60
+
+
 def test_pools_may_be_declared_in_several_ways(sooner, jobs, project):
     (project / "p.json").write_text('{"a": 20, "b": {"capacity": [["2026-01-01", 20]], "boot_s": 15}}')
     (project / "p.csv").write_text("label,machines,at\na,20,\nb,20,2026-01-01T00:00:00Z\n")

@@ -30,6 +30,9 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "priority": ("priority",),
     "id": ("id", "job_id"),
     "needs": ("needs", "after", "depends_on"),
+    "group": ("concurrency_group", "concurrency"),
+    "workflow": ("workflow", "workflow_name"),
+    "branch": ("branch", "head_branch"),
 }
 """Columns of tables, by the names that people give them."""
 _NOTHING: Final = frozenset({"", "nan", "none", "null", "nat", "n/a", "-"})

@@ -55,23 +55,34 @@ def _of_table(path: Path, *, by_name: bool) -> load.Rows:
             return np.full(count, np.nan)
         return np.array(files.numbers(path, field, values, is_time=is_time))
 
-    completed = numbers("completed", is_time=True)
-    return load.Rows(
+    found = load.Rows(
         names=files.texts(names) if by_name and names is not None else [],
-        runs=files.texts(runs) if by_name and runs is not None else [],
+        runs=files.texts(runs) if runs is not None else [],
         labels=files.texts(labels) if labels is not None else ["jobs"] * count,
-        created=_ready(table, numbers("created", is_time=True), completed),
+        created=numbers("created", is_time=True),
         started=numbers("started", is_time=True),
-        completed=completed,
+        completed=numbers("completed", is_time=True),
         seconds=numbers("seconds", is_time=False),
         priority=None if files.column(table, "priority") is None else numbers("priority", is_time=False),
     )
+    found = _let_go(table, found)
+    return found._replace(created=_ready(table, found))
 
 
-def _ready(table: Mapping[str, files.Column], created: "Numbers", completed: "Numbers") -> "Numbers":
+def _let_go(table: Mapping[str, files.Column], rows: load.Rows) -> load.Rows:
+    """Jobs as the concurrency groups that the table names, or that are seen in it, let them go."""
+    group, workflow, branch = (files.column(table, name) for name in ("group", "workflow", "branch"))
+    if group is not None:
+        return load.let_go(rows, files.texts(group))
+    if workflow is not None and branch is not None:
+        return load.let_go_by_workflow(rows, files.texts(workflow), files.texts(branch))
+    return rows
+
+
+def _ready(table: Mapping[str, files.Column], rows: load.Rows) -> "Numbers":
     """When each job could have started: it was created, and what it needs had ended."""
     ids, needs = files.column(table, "id"), files.column(table, "needs")
     if ids is None or needs is None:
-        return created
+        return rows.created
     needed = [files.names(cell) for cell in needs]
-    return np.array(load.ready(created.tolist(), completed.tolist(), files.texts(ids), needed))
+    return np.array(load.ready(rows.created.tolist(), rows.completed.tolist(), files.texts(ids), needed))

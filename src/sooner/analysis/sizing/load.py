@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sooner.analysis.sizing.facts import DAY_S, Indices, Numbers, Queue
+from sooner.analysis.sizing.groups import released
 from sooner.analysis.sizing.ledger import Execution
 from sooner.history import History, HistoryOutcome, Where
 from sooner.history.reading import EVERYTHING
@@ -36,6 +37,8 @@ class Rows(NamedTuple):
     names: Sequence[str] = ()
     """Empty where nobody asked for them, as are `runs`."""
     runs: Sequence[str] = ()
+    held: int = 0
+    """Jobs that a concurrency group held back: `created` is when it let them go."""
 
 
 class Label(NamedTuple):
@@ -50,6 +53,8 @@ def by_label(rows: Rows) -> tuple[dict[str, Label], list[str]]:
     """Queues by label, the busiest first, and notes on rows that were left out."""
     names, codes = np.unique(np.asarray(rows.labels, dtype=object).astype(str), return_inverse=True)
     notes: list[str] = []
+    if rows.held:
+        notes.append(f"{rows.held} jobs were held by their concurrency group: their wait begins when it let them go")
     found: dict[str, Label] = {}
     order = np.argsort(codes, kind="stable")
     edges = np.searchsorted(codes[order], np.arange(len(names) + 1))
@@ -139,7 +144,8 @@ def _to_predict(created: Numbers, started: Numbers, completed: Numbers) -> NDArr
 
 def rows_of_history(history: History, where: Where = EVERYTHING, *, by_name: bool = False) -> Rows:
     """A history's jobs that have a runner."""
-    columns = ["runner", "created", "queued", "started", "completed", *(("job", "run") if by_name else ())]
+    columns = ["runner", "created", "queued", "started", "completed", "run", "workflow", "branch", "job"]
+    columns = columns if by_name else columns[:-1]
     found = history.columns("jobs", columns, where)
     codes, labels = found.text("runner")
     kept = np.flatnonzero(codes >= 0)
@@ -153,15 +159,28 @@ def rows_of_history(history: History, where: Where = EVERYTHING, *, by_name: boo
         return values[kept]
 
     queued = number("queued")
-    return Rows(
+    rows = Rows(
         labels=[labels[code] for code in codes[kept]],
         created=np.where(np.isnan(queued), number("created"), queued),
         started=number("started"),
         completed=number("completed"),
         seconds=np.full(len(kept), np.nan),
         names=text("job") if by_name else [],
-        runs=text("run") if by_name else [],
+        runs=text("run"),
     )
+    return let_go_by_workflow(rows, text("workflow"), text("branch"))
+
+
+def let_go(rows: Rows, groups: Sequence[str], labels: Sequence[str] = ()) -> Rows:
+    """Jobs as their concurrency groups let them go; with `labels`, groups are only supposed."""
+    created = released(rows.created, rows.started, rows.completed, groups, runs=rows.runs, labels=labels)
+    return rows._replace(created=created, held=int((created > rows.created).sum()))
+
+
+def let_go_by_workflow(rows: Rows, workflows: Sequence[str], branches: Sequence[str]) -> Rows:
+    """The same where the runs of a workflow on a branch are seen to wait for each other."""
+    keys = [f"{one}@{branch}" if one and branch else "" for one, branch in zip(workflows, branches, strict=True)]
+    return let_go(rows, keys, rows.labels) if any(keys) else rows
 
 
 def meant(names: Sequence[str], pattern: str) -> NDArray[np.bool_]:
