@@ -179,6 +179,16 @@ def test_a_job_that_cannot_be_read_is_named(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("label", "is_told"), [("[self-hosted, big]", True), ("ubuntu-24.04", False), ("linux.gpu.4", False)]
+)
+def test_a_runner_of_ones_own_that_names_no_devices_is_said_to_be_taken_for_one_without(tmp_path, label, is_told):
+    (tmp_path / "ci.yml").write_text(f"jobs:\n  t:\n    runs-on: {label}\n    steps: [{{run: pytest tests}}]\n")
+    notes = []
+    assert placement_from(tmp_path / "ci.yml", notes)
+    assert any("'self-hosted big' names no devices" in note for note in notes) == is_told
+
+
 def test_a_placement_of_which_nothing_is_known_does_not_agree(sooner, project):
     written(project, "tests/test_it.py", "def test_a(): pass\n")
     written(project, "ci.yml", "jobs: {a: {runs-on: linux.gpu.2, steps: [{run: 'pytest $TESTS'}]}}")

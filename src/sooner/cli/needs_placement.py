@@ -28,6 +28,8 @@ _COUNTED: Final = (
     re.compile(r"(?:h100|h200|a100|b200|mi\d+|l4|t4)[._x-](16|\d)\b"),
 )
 _HAS_ONE: Final = re.compile(r"gpu|cuda|rocm|h100|h200|a100|b200|\bmi\d+|\bl4\b|\bt4\b|nvidia", re.IGNORECASE)
+_HAS_NONE: Final = re.compile(r"ubuntu|windows|macos|cpu", re.IGNORECASE)
+"""GitHub's own runners, and names that say that there are none."""
 _TAGS: Final = re.compile(
     r"^(?:requires-|requires_|num[_-])?(?:multi[_-])?(?:gpus?|devices)(?:[:=_-](\d+))?$|^(\d+)gpus?$"
 )
@@ -127,8 +129,16 @@ def _of_action(name: str, job: Any, path: Path, notes: list[str]) -> Iterator[Jo
         if patterns and devices is None:
             doubts[f"the devices of its runner {label!r} are not known"] = None
         elif patterns and devices is not None:
+            if not devices and (own_label := _unsaid(filled(label, row), row)):
+                doubts[f"its runner {own_label!r} names no devices, and is taken to have none"] = None
             yield Job(name=name, devices=devices, paths=patterns)
     notes.extend(f"{path}: job {name}: {each}: say them in a placement.toml" for each in doubts)
+
+
+def _unsaid(label: str, row: Mapping[str, Any]) -> str:
+    """A label of one's own that does not say whether its runner has devices; empty where it, or the row, does."""
+    own = label or next((str(row[key]) for key in _LABEL_KEYS if key in row), "")
+    return "" if _HAS_NONE.search(own) or any(key in row for key in _COUNT_KEYS) else own
 
 
 def _named_in(job: Mapping[str, Any], given: Mapping[str, Any], row: Mapping[str, Any]) -> Named:
