@@ -173,7 +173,7 @@ UNIT = '[[unit]]\nname = "a"\nrun = "x"\n'
         (UNIT + "devices = true", "PLAN.toml:4: unit[0].devices: must be a whole number, not a boolean"),
         (UNIT + "timeout_s = -0.5", "PLAN.toml:4: unit[0].timeout_s: must not be negative, but is -0.5"),
         (UNIT + "timeout_s = nan", "PLAN.toml:4: unit[0].timeout_s: must be finite; 0 is no limit"),
-        (UNIT + "ports = 100000", "PLAN.toml:4: unit[0].ports: must be at most 256, but is 100000"),
+        (UNIT + "ports = 100000", "PLAN.toml:4: unit[0].ports: must be at most 9000, but is 100000"),
         (UNIT + "ports = -1", "PLAN.toml:4: unit[0].ports: must not be negative, but is -1"),
         (UNIT + "shared = 1", "PLAN.toml:4: unit[0].shared: must be true or false, not a whole number"),
         (

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 _VARIABLE: Final = re.compile(r"[^=\x00]+")
 
-_MOST_PORTS: Final = 256
-"""Each is a lock file that stays open; a process may have 1,024 files open by default."""
+_MOST_PORTS: Final = 9000
+"""So many lie in the range from which ports are leased (`sooner.run.ports`)."""
 
 _HINTS: Final = {
     "command": 'a list of strings, for instance ["pytest", "tests/test_a.py"]',
@@ -106,7 +106,7 @@ def count(value: Any) -> str:
 
 
 def ports(value: Any) -> str:
-    """A number of ports that one machine can have free, and one process hold."""
+    """A number of ports that a machine can lease at most."""
     return count(value) or ("" if value <= _MOST_PORTS else f"must be at most {_MOST_PORTS}, but is {value}")
 
 
