@@ -121,3 +121,10 @@ def test_a_question_holds_what_was_known_then() -> None:
     assert [event.status for event in signal.events] == [Status.SUCCESS, Status.PENDING, Status.PENDING]
     assert signal.flake_prior is not None
     assert signal.flake_prior[1] == 2
+
+
+def test_the_window_counts_commits_that_something_ran_on() -> None:
+    commits = [Commit(sha=f"c{i}", time=float(i)) for i in range(10)]
+    events = tuple(Event(sha=f"c{i}", status=Status.SUCCESS, started_at=i + 0.1) for i in (0, 3, 6))
+    asked = question_at(commits, [Signal(key="s", kind=Kind.JOB, events=events)], 9.5, window=2)
+    assert [commit.sha for commit in asked.commits] == ["c9", "c8", "c7", "c6", "c5", "c4", "c3"]
