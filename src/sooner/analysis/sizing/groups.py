@@ -17,6 +17,8 @@ _FEWEST: Final = 10
 """Jobs that must have been held back for a key to be taken for a group."""
 _OVERLAPS: Final = 0.05
 """Share of jobs that may run beside an older run of their group: more, and it holds nobody back."""
+_GLANCE: Final = 200
+"""Jobs by which a key is seen that is plainly no group, without looking at all of a million."""
 _LOOKED_AT: Final = 200
 _PASSED: Final = 0.5
 
@@ -52,6 +54,9 @@ def released(
     order = order[~np.isnan(created[order])]
     for members in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
         if len(members) > _FEWEST and groups[members[0]]:
+            _, came, beside = _let_go(members[:_GLANCE].tolist(), created, started, completed, runs)
+            if beside > came / 2:
+                continue
             ready, came, beside = _let_go(members.tolist(), created, started, completed, runs)
             held = members[ready > created[members]]
             if len(held) < _FEWEST or beside > _OVERLAPS * came:
