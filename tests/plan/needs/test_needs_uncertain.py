@@ -257,3 +257,20 @@ def test_a_decorator_that_seems_to_refuse_what_it_decorates_loses_no_test():
         },
     )
     assert found == {"TestIt::test_refused": (2, 2, 2), "TestIt::test_other": (4, 4, 4)}
+
+
+def test_that_an_assertion_holds_leaves_no_doubt():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            @pytest.mark.skipif(torch.cuda.device_count() < 8, reason="eight")
+            def test_eight():
+                assert 1 == 2
+            """
+        },
+    )
+    assert {name: (each.min, each.confidence.name) for name, each in found.items()} == {"test_eight": (8, "HIGH")}

@@ -113,6 +113,8 @@ class _File:
         self.given_up: frozenset[int] = frozenset()
         self.doubted: frozenset[tuple[str, int]] = frozenset()
         """Places of failures of the test before that were not believed."""
+        self.is_switched = False
+        """Whether a skip of the test at hand was not believed."""
         for size in SIZES:
             self._collect(size)
 
@@ -200,7 +202,7 @@ class _File:
             nodeid,
             self.path,
             at,
-            confidence=_confidence(judged.values(), is_doubted=bool(self.ignored)),
+            confidence=_confidence(judged.values(), is_doubted=self.is_switched),
             evidence=self._evidence(judged.values()),
             beyond=more,
         )
@@ -216,6 +218,7 @@ class _File:
         """The profile; what would keep the test from ever running, and is not about devices, is taken as met."""
         ignored = self._without_failures(nodeid)
         judged = self._everywhere(nodeid, ignored)
+        self.is_switched = False
         for _ in range(_MOST_DISBELIEFS):
             last = judged[SIZES[-1]]
             if last is None or not last.soft or not last.place[1] or last.place in ignored:
@@ -224,6 +227,7 @@ class _File:
                 break
             if self._runs_beyond(nodeid, BEYOND[0], ignored):
                 break
+            self.is_switched = True
             ignored = self._without_failures(nodeid, ignored | {last.place})
             judged = self._everywhere(nodeid, ignored)
         judged, ignored = self._where_it_may_run(nodeid, judged, ignored)
@@ -355,7 +359,7 @@ def _confidence(judged: Iterable[Judged | None], *, is_doubted: bool) -> Confide
 
     Args:
         judged: What the test does at each size.
-        is_doubted: Whether a skip or a failure was not believed: a switch was taken as on, an assertion as held.
+        is_doubted: Whether a skip was not believed: a switch was taken as on. That assertions hold is no doubt.
     """
     present = [each for each in judged if each is not None]
     if not present or any(not each.complete or each.at.verdict is Verdict.UNKNOWN for each in present):
