@@ -23,6 +23,7 @@ from sooner.door.widths import Widths
 from sooner.door.worker import Ran
 from sooner.model.devices import Device, DeviceKind
 from sooner.model.outcomes import Outcome
+from sooner.run import clock
 from sooner.schedule.order import ranks
 from sooner.schedule.scheduler import Scheduler
 from sooner.schedule.work import Begin, Command, Ended, Start
@@ -131,7 +132,7 @@ class Loop:
         return self._ledger.is_alone(self._session.items[number], self._seconds.get(number))
 
     def _run_all(self) -> None:
-        self._carry_out(self._scheduler.handle(Begin(time.time())))
+        self._carry_out(self._scheduler.handle(Begin(clock.now())))
         while not self._scheduler.is_done:
             self._step()
 
@@ -324,7 +325,7 @@ class Loop:
         if left:
             self._begin(unit, devices, left)
             return
-        self._carry_out(self._scheduler.handle(Ended(time.time(), unit.key, Outcome.PASSED)))
+        self._carry_out(self._scheduler.handle(Ended(clock.now(), unit.key, Outcome.PASSED)))
 
     # What is in doubt
 
@@ -404,7 +405,7 @@ class Loop:
         if unit is not None and left:
             self._begin(unit, hand.devices, left)
         elif unit is not None:
-            self._carry_out(self._scheduler.handle(Ended(time.time(), unit.key, Outcome.CRASHED)))
+            self._carry_out(self._scheduler.handle(Ended(clock.now(), unit.key, Outcome.CRASHED)))
 
     def _say_how_it_left(self, hand: Hand, status: int | None) -> None:
         """Report a worker that ended after its tests, before everything that they had set up was torn down."""

@@ -6,13 +6,13 @@ import os
 import pickle
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import IO, Any, Final, NoReturn
 
 import pytest
 
 from sooner.model.errors import SoonerError
+from sooner.run import clock
 from sooner.run.supervision import kernel
 from sooner.warm.forking import fork_refusal
 
@@ -35,7 +35,7 @@ class Record:
         if self._root == "auto":
             self._root = str(root / _DEFAULT)
         self._rows: list[dict[str, Any]] = []
-        self._began_at = time.time()
+        self._began_at = clock.now()
         self._writer = 0
         self._pipe: IO[bytes] | None = None
 
@@ -62,7 +62,7 @@ class Record:
                     "devices": devices,
                     "worker": str(worker),
                     "message": message[:300],
-                    "started": time.time() - seconds,
+                    "started": clock.now() - seconds,
                 }
             )
 

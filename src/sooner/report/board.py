@@ -27,7 +27,8 @@ class Board:
         self._labels = {device.id: device.label for device in self._devices}
         self._console = Console(file=stream, highlight=False)
         self._lines = Progress(stream, self._devices, colour=self._console.color_system is not None)
-        self._on: dict[str, Started] = {}
+        self._on: dict[str, tuple[Started, float]] = {}
+        """What runs on a device, and since when by the monotonic clock."""
         self._total = 0
         self._counts: dict[Outcome, int] = {}
         self._live = Live(console=self._console, refresh_per_second=_REFRESH_PER_S, get_renderable=self._table)
@@ -51,10 +52,10 @@ class Board:
                 self._total = event.units
             case Started():
                 for device in event.devices or ("host",):
-                    self._on[device] = event
+                    self._on[device] = (event, time.monotonic())
                 return
             case Finished():
-                for device in [d for d, started in self._on.items() if started.unit == event.unit]:
+                for device in [d for d, (started, _) in self._on.items() if started.unit == event.unit]:
                     del self._on[device]
             case Verdict():
                 self._counts[event.outcome] = self._counts.get(event.outcome, 0) + 1
@@ -70,14 +71,15 @@ class Board:
         table.add_column(no_wrap=True)
         table.add_column(justify="right", no_wrap=True)
         table.add_column(no_wrap=True, overflow="ellipsis")
-        now = time.time()
+        now = time.monotonic()
         for device in self._devices[:_MOST_ROWS]:
-            started = self._on.get(device.id)
-            if started is None:
+            on = self._on.get(device.id)
+            if on is None:
                 table.add_row(device.label, "", Text("idle", style="dim"))
             else:
+                started, since = on
                 name = Text(unit_label(started.unit, started.variant))
-                table.add_row(device.label, seconds(max(0.0, now - started.at)), name)
+                table.add_row(device.label, seconds(now - since), name)
         table.add_row("", "", self._status())
         return table
 

@@ -7,6 +7,7 @@ from sooner.devices.proof import device_out_of_memory, fault_in_log
 from sooner.model.events import Attempt
 from sooner.model.outcomes import Outcome
 from sooner.model.units import Unit
+from sooner.run import clock
 from sooner.run.classify import End, classify
 from sooner.run.folder import RunFolder
 from sooner.run.junit_files import keep_cases
@@ -33,7 +34,8 @@ def attempt_of(
     exit_code, signal = decode_wait_status(report.status) if report.status is not None else (None, None)
     clean = exit_code == 0 and not report.ended_by
     junit = own_junit_path(unit, folder)
-    has_junit = junit is None or keep_cases(junit, kept_junit_path(folder, log), newer_than=started_at)
+    newer_than = min(started_at, clock.as_the_system_tells(started_at))
+    has_junit = junit is None or keep_cases(junit, kept_junit_path(folder, log), newer_than=newer_than)
     tail = "" if clean else tail_of(folder.path / log, _TAIL_BYTES)
     end = End(
         exit_code=exit_code,

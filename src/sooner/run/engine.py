@@ -32,6 +32,7 @@ from sooner.model.events import (
 )
 from sooner.model.outcomes import BROKEN, Outcome, exit_code
 from sooner.model.units import Plan, Unit, UnitKey
+from sooner.run import clock
 from sooner.run.attempts import attempt_of, oom_kill_count
 from sooner.run.folder import RunFolder, log_names
 from sooner.run.holding import Holding
@@ -156,7 +157,7 @@ class Engine:
 
     @property
     def lost_events(self) -> int:
-        """Events that a full disk kept from the journal."""
+        """Events for which the journal had no room."""
         return self._journal.lost_events
 
     async def run(self) -> dict[UnitKey, Verdict]:
@@ -165,7 +166,7 @@ class Engine:
         Raises:
             SupervisionError: Units can no longer be started.
         """
-        self._began_at = time.time()
+        self._began_at = clock.now()
         self._supervisor.listen()
         try:
             self._guarded(self._begin)
@@ -174,7 +175,7 @@ class Engine:
                 raise self._failure
             self._conclude_rest()
             code = exit_code((v.counts_as for v in self._verdicts.values()), interrupted=self.interrupted)
-            self._journal.append(RunFinished(at=time.time(), run=self._options.run_id, exit_code=code))
+            self._journal.append(RunFinished(at=clock.now(), run=self._options.run_id, exit_code=code))
         finally:
             self._supervisor.close()
             self._holding.close()
@@ -212,7 +213,7 @@ class Engine:
 
     def _change(self, position: int, state: str, reason: str = "") -> None:
         self._journal.append(
-            DeviceChanged(at=time.time(), device=self._devices[position].id, state=state, reason=reason)
+            DeviceChanged(at=clock.now(), device=self._devices[position].id, state=state, reason=reason)
         )
 
     # What the scheduler commands
@@ -235,7 +236,7 @@ class Engine:
             leased = self._ports.lease(unit.need.ports)
         except DevicesError as error:
             self._running[spawn_id] = self._entry(unit, command, [])
-            lost = Report(id=spawn_id, kind="lost", at=time.time(), error=str(error))
+            lost = Report(id=spawn_id, kind="lost", at=clock.now(), error=str(error))
             asyncio.get_running_loop().call_soon(self._on_report, lost)
             return
         running = self._running[spawn_id] = self._entry(unit, command, [fd for _, fd in leased])
@@ -269,7 +270,7 @@ class Engine:
         attempts = tuple(self._attempts.get(command.key, ()))
         earlier = {attempt.outcome for attempt in attempts[:-1]}
         verdict = Verdict(
-            at=time.time(),
+            at=clock.now(),
             unit=unit.name,
             variant=unit.variant,
             outcome=command.outcome,
@@ -336,7 +337,7 @@ class Engine:
             device_fault=fault,
         )
         self._attempts.setdefault(key, []).append(attempt)
-        now = time.time()
+        now = clock.now()
         held_back = self._not_proven_free(running.positions, now)
         self._judge_devices(running, attempt, fault)  # first: a retry must not go where the fault is
         commands = self._scheduler.handle(Ended(now, key, attempt.outcome, held_back))
@@ -361,13 +362,13 @@ class Engine:
         """Have a better order of what waits looked for."""
         if not self._options.search or self._done.is_set():
             return
-        now = time.time()
+        now = clock.now()
         running = [(r.unit.key, now - (r.started_at or now)) for r in self._running.values()]
         self._replanner.consider(self._scheduler.waiting, running, now)
 
     def _reorder(self, ranks: Mapping[UnitKey, int]) -> None:
         if not self._done.is_set():
-            self._apply(self._scheduler.handle(Reorder(time.time(), ranks)))
+            self._apply(self._scheduler.handle(Reorder(clock.now(), ranks)))
 
     # Devices
 
@@ -390,7 +391,7 @@ class Engine:
 
     def _settle(self, position: int) -> None:
         reason = self._monitor.not_free(self._devices[position])
-        now = time.time()
+        now = clock.now()
         if reason and now < self._settling[position]:
             asyncio.get_running_loop().call_later(_SETTLE_POLL_S, self._guarded, self._settle, position)
             return
@@ -423,7 +424,7 @@ class Engine:
             return
         self._holding.gone.add(position)
         self._change(position, "put_aside", reason)
-        self._apply(self._scheduler.handle(PutAside(time.time(), position)))
+        self._apply(self._scheduler.handle(PutAside(clock.now(), position)))
 
     def _tend_leases(self) -> None:
         """Give idle devices back when nothing can want them any more, gather missing ones when something does."""
@@ -436,7 +437,7 @@ class Engine:
 
     def _let_go(self, positions: Sequence[int]) -> None:
         for position in self._holding.release(positions):
-            self._scheduler.handle(Away(time.time(), position))
+            self._scheduler.handle(Away(clock.now(), position))
 
     def _gather(self) -> None:
         """Take what others gave back. What stays idle then only waits for more: that needs the right to gather."""
@@ -448,7 +449,7 @@ class Engine:
             if position in self._held_elsewhere:
                 self._held_elsewhere.discard(position)
                 self._change(position, "available")
-            self._apply(self._scheduler.handle(Returned(time.time(), position)))
+            self._apply(self._scheduler.handle(Returned(clock.now(), position)))
         if not self._holding.missing or not self._scheduler.idle:
             self._holding.end_gathering()
         elif not self._holding.may_gather():
@@ -465,8 +466,8 @@ class Engine:
                 self._supervisor.kill(spawn_id)
             return
         self._interrupted = f"the run was interrupted by {name}"
-        self._journal.append(Interrupted(at=time.time(), reason=name))
-        self._scheduler.handle(Stop(time.time()))
+        self._journal.append(Interrupted(at=clock.now(), reason=name))
+        self._scheduler.handle(Stop(clock.now()))
         for spawn_id, running in self._running.items():
             running.asked_to_stop = True
             self._supervisor.stop(spawn_id)

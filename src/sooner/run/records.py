@@ -152,7 +152,10 @@ def missing_verdicts(plan: Plan, events: Iterable[Event], *, now: float) -> list
         outcome, cause, tries = Outcome.NOT_RUN, "the run ended before its turn", attempts.get(unit.key, [])
         if started := running.get(unit.key):
             outcome, cause = Outcome.WORKER_LOST, "the runner died while it ran"
-            lost = Attempt(outcome=outcome, cause=cause, devices=started.devices, started_at=started.at, ended_at=now)
+            ended_at = max(now, started.at)  # the system's clock may have been set back since
+            lost = Attempt(
+                outcome=outcome, cause=cause, devices=started.devices, started_at=started.at, ended_at=ended_at
+            )
             tries = [*tries, lost]
         missing.append(
             Verdict(

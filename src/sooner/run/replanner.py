@@ -2,12 +2,12 @@
 
 import asyncio
 import functools
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sooner.model.devices import Device
 from sooner.model.units import UnitKey
+from sooner.run import clock
 from sooner.schedule.order import new_ranks
 from sooner.schedule.work import Work
 
@@ -46,7 +46,7 @@ class Replanner:
         Args:
             waiting: Units that have not started.
             running: Units that run, and for how many seconds already.
-            now: Seconds of the clock that `time.time` reads.
+            now: Seconds of the run's clock.
         """
         busy = self._search is not None and not self._search.done()
         if busy or now < self._not_before or not waiting:
@@ -59,7 +59,7 @@ class Replanner:
         self._search.add_done_callback(self._done)
 
     def _done(self, search: "asyncio.Future[dict[UnitKey, int]]") -> None:
-        now = time.time()
+        now = clock.now()
         self._not_before = now + _SHARE * (now - self._began)
         if not search.cancelled() and search.result():
             self._found(search.result())

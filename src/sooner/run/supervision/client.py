@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from sooner.model.errors import SupervisionError
+from sooner.run import clock
 from sooner.run.supervision import kernel
 from sooner.run.supervision.messages import receive_request, send_request
 
@@ -97,7 +98,17 @@ class Supervisor:
         kernel.become_subreaper()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         fds = (theirs.fileno(), self._report_write, self._life_read)
-        command = [sys.executable, "-I", "-S", "-c", _PROGRAM, _SOURCE_ROOT, *map(str, fds), self._marker]
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            _PROGRAM,
+            _SOURCE_ROOT,
+            *map(str, fds),
+            repr(clock.offset()),
+            self._marker,
+        ]
         try:
             self._guardian = subprocess.Popen(
                 [*command, *self._finisher],

@@ -19,6 +19,7 @@ import sys
 import time
 from typing import Final
 
+from sooner.run import clock
 from sooner.run.supervision import kernel
 from sooner.run.supervision.messages import receive_request, report, send_request
 from sooner.run.supervision.warden import HANDLED_SIGNALS, Warden
@@ -150,7 +151,7 @@ class Guardian:
                 warden.run(request)
         except BaseException as error:  # noqa: BLE001 - a warden that fails must still say so
             code = 1
-            report(self._pipe, {"id": unit_id, "kind": "lost", "at": time.time(), "error": repr(error)[:300]})
+            report(self._pipe, {"id": unit_id, "kind": "lost", "at": clock.now(), "error": repr(error)[:300]})
         finally:
             os._exit(code)
 
@@ -165,7 +166,7 @@ class Guardian:
     def _report_lost(self, lost: list[tuple[str, int]]) -> None:
         for unit_id, status in lost:
             cause = f"its warden ended with status {status}"
-            report(self._pipe, {"id": unit_id, "kind": "lost", "at": time.time(), "error": cause})
+            report(self._pipe, {"id": unit_id, "kind": "lost", "at": clock.now(), "error": cause})
 
     def _reap(self) -> list[tuple[str, int]]:
         """Reap children; returns the wardens that ended without a word."""
@@ -211,9 +212,10 @@ class Guardian:
 
 
 def main() -> None:
-    """Entry point: `guardian CHANNEL PIPE LIFE MARKER [FINISHER...]`; see `client.py` for the other side."""
+    """Entry point: `guardian CHANNEL PIPE LIFE OFFSET MARKER [FINISHER...]`; see `client.py` for the other side."""
     channel_fd, pipe, life = (int(text) for text in sys.argv[1:4])
-    marker, finisher = sys.argv[4], sys.argv[5:]
+    clock.follow(float(sys.argv[4]))
+    marker, finisher = sys.argv[5], sys.argv[6:]
     channel = socket.socket(fileno=channel_fd)
     for fd in (channel_fd, pipe, life):
         os.set_inheritable(fd, False)

@@ -14,6 +14,7 @@ import signal
 import time
 from typing import Any, Final
 
+from sooner.run import clock
 from sooner.run.supervision import kernel
 from sooner.run.supervision.messages import report
 
@@ -79,7 +80,7 @@ class Warden:
             request: What to run: `id`, `argv`, `cwd`, `env` (added), `unset`, `log`, `timeout_s`, `grace_s`, `py_spy`.
         """
         self._request = request
-        started_at = time.time()
+        started_at = clock.now()
         error = self._start()
         if error:
             report(self._pipe, {"id": self._request["id"], "kind": "unstartable", "at": started_at, "error": error})
@@ -97,7 +98,7 @@ class Warden:
             {
                 "id": self._request["id"],
                 "kind": "ended",
-                "at": self._ended_at or time.time(),
+                "at": self._ended_at or clock.now(),
                 "started_at": started_at,
                 "status": self._status,
                 "ended_by": ended_by,
@@ -206,7 +207,7 @@ class Warden:
             self._peak_rss_mib = max(self._peak_rss_mib, peak_rss_mib)
             if pid == self._main:
                 self._status = status
-                self._ended_at = time.time()
+                self._ended_at = clock.now()
 
     def _wait_for_all(self, seconds: float) -> bool:
         """Wait for every descendant to end, at most so long; says whether they did."""
