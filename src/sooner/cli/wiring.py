@@ -193,5 +193,5 @@ def _finish(
             " completes them from events.jsonl"
         ) from error
     notes = (*prepared.notes, *quarantine_notes(folder, prepared.plan, final, prepared.settings.quarantine))
-    lost = f"{engine.lost_events} events did not get into events.jsonl: the disk was full"
+    lost = f"{engine.lost_events} events did not get into events.jsonl: there was no room (disk, quota or ulimit -f)"
     return (*notes, lost) if engine.lost_events else notes

@@ -110,11 +110,18 @@ class RunFolder:
                 file.rename(earlier / file.name)
 
     def write_description(self, plan: Plan, devices: tuple[Device, ...], facts: Mapping[str, Any]) -> None:
-        """Write run.json: everything that is needed to understand, replay or resume the run."""
+        """Write run.json: everything that is needed to understand, replay or resume the run.
+
+        Raises:
+            RunFolderError: There is no room, or it may not be written.
+        """
         description = {"format": FORMAT, **facts, "devices": devices, "plan": plan}
         # The standard library's JSON keeps bytes of commands that are not UTF-8 (as lone surrogates); msgspec refuses.
         text = json.dumps(msgspec.to_builtins(description), indent=1)
-        write_atomically(self.run_json, text.encode())
+        try:
+            write_atomically(self.run_json, text.encode())
+        except OSError as error:
+            raise RunFolderError(f"cannot write the run folder {self.path}: {error.strerror}") from error
 
     def read_description(self) -> dict[str, Any]:
         """Read run.json.

@@ -22,6 +22,9 @@ _BYTES_PER_UNIT: Final = 2_048
 _RESERVE_BASE: Final = 256 * 1024
 _RESERVE_MOST: Final = 256 * 1024 * 1024
 
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""The disk or a quota is full, or the file has reached the limit of `ulimit -f`."""
+
 _GATHER_S: Final = 0.003
 """Events that come this close together share a sync, and the next unit starts before it."""
 
@@ -45,7 +48,7 @@ class Journal:
         self._fd = os.open(folder.events, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._cut_torn_line()
         self.lost_events = 0
-        """Events that did not get to the disk because it was full."""
+        """Events that did not get to the disk because there was no room."""
         size = min(_RESERVE_BASE + units * _BYTES_PER_UNIT, _RESERVE_MOST)
         kernel.reserve(self._fd, os.fstat(self._fd).st_size + size)
         with contextlib.suppress(OSError):
@@ -75,7 +78,7 @@ class Journal:
                     return
                 os.ftruncate(self._fd, before)
             except OSError as error:
-                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                if error.errno not in _NO_ROOM:
                     raise
             self.release_reserve()
         self.lost_events += 1

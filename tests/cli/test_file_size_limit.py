@@ -1,0 +1,43 @@
+"""Limits on the size of files (`ulimit -f`) that the run's own files reach."""
+
+import resource
+import subprocess
+import sys
+
+import pytest
+from real_runs import Run
+
+VIRTUAL = ("--devices", "virtual:2", "--out", "out")
+
+
+def limited(sooner, size, *arguments):
+    """Run with files of at most so many bytes."""
+    return subprocess.run(
+        [sys.executable, "-m", "sooner", *map(str, arguments)], cwd=sooner.folder, capture_output=True, text=True,
+        timeout=60, check=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
+    )  # fmt: skip
+
+
+def test_a_journal_that_may_not_grow_costs_no_verdict(sooner, run):
+    plan = sooner.plan(*((f"u{i}", f"exit {i % 2}") for i in range(40)))
+    done = limited(sooner, 24_000, "run", plan, *VIRTUAL)
+    assert done.returncode == 1, done.stderr
+    assert len(run.outcomes) == 40
+    assert set(run.outcomes.values()) == {"passed", "failed"}
+    assert "did not get into events.jsonl" in done.stdout + done.stderr
+
+
+def test_a_log_that_reaches_the_limit_ends_its_unit_alone(sooner, run):
+    plan = sooner.plan(("flood", "head -c 3000000 /dev/zero"), ("quiet", "true"))
+    assert limited(sooner, 100_000, "run", plan, *VIRTUAL).returncode == 1
+    assert run.outcomes == {"flood": "crashed", "quiet": "passed"}
+
+
+@pytest.mark.parametrize("size", [0, 1_000])
+def test_a_run_that_cannot_be_described_does_not_begin(sooner, project, size):
+    done = limited(sooner, size, "run", sooner.plan(("a", "touch began")), *VIRTUAL)
+    assert done.returncode == 4
+    assert "cannot write the run folder" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (project / "began").exists()
+    assert not Run(project / "out").path.joinpath("results.jsonl").exists()
