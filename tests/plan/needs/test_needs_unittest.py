@@ -1,6 +1,6 @@
 """unittest's own ways: skips that are set as attributes, and classes that are multiplied by cases."""
 
-from small_projects import devices_of
+from small_projects import devices_of, needs_of
 
 
 def test_a_skip_that_is_set_as_an_attribute_is_one_as_unittest_reads_it():
@@ -200,3 +200,19 @@ def test_a_skip_as_an_attribute_under_a_condition_that_is_not_known_is_taken_as_
         "TestIt::test_never": (None, None, None),
         "TestIt::test_three": (3, 3, 3),
     }
+
+
+def test_names_of_cases_that_are_not_known_are_the_same_in_each_run():
+    text = """
+    from absl.testing import parameterized
+    from elsewhere import NAMES, thing
+
+    class Test(parameterized.TestCase):
+        @parameterized.named_parameters((NAMES[0], 1), (thing(), 2), ("k", 3), dict(testcase_name=f"_{thing()}", x=4))
+        def test_it(self, x):
+            pass
+    """
+    names = list(needs_of("tests/test_a.py", {"tests/test_a.py": text}))
+    assert not [name for name in names if " at 0x" in name or "object" in name]
+    assert "Test::test_it_k" in names
+    assert len(names) == 4

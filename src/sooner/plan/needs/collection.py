@@ -430,8 +430,6 @@ def _expanded(machine: Machine, mark: Mark, func: Any) -> _Axis | None:
     names = argument_names(func)
     by = mark.kwargs.get("name_func")
     rows: list[tuple[str, dict[str, Any], list[Any]]] = []
-    width = len(str(len(cases) - 1)) if cases else 1
-    del width
     for index, case in enumerate(cases):
         values = machine.items_of(case)
         values = [case] if values is None or isinstance(hard(case), str) else values
@@ -483,7 +481,7 @@ def _absl(machine: Machine, mark: Mark, func: Any) -> _Axis | None:
             row = [values] if row is None else row
             name = row[0] if kind == "named" and row else index
             given = dict(zip(names, row[1:] if kind == "named" else row, strict=False))
-        name = hard(name)
+        name = plain_id(name, "name", index)  # also where it is not known: an id is the same in each run
         rows.append((f"_{name}" if kind == "named" and not str(name).startswith("_") else str(name), given, []))
     return _Axis(rows, suffix=True)
 
