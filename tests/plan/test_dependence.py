@@ -91,6 +91,11 @@ def test_a_call_by_path_that_was_not_recorded_is_noted() -> None:
     assert note == 't.sh:2: ".venv/bin/python" is called by its path: it ran at once and is no unit'
 
 
+def test_a_call_that_was_not_recorded_is_quoted_whole() -> None:
+    (note,) = notes("pytest a\n[ -n $X ] && pytest --version | tee log", 1)
+    assert note == 't.sh:2: "pytest --version" was not recorded: it ran at once, or was not reached'
+
+
 def test_logical_lines_join_what_belongs_together() -> None:
     script = "a \\\nb\nc 'd\ne' # f\ng <<X\nh\nX\ni $(( 1 << 2 ))\nj <<< k\nl"
     assert [(line.first, line.last, line.text) for line in logical_lines(script)] == [

@@ -174,7 +174,10 @@ def _said(line: LogicalLine, match: re.Match[str]) -> str:
     end = len(match.group().rstrip())
     said = " ".join(line.text[match.start() : match.start() + max(end, 1)].split()).lstrip(";&|({ ") or match.group()
     operator = next((sign for sign in ("||", "&&", "|") if match.group().startswith(sign)), "")
-    words = f"{operator} {said}".strip() if operator and not said.startswith(operator) else said
+    return _quoted(f"{operator} {said}".strip() if operator and not said.startswith(operator) else said)
+
+
+def _quoted(words: str) -> str:
     return words if len(words) <= _LONGEST_QUOTE else words[: _LONGEST_QUOTE - 3] + "..."
 
 
@@ -192,10 +195,15 @@ def _errexit(script_text: str, lines: Sequence[LogicalLine], recorded: Mapping[i
     return []
 
 
+def _command(line: LogicalLine, match: re.Match[str]) -> str:
+    """The command that a match begins, to its end."""
+    return " ".join(re.split(r"[;&|]", line.text[match.start() :], maxsplit=1)[0].split())
+
+
 def _unseen(lines: Sequence[LogicalLine], recorded: Mapping[int, str], path: str) -> list[str]:
     """Lines that read like a test run and were none: through another tool, under a PATH of their own, not reached."""
     return [
-        f'{path}:{line.first}: "{match.group().strip()}" was not recorded: it ran at once, or was not reached'
+        f'{path}:{line.first}: "{_quoted(_command(line, match))}" was not recorded: it ran at once, or was not reached'
         for index, line in enumerate(lines)
         if index not in recorded and not _BY_PATH.search(line.bare) and (match := _LIKE_A_RUN.search(line.bare))
     ]
