@@ -3,6 +3,8 @@
 import csv
 import datetime as dt
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -238,3 +240,11 @@ def test_a_record_without_labels_is_said_to_hold_nothing(sooner, project):
     (project / "jobs.csv").write_text("label,created,started,completed\n")
     done = sooner("simulate-pool", "--jobs", "jobs.csv")
     assert (done.returncode, done.stderr) == (5, "nothing to simulate: no job has a label of its runner, and times\n")
+
+
+def test_pools_may_come_through_a_pipe(jobs, project):
+    (project / "pools.csv").write_text("label,capacity\na,5\n")
+    line = f'exec "{sys.executable}" -m sooner simulate-pool --jobs jobs.csv --pools <(cat pools.csv)'
+    done = subprocess.run(["bash", "-c", line], cwd=project, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "a" in done.stdout

@@ -73,7 +73,7 @@ def test_attempts_on_requests_are_not_of_the_trunk(sooner, keep):
             row(i, "failed", commit=f"{event}{branch}{i}", run=f"{event}{branch}{i}", **other) for i in range(9, 30)
         ]
     done = sooner("trunk", "verdicts", "--history", keep(jobs))
-    assert done.stdout.startswith("30 commits, 1 signals")
+    assert done.stdout.startswith("30 commits, 1 signal,")
     assert "held: 1 passing" in done.stdout
     assert "of 2 branches only 'main' is used" in done.stderr
 

@@ -9,7 +9,7 @@ from sooner.report.github import annotations, step_summary
 from sooner.report.progress import Progress
 from sooner.report.replay import replay
 from sooner.report.summary import Figures, summary_text
-from sooner.report.wording import seconds
+from sooner.report.wording import counted, seconds, table
 
 GPUS = [Device(id=DeviceId(f"virtual:{i}"), kind=DeviceKind.VIRTUAL, index=i, visible=str(i)) for i in range(2)]
 NOTHING = Figures(makespan_s=0.0, bound_s=0.0, sequential_s=0.0)
@@ -97,3 +97,21 @@ def test_seconds_are_spelled_for_people():
         "4 min 05 s",
         "2 h 03 min",
     ]
+
+
+def test_a_cell_of_a_megabyte_widens_no_other_line():
+    lines = table([("JOB", "N", "WHY"), ("x" * 1_000_000, "12", "y" * 1_000_000), ("small", "3", "")], right=(1,))
+    first, long, small = lines.splitlines()
+    assert first.startswith("JOB")
+    assert first.index("WHY") == long.index("y")
+    assert "x…  12  y" in long
+    assert max(map(len, (first, small))) < 200
+    assert len(long) < 1200
+
+
+def test_indents_of_a_cell_are_kept():
+    assert table([("OPTION",), ("* one",), ("  two",)]).splitlines() == ["OPTION", "* one", "  two"]
+
+
+def test_one_is_said_in_the_singular():
+    assert [counted(n, "row") for n in (0, 1, 2, 1200)] == ["0 rows", "1 row", "2 rows", "1,200 rows"]

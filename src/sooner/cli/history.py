@@ -1,9 +1,10 @@
 """`sooner history`: info, compact, export, lineage."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+
+from sooner.report.wording import counted, table
 
 if TYPE_CHECKING:
     from sooner.history import Where
@@ -33,16 +34,16 @@ def info(root: str, *, as_json: bool) -> int:
     if as_json:
         click.echo(_printed_json({"history": url, "schema": SCHEMA, "tables": tables}))
         return 0
-    if not any(table.files for table in tables.values()):
+    if not any(one.files for one in tables.values()):
         click.echo(f"{url}: nothing is recorded yet: `sooner run` and `sooner ingest` do that", err=True)
         return 0
     rows = [("TABLE", "ROWS", "FILES", "SIZE", "FROM", "TO")]
-    for name, table in tables.items():
-        if table.files:
-            size = f"{table.bytes / 1e6:.1f} MB" if table.bytes is not None else ""
-            rows.append((name, f"{table.rows:,}", f"{table.files:,}", size, _day(table.first), _day(table.last)))
-    click.echo(_aligned(rows, right=(1, 2, 3)))
-    if sum(table.files for table in tables.values()) > _MANY_FILES:
+    for name, one in tables.items():
+        if one.files:
+            size = f"{one.bytes / 1e6:.1f} MB" if one.bytes is not None else ""
+            rows.append((name, f"{one.rows:,}", f"{one.files:,}", size, _day(one.first), _day(one.last)))
+    click.echo(table(rows, right=(1, 2, 3)))
+    if sum(one.files for one in tables.values()) > _MANY_FILES:
         click.echo("note: many files make reading slow: `sooner history compact` makes few of them", err=True)
     return 0
 
@@ -62,7 +63,7 @@ def compact(root: str, *, as_json: bool) -> int:
     elif done:
         rows = [("TABLE", "FILES BEFORE", "AFTER", "ROWS WRITTEN")]
         rows += [(table.table, f"{table.before:,}", f"{table.after:,}", f"{table.rows:,}") for table in done]
-        click.echo(_aligned(rows, right=(1, 2, 3)))
+        click.echo(table(rows, right=(1, 2, 3)))
     return 0
 
 
@@ -86,7 +87,7 @@ def export(table: str, target: str, root: str, *, format_: str | None, as_json: 
     if as_json and target != "-":
         click.echo(_printed_json({"rows": rows, "path": target}))
     else:
-        click.echo(f"{rows:,} rows", err=True)
+        click.echo(counted(rows, "row"), err=True)
     return 0
 
 
@@ -110,7 +111,7 @@ def lineage(root: str, repository: str, *, as_json: bool) -> int:
         return 0
     rows = [("SINCE", "WHAT", "OLD", "NEW", "LIKENESS")]
     rows += [(_day(one.at), one.kind, ", ".join(one.old), ", ".join(one.new), f"{one.likeness:.2f}") for one in found]
-    click.echo(_aligned(rows, right=(4,)))
+    click.echo(table(rows, right=(4,)))
     return 0
 
 
@@ -126,14 +127,6 @@ def _printed_json(value: Any) -> str:
     import msgspec
 
     return msgspec.json.encode(value).decode()
-
-
-def _aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int]) -> str:
-    """Rows as columns; those with these indices to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    pads = [str.rjust if i in right else str.ljust for i in range(len(widths))]
-    lines = ("  ".join(pad(cell, width) for pad, cell, width in zip(pads, row, widths, strict=True)) for row in rows)
-    return "\n".join(map(str.rstrip, lines))
 
 
 def _day(time_s: float | None) -> str:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from sooner.report.wording import counted
+
 if TYPE_CHECKING:
     from sooner.history.ingest.report import Report
 
@@ -117,7 +119,8 @@ def _show(report: "Report") -> None:
     added = report.added
     parts = [f"{found.added:,} added to {name}" for name, found in report.tables.items() if found.rows]
     click.echo(
-        f"{added.rows + report.rejected_count:,} rows: {', '.join([*parts, f'{added.duplicates:,} known already'])},"
+        f"{counted(added.rows + report.rejected_count, 'row')}:"
+        f" {', '.join([*parts, f'{added.duplicates:,} known already'])},"
         f" {report.rejected_count:,} rejected"
     )
     for rejected in report.rejected[:_SHOWN]:

@@ -10,6 +10,7 @@ import click
 
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
+from sooner.report.wording import counted
 
 
 @click.command()
@@ -35,7 +36,7 @@ def gate(*, selection: Path, results: Path, carriers: tuple[str, ...], as_json: 
     else:
         for problem in verdict.problems:
             click.echo(one_line(problem))
-        click.echo(f"{'passed' if verdict.passed else 'not passed'}: {verdict.selected} jobs were selected")
+        click.echo(f"{'passed' if verdict.passed else 'not passed'}: {counted(verdict.selected, 'job')} selected")
     return int(ExitCode.ALL_PASSED if verdict.passed else ExitCode.POLICY)
 
 

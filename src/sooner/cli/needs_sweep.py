@@ -11,6 +11,7 @@ from sooner.cli.needs_project import Project
 from sooner.model.errors import UsageError
 from sooner.plan.needs import SIZES, TestNeeds
 from sooner.plan.needs.merge import Sweep, merged
+from sooner.report.wording import counted
 from sooner.run.sweep.dry import Swept, sweep
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def swept(project: Project, static: Sequence[TestNeeds], *, real: bool, python: 
     present = _present(devices) if real else ()
     sizes = tuple(size for size in SIZES if size <= len(present)) if real else SIZES
     mode = "real" if real else "dry"
-    click.echo(f"{mode} sweep of {len(asked)} files with {', '.join(map(str, sizes))} devices", err=True)
+    click.echo(f"{mode} sweep of {counted(len(asked), 'file')} with {', '.join(map(str, sizes))} devices", err=True)
     timeout_s = 3600.0 if real else 600.0
     with _usage(present) as usage:
         seen = sweep(project.root, asked, sizes, mode=mode, python=python, timeout_s=timeout_s, usage=usage)

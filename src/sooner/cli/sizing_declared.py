@@ -98,12 +98,13 @@ def declarations(path: Path | None) -> Declarations:
     """
     if path is None:
         return Declarations()
-    if not data_of(path).strip():
+    data = data_of(path)  # once: it may be a pipe
+    if not data.strip():
         return Declarations(notes=(f"{path}: is empty, and declares nothing",))
     if path.suffix.lower() in {".json", ".toml"}:
-        rows, is_table = _rows(path, document(path)), False
+        rows, is_table = _rows(path, document(path, data)), False
     else:
-        found = table(path)
+        found = table(path, data)
         rows, is_table = [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)], True
     pools: dict[str, Declared] = {}
     shared: list[Shared] = []

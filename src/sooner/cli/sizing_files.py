@@ -81,13 +81,13 @@ def data_of(path: Path) -> bytes:
         raise SizingFileError(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def document(path: Path) -> Any:
-    """A JSON or TOML file.
+def document(path: Path, data: bytes | None = None) -> Any:
+    """A JSON or TOML file, or what was read from it already.
 
     Raises:
         SizingFileError: It is neither.
     """
-    data = data_of(path)
+    data = data_of(path) if data is None else data
     try:
         if path.suffix.lower() == ".toml":
             return tomllib.loads(data.decode("utf-8-sig"))
@@ -96,23 +96,23 @@ def document(path: Path) -> Any:
         raise SizingFileError(path, f"is no {path.suffix.lower().strip('.').upper() or 'JSON'}: {error}") from error
 
 
-def table(path: Path) -> dict[str, Column]:
-    """Columns of a table, by name in small letters.
+def table(path: Path, data: bytes | None = None) -> dict[str, Column]:
+    """Columns of a table, by name in small letters; of what was read from it already, if that is given.
 
     Raises:
         SizingFileError: It cannot be read as a table.
     """
     gc.disable()  # a million rows that all stay: looking for garbage among them takes a third of the time
     try:
-        return _table(path)
+        return _table(path, data)
     finally:
         gc.enable()
 
 
-def _table(path: Path) -> dict[str, Column]:
+def _table(path: Path, data: bytes | None) -> dict[str, Column]:
     if path.suffix.lower() in {".parquet", ".pq"}:
         return _parquet(path)
-    data = data_of(path)
+    data = data_of(path) if data is None else data
     head = data[:4096].lstrip(b"\xef\xbb\xbf \r\n\t")
     if data[:4] == b"PAR1":
         return _parquet(path)

@@ -16,6 +16,7 @@ from sooner.analysis.sizing.decide import Priced
 from sooner.analysis.sizing.placement import Lane, Runner
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
+from sooner.report.wording import counted
 from sooner.workflows.edits import (
     Shards,
     cron_every,
@@ -119,7 +120,7 @@ def apply_option(question: "Question", shown: Priced | None) -> int:
         for _, diff in diffs:
             click.echo(diff, nl=False)
     done = "edited" if question.apply else "to edit"
-    click.echo(f"{shown.option.name}: {len(diffs)} files {done}" + _hint(shown), err=True)
+    click.echo(f"{shown.option.name}: {counted(len(diffs), 'file')} {done}" + _hint(shown), err=True)
     return int(ExitCode.ALL_PASSED)
 
 

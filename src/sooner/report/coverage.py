@@ -7,7 +7,7 @@ from typing import Final
 from sooner.analysis.sizing.ledger import MET, Entry, Standing
 from sooner.model.text import one_line
 from sooner.report.signal_times import how_long
-from sooner.report.sizing import table
+from sooner.report.wording import counted, table
 
 _WIDEST: Final = 90
 _WORDS: Final = {
@@ -45,4 +45,4 @@ def ledger_text(listed: Sequence[Entry], entries: Sequence[Entry], most: int) ->
     parts = [table(rows)] if len(rows) > 1 else []
     if len(listed) > most:
         parts.append(f"... and {len(listed) - most} more (--limit)")
-    return "\n".join([*parts, f"{len(entries)} tests: {said}" if entries else "no tests: nothing to judge"])
+    return "\n".join([*parts, f"{counted(len(entries), 'test')}: {said}" if entries else "no tests: nothing to judge"])

@@ -11,8 +11,7 @@ from sooner.analysis.trunk.digest import Broke, Digest, SignalTime, Undone, What
 from sooner.model.text import one_line
 from sooner.report.flaky import name_of, percent
 from sooner.report.signal_times import how_long
-from sooner.report.sizing import table
-from sooner.report.wording import counted
+from sooner.report.wording import counted, table
 
 _SHA: Final = 10
 _WIDEST: Final = 60

@@ -8,7 +8,7 @@ from sooner.analysis.trunk.quarantine import Update
 from sooner.model.quarantine import Entry
 from sooner.model.text import one_line
 from sooner.report.signal_times import date, how_long
-from sooner.report.sizing import table
+from sooner.report.wording import table
 
 _WIDEST: Final = 70
 

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from sooner.model.text import one_line
+from sooner.report.wording import counted
 
 _LETTERS: Final = {"run": "r", "skip": "s", "fail": "F", "absent": "-", "unknown": "?"}
 _WIDEST: Final = 100
@@ -62,7 +63,7 @@ def summary_text(rows: Sequence[NeedRow]) -> str:
         f"{counts[key]} {word}" for key, word in (("never", "never run"), ("unknown", "not known")) if counts[key]
     ]
     unsure = sum(row.confidence == "low" for row in rows)
-    tests = "1 test" if len(rows) == 1 else f"{len(rows)} tests"
+    tests = counted(len(rows), "test")
     return f"{tests}: {', '.join(parts) or 'none'}" + (f"; unsure of {unsure}" if unsure else "")
 
 

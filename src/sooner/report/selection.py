@@ -1,6 +1,5 @@
 """The selection of jobs on a terminal: what runs and why, what a backtest showed, who could stand in for whom."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from sooner.analysis.selection.backtest import Summary
@@ -9,9 +8,11 @@ from sooner.analysis.selection.choice import Selection
 from sooner.analysis.selection.related import Correlation
 from sooner.analysis.selection.validate import Control, HeldOut
 from sooner.model.text import one_line
+from sooner.report.wording import counted, short, table
 
 _MOST_MISSED: Final = 20
 _LONGEST_LINE: Final = 100
+_LONGEST_WHY: Final = 300
 _TINY: Final = 1e-4
 
 
@@ -24,7 +25,7 @@ def backtest_text(summary: Summary, *, recall: float | None, budget: float | Non
     """What was caught, missed and spent."""
     asked = [f"recall {percent(recall)}"] if recall is not None else []
     asked += [f"at most {percent(budget)} of the cost"] if budget is not None else []
-    before = f"{summary.commits} commits decided, learned from {summary.trained_on} before them"
+    before = f"{counted(summary.commits, 'commit')} decided, learned from {summary.trained_on} before them"
     rate = f"{percent(summary.recall)} [{percent(summary.low)}, {percent(summary.high)}]"
     was = f"{percent(summary.expected.recall)}, at least {percent(summary.expected.low)} (95 %)"
     lines = [
@@ -44,11 +45,11 @@ def backtest_text(summary: Summary, *, recall: float | None, budget: float | Non
         lines.append("missed:")
     for one in summary.missed[:_MOST_MISSED]:
         after = one.detected_after_commits
-        seen = "never seen" if after is None else f"seen {after} commits later"
-        jobs = one_line(", ".join(one.jobs))
+        seen = "never seen" if after is None else f"seen {counted(after, 'commit')} later"
+        jobs = ", ".join(map(short, one.jobs))
         lines.append(f"  {one_line(one.sha)[:12]}  {jobs}  ({seen}, {percent(one.probability)} real)")
         if one.failure_line:
-            lines.append(f"      {one_line(one.failure_line)[:_LONGEST_LINE]}")
+            lines.append(f"      {short(one.failure_line, _LONGEST_LINE)}")
     if len(summary.missed) > _MOST_MISSED:
         lines.append(f"  ... and {len(summary.missed) - _MOST_MISSED} more (--json)")
     return "\n".join(lines)
@@ -61,23 +62,13 @@ def _later(summary: Summary) -> str:
     return f"; {count} were seen later, after {summary.detection_hours:.1f} hours (median)"
 
 
-def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
-    """Rows as columns; those with these indices to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    pads = [str.rjust if i in right else str.ljust for i in range(len(widths))]
-    lines = (
-        "  ".join(pad(cell, width) for pad, cell, width in zip(pads, row, widths, strict=True)).rstrip() for row in rows
-    )
-    return "\n".join(lines)
-
-
 def answer_text(answer: Answer) -> str:
     """A line a job: those that run, then those that do not."""
     lines = []
     if answer.run_all:
         lines.append("everything runs")
-    lines += [f"run   {one_line(line.job)}: {one_line(line.why)}" for line in answer.jobs]
-    lines += [f"drop  {one_line(line.job)}: {one_line(line.why)}" for line in answer.dropped]
+    lines += [f"run   {short(line.job)}: {short(line.why, _LONGEST_WHY)}" for line in answer.jobs]
+    lines += [f"drop  {short(line.job)}: {short(line.why, _LONGEST_WHY)}" for line in answer.dropped]
     bound = f"{percent(answer.recall)} of the breakages so far, at least {percent(answer.recall_low)}"
     lines.append(f"level {percent(answer.level)} of the cost of all jobs, which would have caught {bound}")
     return "\n".join(lines)
@@ -89,7 +80,7 @@ def selection_text(selection: Selection) -> str:
     for line in selection.jobs:
         figures = (f"{line.minutes:.1f}", percent(line.cost_share), percent(line.risk_share))
         counts = (str(line.breakages), str(line.alone))
-        rows.append(("run" if line.selected else "drop", one_line(line.job), *figures, *counts, one_line(line.why)))
+        rows.append(("run" if line.selected else "drop", short(line.job), *figures, *counts, one_line(line.why)))
     expected = selection.expected
     parts = [table(rows, right=(2, 3, 4, 5, 6)), _frontier_text(selection)]
     parts.append(
@@ -99,8 +90,9 @@ def selection_text(selection: Selection) -> str:
     if fixed := selection.fixed:
         distance = "the optimum" if fixed.proven and fixed.gap < _TINY else f"within {percent(fixed.gap)} of the bound"
         parts.append(
-            f"best fixed set ({fixed.by}, {distance}): {len(fixed.jobs)} jobs, {percent(fixed.cost_share)} of the cost,"
-            f" sees {fixed.covered} of {fixed.breakages} breakages: {one_line(', '.join(fixed.jobs))}"
+            f"best fixed set ({fixed.by}, {distance}): {counted(len(fixed.jobs), 'job')},"
+            f" {percent(fixed.cost_share)} of the cost, sees {fixed.covered} of {fixed.breakages} breakages:"
+            f" {', '.join(map(short, fixed.jobs))}"
         )
     if selection.note:
         parts.append(selection.note)
@@ -124,7 +116,7 @@ def flakes_text(held: HeldOut, control: Control | None, code: Control | None) ->
         if one is not None:
             rate = f"{one.rate:.1f} [{one.low:.1f}, {one.high:.1f}] (of {one.commits})"
             lines.append(f"breakages for 100 commits of documentation{name}: {rate}; for 100 others: {one.others:.1f}")
-            lines += [f"  {one_line(job)}: {share:.2f}" for job, share in one.jobs]
+            lines += [f"  {short(job)}: {share:.2f}" for job, share in one.jobs]
     return "\n".join(lines)
 
 
@@ -138,22 +130,25 @@ def correlation_text(found: Correlation) -> str:
     """Clusters, pairs, and who could stand in for whom."""
     rows = [("CLUSTER", "JOBS")]
     several = [some for some in found.clusters if len(some) > 1]
-    rows += [(str(i), one_line(", ".join(some))) for i, some in enumerate(several, 1)]
+    rows += [(str(i), ", ".join(map(short, some))) for i, some in enumerate(several, 1)]
     alone = len(found.clusters) - len(several)
-    parts = [table(rows) if several else "no two jobs belong together", f"{alone} jobs are alone"]
+    parts = [
+        table(rows) if several else "no two jobs belong together",
+        "1 job is alone" if alone == 1 else f"{alone} jobs are alone",
+    ]
     if found.method != "2019" and not found.flakes_removed:
         parts.append("hardly any failure was run again: flakes cannot be told from breakages, all red counts")
     if found.pairs:
         lines = [("PHI", "JACCARD", "RAN", "RED", "JOBS")]
         for one in found.pairs[:_MOST_MISSED]:
-            names = f"{one_line(one.a)} + {one_line(one.b)}"
+            names = f"{short(one.a)} + {short(one.b)}"
             lines.append((f"{one.phi:.2f}", f"{one.jaccard:.2f}", str(one.both_ran), str(one.both_red), names))
         parts.append(table(lines, right=(0, 1, 2, 3)))
     if found.stand_ins:
         stands = [("MISSED", "", "OF", "KEPT INSTEAD OF")]
         for stand in found.stand_ins[:_MOST_MISSED]:
             interval = f"[{percent(stand.low)}, {percent(stand.high)}]"
-            names = f"{one_line(stand.kept)} instead of {one_line(stand.dropped)}"
+            names = f"{short(stand.kept)} instead of {short(stand.dropped)}"
             stands.append((percent(stand.rate), interval, str(stand.breakages), names))
         parts.append(table(stands, right=(0, 1, 2)))
     return "\n\n".join(parts)

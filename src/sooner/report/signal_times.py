@@ -6,7 +6,7 @@ from typing import Final
 
 from sooner.analysis.metrics.statistics import Estimate
 from sooner.analysis.metrics.summary import By, Group, Shift
-from sooner.model.text import terminal_text
+from sooner.report.wording import short, table
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _WIDEST_KEY: Final = 56
@@ -46,21 +46,21 @@ def overview(metrics: Mapping[str, tuple[int, Estimate, Estimate] | None]) -> st
             continue
         n, p50, p90 = figures
         rows.append((name, str(n), how_long(p50.value), _interval(p50), how_long(p90.value), _interval(p90)))
-    return _table(rows)
+    return table(rows)
 
 
 def groups_text(groups: Sequence[Group], by: By, most: int) -> str:
     """A line a group, the changes of each below it."""
     rows = [(by.value.upper(), "N", "P50", "", "P90", "", "QUEUE", "WEEKS")]
     for group in groups[:most]:
-        key = date(float(group.key)) if by is By.WEEK else terminal_text(group.key or "(none)", colour=False)
+        key = date(float(group.key)) if by is By.WEEK else (group.key or "(none)")
         weeks = [median for _, median in group.weeks][-_MOST_WEEKS:]
         queue = how_long(group.parts.get("queue", 0.0))
         p50, p90 = group.p50, group.p90
         figures = (how_long(p50.value), _interval(p50), how_long(p90.value), _interval(p90), queue)
-        rows.append((key[:_WIDEST_KEY], str(group.n), *figures, sparkline(weeks)))
+        rows.append((short(key, _WIDEST_KEY), str(group.n), *figures, sparkline(weeks)))
     more = f"\n... and {len(groups) - most} more (--limit)" if len(groups) > most else ""
-    return _table(rows) + more
+    return table(rows) + more
 
 
 def changes_text(groups: Sequence[Group], most: int, *, why: bool) -> str:
@@ -68,14 +68,11 @@ def changes_text(groups: Sequence[Group], most: int, *, why: bool) -> str:
     found = sorted(((group.key, shift) for group in groups for shift in group.changes), key=lambda one: -one[1].at)
     lines = []
     for key, shift in found[:most]:
-        lines.append(f"{date(shift.at)}  {terminal_text(key, colour=False)}: {_moved(shift)}")
+        lines.append(f"{date(shift.at)}  {short(key)}: {_moved(shift)}")
         if why:
             lines += [f"    {one.part}: {how_long(one.before)} -> {how_long(one.after)}" for one in shift.parts]
             named = [one for one in shift.jobs if one.part and one.part != key]
-            lines += [
-                f"    job {terminal_text(j.part, colour=False)}: {how_long(j.before)} -> {how_long(j.after)}"
-                for j in named
-            ]
+            lines += [f"    job {short(j.part)}: {how_long(j.before)} -> {how_long(j.after)}" for j in named]
     if len(found) > most:
         lines.append(f"... and {len(found) - most} earlier ones (--limit)")
     return "\n".join(lines)
@@ -88,10 +85,3 @@ def _moved(shift: Shift) -> str:
 
 def _interval(estimate: Estimate) -> str:
     return f"[{how_long(estimate.low)}, {how_long(estimate.high)}]"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )

@@ -7,6 +7,7 @@ from sooner.analysis.sizing.decide import Priced, Proposal
 from sooner.analysis.sizing.judge import Judged
 from sooner.model.text import one_line
 from sooner.report.signal_times import how_long
+from sooner.report.wording import counted, short, table
 
 _WIDEST: Final = 48
 _MOST_LOST: Final = 20
@@ -21,7 +22,7 @@ def pools_text(pools: Sequence[Judged]) -> str:
         why = f"{pool.reason} ({pool.model})" if pool.model else pool.reason
         rows.append(
             (
-                one_line(pool.label)[:_WIDEST], str(pool.judged_jobs), said(pool.observed.p50), said(pool.observed.p90),
+                short(pool.label, _WIDEST), str(pool.judged_jobs), said(pool.observed.p50), said(pool.observed.p90),
                 said(pool.predicted.p50), said(pool.predicted.p90), machines, "yes" if pool.fits else "NO", why,
             )
         )  # fmt: skip
@@ -73,10 +74,11 @@ def _details(one: Priced) -> list[str]:
         when = f"every {lane.every_h:g} h" if lane.every_h else "at every commit"
         walls = ", ".join(how_long(wall) for wall in lane.walls_s)
         lines.append(
-            f"  {one_line(lane.runner.label)}, {when}: {len(lane.tests)} tests, {len(lane.shards)} shards of {walls}"
+            f"  {short(lane.runner.label)}, {when}: {counted(len(lane.tests), 'test')},"
+            f" {counted(len(lane.shards), 'shard')} of {walls}"
         )
     if one.price.lost:
-        lines.append(f"  {len(one.price.lost)} tests whose full need is met nowhere:")
+        lines.append(f"  {counted(len(one.price.lost), 'test')} whose full need is met nowhere:")
         lines += [f"    {one_line(name)}" for name in one.price.lost[:_MOST_LOST]]
         if len(one.price.lost) > _MOST_LOST:
             lines.append(f"    ... and {len(one.price.lost) - _MOST_LOST} more (--json lists all)")
@@ -86,11 +88,3 @@ def _details(one: Priced) -> list[str]:
 def said(seconds: float | None) -> str:
     """A time, or a dash."""
     return "-" if seconds is None else how_long(seconds)
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows under a header, columns aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )

@@ -29,6 +29,10 @@ _RED: Final = "31"
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 _LONGEST_VARIANT: Final = 60
+_WIDEST_CELL: Final = 120
+"""The longest names of jobs in PyTorch's CI have about a hundred characters."""
+_LONGEST_LAST: Final = 1_000
+"""The last column may hold a list or a sentence, and makes no other line wider."""
 
 
 def unit_label(name: str, variant: str) -> str:
@@ -67,5 +71,24 @@ def outcome_text(outcome: Outcome, cause: str, *, colour: bool) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 unit`, `3 units`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """`1 unit`, `3 units`, `1,200 units`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def short(text: str, most: int = _WIDEST_CELL) -> str:
+    """Text of at most so many characters on one line; what is cut off is an ellipsis (`--json` cuts nothing)."""
+    return _cut(one_line(text), most)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
+    """Rows as columns, those with these indices to the right; what is too long for a cell is cut off."""
+    last = len(rows[0]) - 1
+    shown = [[_cut(cell, _LONGEST_LAST if i == last else _WIDEST_CELL) for i, cell in enumerate(row)] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    pads = [str.rjust if i in right else str.ljust for i in range(len(widths))]
+    lines = ("  ".join(pad(cell, width) for pad, cell, width in zip(pads, row, widths, strict=True)) for row in shown)
+    return "\n".join(map(str.rstrip, lines))
