@@ -3,6 +3,7 @@
 import pytest
 
 from sooner.analysis.trunk.facts import Signal, Status
+from sooner.analysis.trunk.load_digest import runs_of_tests
 from sooner.analysis.trunk.load_tests import Tests
 from sooner.history import History, HistoryOutcome, JobRow, TestRow, Where
 
@@ -118,6 +119,47 @@ def test_a_commit_was_first_seen_by_its_earliest_test(tests_of) -> None:
     rows = (case(started=4.0), case(PASSED, started=2.0, node_id="f.py::y"), case(commit="b", started=None))
     assert tests_of(*rows).first_seen() == {"a": 2.0}
     assert tests_of().first_seen() == {"a": 2.0}
+
+
+@pytest.fixture
+def runs_of(tmp_path):
+    """Runs that `flaky` looks at."""
+
+    def told(*rows: TestRow, keep: tuple[str, ...] = ()) -> list[tuple[str, str, bool]]:
+        with History(tmp_path / "history") as history:
+            history.add_tests(rows)
+            runs, _ = runs_of_tests(history, Where(), keep=keep)
+        return sorted((run.subject.id, run.code, run.failed) for run in runs)
+
+    return told
+
+
+def test_only_what_failed_and_passed_on_one_commit_is_looked_at_for_flakes(runs_of) -> None:
+    rows = (
+        case(run="1"),
+        case(PASSED, run="2"),
+        case(PASSED, run="3", commit="b"),
+        case(node_id="f.py::broken", run="4"),
+        case(PASSED, node_id="f.py::broken", run="5", commit="b"),
+        case(node_id="f.py::elsewhere", run="6"),
+        case(PASSED, node_id="f.py::elsewhere", run="7", job="other"),
+    )
+    assert runs_of(*rows) == [("f.py::x", "a", False), ("f.py::x", "a", True), ("f.py::x", "b", False)]
+
+
+def test_a_test_of_two_reports_with_units_of_their_own_is_one(runs_of) -> None:
+    assert len(runs_of(case(run="1", unit="suite"), case(PASSED, run="2", unit="f.py"))) == 2
+
+
+def test_where_no_commit_is_known_a_run_is_one(runs_of) -> None:
+    rows = (case(commit="", run="1"), case(PASSED, commit="", run="1", attempt=2), case(PASSED, commit="", run="2"))
+    expected = [("f.py::x", "run 1", False), ("f.py::x", "run 1", True), ("f.py::x", "run 2", False)]
+    assert runs_of(*rows) == expected
+
+
+def test_what_is_in_quarantine_is_looked_at_although_it_never_failed(runs_of) -> None:
+    rows = (case(PASSED, node_id="f.py::x[1]"), case(PASSED, node_id="f.py::y"))
+    assert runs_of(*rows, keep=("f.py::x",)) == [("f.py::x[1]", "a", False)]
 
 
 def test_an_empty_history_has_no_tests(tmp_path) -> None:

@@ -1,102 +1,95 @@
 """Rows of the history as runs of tests and jobs, and as what landed; for `flaky` and `digest`. Needs numpy."""
 
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from sooner.analysis.trunk.attempts import Attempts, Codes, Flags, are_among, is_any, name_of, read_attempts
 from sooner.analysis.trunk.digest import Landed
 from sooner.analysis.trunk.facts import Kind, Status
 from sooner.analysis.trunk.flaky import Run, Subject
-from sooner.analysis.trunk.job_names import base_name
 from sooner.analysis.trunk.load import by_attempt, of_shards
-from sooner.history import History, HistoryOutcome, JobRow, Texts, Where, of_requests
-from sooner.history.outcomes import BROKEN
+from sooner.history import History, JobRow, Where, of_requests
 
-_FAILED: Final = frozenset(outcome.value for outcome in BROKEN)
-_TEXTS: Final = ("job", "unit", "node_id", "variant", "commit", "run", "outcome", "kind", "branch")
-_NUMBERS: Final = ("started", "seconds")
 _SEPARATOR: Final = " / "
 
 
 def runs_of_tests(
     history: History, where: Where, *, keep: Collection[str] = ()
 ) -> tuple[list[Run], frozenset[tuple[str, str]]]:
-    """Runs of every test that failed at least once, and of those to keep; and the units whose tests are known.
+    """Runs of every test that both failed and passed on some commit, and of those to keep; units with known tests.
 
     Args:
         history: The history.
         where: Which rows; tests know no workflow and no event, and those that know no branch are of any.
-        keep: Ids of tests whose runs are wanted although they never failed; also those of their parameters.
+        keep: Ids of tests whose runs are wanted whatever they came to; also those of their parameters.
     """
-    told = Where(repository=where.repository, since=where.since, until=where.until)
-    columns = history.columns("tests", [*_TEXTS, *_NUMBERS], told)
-    if not len(columns):
-        return [], frozenset()
-    texts = {name: columns.text(name) for name in _TEXTS}
-    failed = _where(texts["outcome"], _FAILED)
-    counts = (failed | _where(texts["outcome"], {HistoryOutcome.PASSED.value})) & ~_where(texts["kind"], {"summary"})
-    if where.branch:
-        counts &= (texts["branch"].codes < 0) | _where(texts["branch"], {where.branch})
-    names = np.zeros(len(columns), dtype=np.int64)
-    for name in ("unit", "node_id", "variant"):
-        names = names * (len(texts[name].names) + 1) + texts[name].codes + 1
-    known, subject = np.unique(names, return_inverse=True)
-    wanted = np.zeros(len(known), dtype=bool)
-    wanted[subject[failed & counts]] = True
-    if keep:
-        held = _held(texts["node_id"].names, keep)[texts["node_id"].codes]
-        held |= _held(texts["unit"].names, keep)[texts["unit"].codes] & (texts["node_id"].codes < 0)
-        wanted[subject[held]] = True
-    numbers = {name: columns.number(name) for name in _NUMBERS}
-    bases = [base_name(name) for name in texts["job"].names]
+    every = read_attempts(history, where)
+    with_cases = _units_with_cases(every)
+    some = _that_flaked(every.at(every.came_to[Status.SUCCESS] | every.came_to[Status.FAILURE]), keep)
     made: dict[int, Subject] = {}
     runs = []
-    for i in np.flatnonzero(counts & wanted[subject]).tolist():
-        one = made.get(int(subject[i]))
-        if one is None:
-            unit, node_id, variant = (_name(texts[name], i) for name in ("unit", "node_id", "variant"))
-            one = made[int(subject[i])] = Subject(Kind.TEST, node_id or unit, variant)
-        job = int(texts["job"].codes[i])
+    for i, key in enumerate(_subjects(some).tolist()):
+        if key not in made:
+            name, variant = name_of(some.names, some.name[i]), name_of(some.variants, some.variant[i])
+            made[key] = Subject(Kind.TEST, name, variant)
         runs.append(
             Run(
-                subject=one,
-                where=bases[job] if job >= 0 else "",
-                code=_name(texts["commit"], i) or f"run {_name(texts['run'], i)}",
-                failed=bool(failed[i]),
-                started=_number(numbers["started"], i),
-                seconds=_number(numbers["seconds"], i),
+                subject=made[key],
+                where=name_of(some.jobs, some.job[i]),
+                code=name_of(some.commits, some.commit[i]) or f"run {name_of(some.runs, some.run[i])}",
+                failed=bool(some.came_to[Status.FAILURE][i]),
+                started=_number(some.started, i),
+                seconds=_number(some.seconds, i),
             )
         )
-    return runs, _units_with_cases(*(texts[name] for name in ("unit", "variant", "node_id")))
+    return runs, with_cases
 
 
-def _units_with_cases(unit: Texts, variant: Texts, case: Texts) -> frozenset[tuple[str, str]]:
+def _that_flaked(every: Attempts, keep: Collection[str]) -> Attempts:
+    """Runs of what both failed and passed on one commit, and of what is to be kept."""
+    held = np.array([*(name in keep or name.partition("[")[0] in keep for name in every.names), False], dtype=bool)
+    subject = _subjects(every)
+    some = every.at(held[every.name] | are_among(subject, np.unique(subject[every.came_to[Status.FAILURE]])))
+    subject = _subjects(some)
+    mixed = np.unique(subject[_mixed(subject, _places(some), some.came_to[Status.FAILURE])])
+    return some.at(held[some.name] | are_among(subject, mixed))
+
+
+def _subjects(attempts: Attempts) -> Codes:
+    """A number for each test or unit, with its variant."""
+    found: Codes = (attempts.variant + 1) * (len(attempts.names) + 1) + attempts.name + 1
+    return found
+
+
+def _places(attempts: Attempts) -> Codes:
+    """A number for each commit in each job; where no commit is known, for each run."""
+    commits = len(attempts.commits)
+    code = np.where(attempts.commit >= 0, attempts.commit, commits + 1 + attempts.run)
+    found: Codes = (attempts.job + 1) * (commits + len(attempts.runs) + 2) + code
+    return found
+
+
+def _mixed(subject: Codes, place: Codes, failed: Flags) -> Flags:
+    """Passes of a subject on a commit, in a job, where it failed too."""
+    widest = int(place.max(initial=0)) + 1
+    cells = np.unique(subject, return_inverse=True)[1] * widest + place
+    return ~failed & are_among(cells, np.unique(cells[failed]))
+
+
+def _units_with_cases(attempts: Attempts) -> frozenset[tuple[str, str]]:
     """Units, with their variants, of which single cases are known."""
-    widest = len(variant.names) + 1
-    keys = unit.codes.astype(np.int64) * widest + variant.codes + 1
-    known = np.unique(keys[case.codes >= 0]).tolist()
-    names = [*unit.names, ""]  # -1 is nobody's name
-    return frozenset((names[key // widest], ["", *variant.names][key % widest]) for key in known)
+    widest = len(attempts.variants) + 1
+    known = np.unique((attempts.unit.astype(np.int64) * widest + attempts.variant + 1)[attempts.is_case]).tolist()
+    return frozenset(
+        (name_of(attempts.units, key // widest), name_of(attempts.variants, key % widest - 1)) for key in known
+    )
 
 
-def _where(texts: Any, words: Collection[str]) -> NDArray[np.bool_]:
-    flags: NDArray[np.bool_] = np.array([name in words for name in texts.names] + [False], dtype=bool)[texts.codes]
-    return flags
-
-
-def _held(names: list[str], keep: Collection[str]) -> NDArray[np.bool_]:
-    return np.array([name in keep or name.partition("[")[0] in keep for name in names] + [False], dtype=bool)
-
-
-def _name(texts: Any, i: int) -> str:
-    code = int(texts.codes[i])
-    return str(texts.names[code]) if code >= 0 else ""
-
-
-def _number(column: Any, i: int) -> float | None:
+def _number(column: NDArray[np.float64], i: int) -> float | None:
     value = float(column[i])
     return None if np.isnan(value) else value
 
@@ -153,7 +146,7 @@ def _elsewhere(history: History, where: Where) -> frozenset[str]:
         "jobs", ["commit", "branch", "event", "pull_request"], replace(where, branch="", since=None)
     )
     commits, branches = columns.text("commit"), columns.text("branch")
-    is_here = (branches.codes < 0) | _where(branches, frozenset({where.branch})) if where.branch else True
+    is_here = (branches.codes < 0) | is_any(branches, {where.branch}) if where.branch else True
     landed = is_here & ~of_requests(columns)
     known = commits.codes >= 0
     return frozenset(

@@ -1,54 +1,14 @@
 """Rows of tests as signals. Read as columns: a history holds tens of millions of them, of which few ever failed."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
+from sooner.analysis.trunk.attempts import Attempts, Codes, are_among, folded, name_of, read_attempts
 from sooner.analysis.trunk.facts import Event, Signal, Status
 from sooner.analysis.trunk.job_names import base_name
 from sooner.history import History, HistoryOutcome, JobRow, Where
-from sooner.history.outcomes import BROKEN
-
-Codes = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-
-_TEXTS: Final = ("job", "unit", "node_id", "variant", "commit", "run", "outcome", "kind")
-_WORDS: Final = (
-    (Status.SUCCESS, frozenset({HistoryOutcome.PASSED.value})),
-    (Status.FAILURE, frozenset(outcome.value for outcome in BROKEN)),
-    (Status.PENDING, frozenset({HistoryOutcome.RUNNING.value})),
-)
-"""What the attempts of one run come to: the first of these that any of them is; else nothing."""
-
-
-class _Attempts(NamedTuple):
-    """A row for each attempt, and what the numbers stand for. -1 is what nobody tells."""
-
-    job: Codes
-    """Without shard and runner."""
-    jobs: list[str]
-    name: Codes
-    """The node id; of a unit without one the unit."""
-    names: list[str]
-    variant: Codes
-    variants: list[str]
-    commit: Codes
-    commits: list[str]
-    run: Codes
-    started: NDArray[np.float64]
-    """Epoch seconds, or NaN."""
-    is_case: Flags
-    """Whether it has a node id."""
-    came_to: dict[Status, Flags]
-
-    def at(self, rows: Any) -> "_Attempts":
-        """Some of the rows."""
-        columns = {key: getattr(self, key)[rows] for key in ("job", "name", "variant", "commit", "run", "started")}
-        came_to = {status: flags[rows] for status, flags in self.came_to.items()}
-        return self._replace(**columns, is_case=self.is_case[rows], came_to=came_to)
 
 
 class Tests:
@@ -57,7 +17,9 @@ class Tests:
     __test__ = False  # pytest, this is not one of yours
 
     def __init__(self, history: History, where: Where) -> None:
-        self._all = _attempts(history, where)
+        # Reports know their commit, but seldom their branch.
+        every = read_attempts(history, replace(where, branch=""))
+        self._all = every.at(every.commit >= 0)
 
     def first_seen(self) -> dict[str, float]:
         """When each commit was first run."""
@@ -79,7 +41,7 @@ class Tests:
         failed = np.unique(subject[every.came_to[Status.FAILURE]])
         if not len(failed):
             return []
-        rows = np.flatnonzero(failed[np.searchsorted(failed, subject).clip(max=len(failed) - 1)] == subject)
+        rows = np.flatnonzero(are_among(subject, failed))
         some, subject = every.at(rows), np.searchsorted(failed, subject[rows])
         found: list[Signal] = []
         red: dict[int, int] = {}
@@ -89,7 +51,7 @@ class Tests:
                 if Status.SUCCESS not in statuses:
                     red[row] = len(found)
                 found.append(Signal(key=_key(some, row), events=tuple(events)))
-        places = [(int(some.job[row]), _file_of(_text(some.names, some.name[row]))) for row in red]
+        places = [(int(some.job[row]), _file_of(name_of(some.names, some.name[row]))) for row in red]
         own = _commits_of([int(subject[row]) for row in red], subject, some)
         for place, ran, known in zip(red.values(), self._ran_without(places, jobs), own, strict=True):
             found[place] = _with_absences(found[place], ran, known)
@@ -102,11 +64,11 @@ class Tests:
             if row.outcome is HistoryOutcome.PASSED and row.started is not None:
                 by_job.setdefault(base_name(row.job), {}).setdefault(row.commit, row.started)
         by_file = self._ran_in_files(set(places)) if places else {}
-        return [by_file.get(place, {}) | by_job.get(_text(self._all.jobs, place[0]), {}) for place in places]
+        return [by_file.get(place, {}) | by_job.get(name_of(self._all.jobs, place[0]), {}) for place in places]
 
     def _ran_in_files(self, places: Collection[tuple[int, str]]) -> dict[tuple[int, str], dict[str, float]]:
         every = self._all
-        files, file_of = _folded(every.names, _file_of)
+        files, file_of = folded(every.names, _file_of)
         codes = {file: code for code, file in enumerate(files)}
         asked = {(job, codes[file]): (job, file) for job, file in places if file in codes}
         place = (every.job + 1) * (len(files) + 1) + file_of[every.name]
@@ -121,46 +83,7 @@ class Tests:
         return found
 
 
-def _attempts(history: History, where: Where) -> _Attempts:
-    # Reports know their commit, but seldom their branch.
-    where = replace(where, branch="", workflow="", event="")
-    columns = history.columns("tests", [*_TEXTS, "started"], where, ordered=False)
-    texts = {name: columns.text(name) for name in _TEXTS}
-    jobs, base_of = _folded(texts["job"].names, base_name)
-    names, name_of = _folded([*texts["node_id"].names, *texts["unit"].names], str)
-    cases = len(texts["node_id"].names)
-    of_unit = np.append(name_of[cases:-1], -1)
-    is_case = texts["node_id"].codes >= 0
-    every = _Attempts(
-        job=base_of[texts["job"].codes],
-        jobs=jobs,
-        name=np.where(is_case, name_of[texts["node_id"].codes], of_unit[texts["unit"].codes]),
-        names=names,
-        variant=texts["variant"].codes.astype(np.int64),
-        variants=texts["variant"].names,
-        commit=texts["commit"].codes,
-        commits=texts["commit"].names,
-        run=texts["run"].codes,
-        started=columns.number("started"),
-        is_case=is_case,
-        came_to={status: _is_any(texts["outcome"], words) for status, words in _WORDS},
-    )
-    return every.at((every.commit >= 0) & ~_is_any(texts["kind"], {"summary"}))
-
-
-def _folded(names: Sequence[str], fold: Callable[[str], str]) -> tuple[list[str], Codes]:
-    """Names that are the same after folding have one code: the names, and the new code of each old one (-1 of -1)."""
-    codes: dict[str, int] = {}
-    new = [codes.setdefault(fold(name), len(codes)) for name in names]
-    return list(codes), np.array([*new, -1], dtype=np.int64)
-
-
-def _is_any(texts: Any, words: Collection[str]) -> Flags:
-    flags: Flags = np.array([name in words for name in texts.names] + [False], dtype=bool)[texts.codes]
-    return flags
-
-
-def _runs_of(subject: Codes, attempts: _Attempts) -> list[tuple[int, list[Event]]]:
+def _runs_of(subject: Codes, attempts: Attempts) -> list[tuple[int, list[Event]]]:
     """Of each subject a row, and the events: its attempts in one run are one. Oldest first."""
     order = np.lexsort((attempts.started, attempts.run, attempts.commit, subject))
     first = _first_of_each(subject[order], attempts.commit[order], attempts.run[order])
@@ -190,22 +113,18 @@ def _first_of_each(*keys: Codes) -> Codes:
     return np.concatenate([[0], np.flatnonzero(new) + 1])
 
 
-def _key(attempts: _Attempts, row: int) -> str:
-    job = _text(attempts.jobs, attempts.job[row])
-    parts = (_text(attempts.names, attempts.name[row]), _text(attempts.variants, attempts.variant[row]))
+def _key(attempts: Attempts, row: int) -> str:
+    job = name_of(attempts.jobs, attempts.job[row])
+    parts = (name_of(attempts.names, attempts.name[row]), name_of(attempts.variants, attempts.variant[row]))
     name = "::".join(filter(None, parts))
     return f"{job} :: {name}" if job else name
-
-
-def _text(names: Sequence[str], code: int) -> str:
-    return names[code] if code >= 0 else ""
 
 
 def _file_of(node_id: str) -> str:
     return node_id.partition("::")[0]
 
 
-def _commits_of(asked: Sequence[int], subject: Codes, attempts: _Attempts) -> list[set[str]]:
+def _commits_of(asked: Sequence[int], subject: Codes, attempts: Attempts) -> list[set[str]]:
     """Of each subject all commits that any attempt is of, whatever it came to."""
     order = np.argsort(subject, kind="stable")
     sorted_ = subject[order]

@@ -1,0 +1,121 @@
+"""Every attempt of a test that a history tells of, as columns: there are tens of millions. Needs numpy."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sooner.analysis.trunk.facts import Status
+from sooner.analysis.trunk.job_names import base_name
+from sooner.history import History, HistoryOutcome, Texts, Where
+from sooner.history.outcomes import BROKEN
+
+Codes = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_TEXTS: Final = ("job", "unit", "node_id", "variant", "commit", "run", "outcome", "kind", "branch")
+_COLUMNS: Final = ("job", "name", "variant", "commit", "run", "unit", "started", "seconds", "is_case")
+_WORDS: Final = (
+    (Status.SUCCESS, frozenset({HistoryOutcome.PASSED.value})),
+    (Status.FAILURE, frozenset(outcome.value for outcome in BROKEN)),
+    (Status.PENDING, frozenset({HistoryOutcome.RUNNING.value})),
+)
+"""What the attempts of one run come to: the first of these that any of them is; else nothing."""
+
+
+class Attempts(NamedTuple):
+    """A row for each attempt, and what the numbers stand for. -1 is what nobody tells."""
+
+    job: Codes
+    """Without shard and runner."""
+    jobs: list[str]
+    name: Codes
+    """The node id; of a unit without one the unit."""
+    names: list[str]
+    variant: Codes
+    variants: list[str]
+    commit: Codes
+    commits: list[str]
+    run: Codes
+    runs: list[str]
+    unit: Codes
+    """Also of a case."""
+    units: list[str]
+    started: NDArray[np.float64]
+    """Epoch seconds, or NaN."""
+    seconds: NDArray[np.float64]
+    is_case: Flags
+    """Whether it has a node id."""
+    came_to: dict[Status, Flags]
+
+    def at(self, rows: Any) -> "Attempts":
+        """Some of the rows."""
+        columns = {key: getattr(self, key)[rows] for key in _COLUMNS}
+        came_to = {status: flags[rows] for status, flags in self.came_to.items()}
+        return self._replace(**columns, came_to=came_to)
+
+
+def read_attempts(history: History, where: Where) -> Attempts:
+    """Attempts of units and cases, in any order.
+
+    Args:
+        history: Where from.
+        where: Which rows. Tests know no workflow and no event; those that know no branch are of any.
+    """
+    told = Where(repository=where.repository, since=where.since, until=where.until)
+    columns = history.columns("tests", [*_TEXTS, "started", "seconds"], told, ordered=False)
+    texts = {name: columns.text(name) for name in _TEXTS}
+    jobs, base_of = folded(texts["job"].names, base_name)
+    names, code_of = folded([*texts["node_id"].names, *texts["unit"].names], str)
+    cases = len(texts["node_id"].names)
+    of_unit = np.append(code_of[cases:-1], -1)
+    is_case = texts["node_id"].codes >= 0
+    every = Attempts(
+        job=base_of[texts["job"].codes],
+        jobs=jobs,
+        name=np.where(is_case, code_of[texts["node_id"].codes], of_unit[texts["unit"].codes]),
+        names=names,
+        variant=texts["variant"].codes.astype(np.int64),
+        variants=texts["variant"].names,
+        commit=texts["commit"].codes,
+        commits=texts["commit"].names,
+        run=texts["run"].codes,
+        runs=texts["run"].names,
+        unit=texts["unit"].codes,
+        units=texts["unit"].names,
+        started=columns.number("started"),
+        seconds=columns.number("seconds"),
+        is_case=is_case,
+        came_to={status: is_any(texts["outcome"], words) for status, words in _WORDS},
+    )
+    counts = ~is_any(texts["kind"], {"summary"})
+    if where.branch:
+        counts &= (texts["branch"].codes < 0) | is_any(texts["branch"], {where.branch})
+    return every.at(counts)
+
+
+def folded(names: Sequence[str], fold: Callable[[str], str]) -> tuple[list[str], Codes]:
+    """Names that are the same after folding have one code: the names, and the new code of each old one (-1 of -1)."""
+    codes: dict[str, int] = {}
+    new = [codes.setdefault(fold(name), len(codes)) for name in names]
+    return list(codes), np.array([*new, -1], dtype=np.int64)
+
+
+def is_any(texts: Texts, words: Collection[str]) -> Flags:
+    """Which rows have one of these words."""
+    flags: Flags = np.array([name in words for name in texts.names] + [False], dtype=bool)[texts.codes]
+    return flags
+
+
+def name_of(names: Sequence[str], code: int) -> str:
+    """What a number stands for; empty where nobody told."""
+    return names[code] if code >= 0 else ""
+
+
+def are_among(values: Codes, known: Codes) -> Flags:
+    """Which values are among some that are sorted."""
+    if not len(known):
+        return np.zeros(len(values), dtype=bool)
+    flags: Flags = known[np.searchsorted(known, values).clip(max=len(known) - 1)] == values
+    return flags
