@@ -133,6 +133,11 @@ def test_there_are_as_many_shards_as_keep_each_within_its_time():
     assert len(lane(suite(), RUNNERS[2], TERMS).shards) == 2
 
 
+def test_no_shard_is_without_a_test_where_one_test_takes_longer_than_a_shard_should():
+    one = lane([Test(need=need("long", 1), seconds=10_000)], RUNNERS[2], TERMS)
+    assert one.shards == (("long",),)
+
+
 def test_tests_beside_each_other_take_less_of_the_runner():
     packed = Terms(runners=RUNNERS, commits_per_day=10, target_s=3600, packed=True)
     sequence, beside = lane(suite(), RUNNERS[2], TERMS, shards=1), lane(suite(), RUNNERS[2], packed, shards=1)

@@ -149,7 +149,7 @@ def _count(works: Sequence[Work], seconds: Mapping[UnitKey, float], runner: Runn
     room = max(terms.target_s - terms.setup_s, 1.0)
     area = sum(seconds[work.key] * work.devices for work in works)
     width = max(1, runner.devices) if terms.packed else 1
-    count = max(1, min(_MOST_SHARDS, ceil(area / width / room - 1e-9)))
+    count = max(1, min(_MOST_SHARDS, len(works), ceil(area / width / room - 1e-9)))
     longest = max(seconds.values(), default=0.0)
     while count < _MOST_SHARDS and len(works) > count and longest < room:
         parts = [shard(works, seconds, index=i, count=count) for i in range(1, count + 1)]
