@@ -1,5 +1,6 @@
 """Limits on the size of files (`ulimit -f`) that the run's own files reach."""
 
+import os
 import resource
 import subprocess
 import sys
@@ -11,10 +12,11 @@ VIRTUAL = ("--devices", "virtual:2", "--out", "out")
 
 
 def limited(sooner, size, *arguments):
-    """Run with files of at most so many bytes."""
+    """Run with files of at most so many bytes; Python itself would cut its compiled modules at the limit, for good."""
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
-        [sys.executable, "-m", "sooner", *map(str, arguments)], cwd=sooner.folder, capture_output=True, text=True,
-        timeout=60, check=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
+        [sys.executable, "-m", "sooner", *map(str, arguments)], cwd=sooner.folder, env=env,
+        capture_output=True, text=True, timeout=60, check=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
     )  # fmt: skip
 
 

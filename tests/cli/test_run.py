@@ -174,6 +174,18 @@ def test_a_mistake_is_one_clear_error(sooner, arguments, message):
     assert done.stdout == ""
 
 
+def test_a_file_that_ends_too_soon_is_no_interrupt(project):
+    script = (
+        "import sooner.cli.main as cli\n"
+        "def invoke(context): raise EOFError('marshal data too short')\n"
+        "cli.sooner.invoke = invoke\n"
+        "cli.main(['devices'])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "marshal data too short" in done.stderr
+
+
 def test_json_alone_goes_to_stdout(sooner):
     done = sooner("run", sooner.plan(("a", "echo noise"), ("b", "exit 1")), *VIRTUAL, "--json")
     summary = json.loads(done.stdout)

@@ -83,8 +83,9 @@ def _code_of(arguments: list[str]) -> int:
         sys.stdout.flush()
     except click.ClickException as error:
         return _usage(error)
-    except click.Abort:
-        return 130
+    except click.Abort as error:
+        # Click takes the end of any file for the end of what is typed: of a module that was cut off, too.
+        return _known_or_bug(error.__cause__) if isinstance(error.__cause__, EOFError) else 130
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
