@@ -15,9 +15,15 @@ def limited(sooner, size, *arguments):
     """Run with files of at most so many bytes; Python itself would cut its compiled modules at the limit, for good."""
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
-        [sys.executable, "-m", "sooner", *map(str, arguments)], cwd=sooner.folder, env=env,
-        capture_output=True, text=True, timeout=60, check=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
-    )  # fmt: skip
+        [sys.executable, "-m", "sooner", *map(str, arguments)],
+        cwd=sooner.folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
+    )
 
 
 def test_a_journal_that_may_not_grow_costs_no_verdict(sooner, run):
