@@ -58,10 +58,11 @@ def released(
             if beside > came / 2:
                 continue
             ready, came, beside = _let_go(members.tolist(), created, started, completed, runs)
-            held = members[ready > created[members]]
+            waited = ready > created[members]
+            held = members[waited]
             if len(held) < _FEWEST or beside > _OVERLAPS * came:
                 continue
-            if not labels or _are_passed(held, ready[ready > created[members]], created, started, labels):
+            if not labels or _are_passed(held, ready[waited], created, started, labels):
                 found[members] = ready
     return found
 

@@ -72,8 +72,8 @@ class Tests:
         codes = {file: code for code, file in enumerate(files)}
         asked = {(job, codes[file]): (job, file) for job, file in places if file in codes}
         place = (every.job + 1) * (len(files) + 1) + file_of[every.name]
-        wanted = np.array([(job + 1) * (len(files) + 1) + file for job, file in asked], dtype=np.int64)
-        rows = np.flatnonzero(every.is_case & ~np.isnan(every.started) & np.isin(place, wanted))
+        wanted = np.array(sorted((job + 1) * (len(files) + 1) + file for job, file in asked), dtype=np.int64)
+        rows = np.flatnonzero(every.is_case & ~np.isnan(every.started) & are_among(place, wanted))
         rows = rows[np.lexsort((every.started[rows], every.commit[rows], place[rows]))]
         first = _first_of_each(place[rows], every.commit[rows])
         found: dict[tuple[int, str], dict[str, float]] = {}
