@@ -151,10 +151,12 @@ def recorded(
 
 def cells(facts: Record, *, before: float = NEVER) -> Cells:
     """All cells, from the attempts whose outcome was known before a time."""
-    counted = ((facts.state == State.PASSED) | (facts.state == State.FAILED)) & (facts.known < before)
-    keys = facts.commit[counted] * max(1, len(facts.jobs)) + facts.job[counted]
-    failed = facts.state[counted] == State.FAILED
-    known, minutes = facts.known[counted], facts.minutes[counted]
+    seen = slice(int(np.searchsorted(facts.known, before)))  # attempts are in the order in which they were known
+    state = facts.state[seen]
+    counted = (state == State.PASSED) | (state == State.FAILED)
+    keys = facts.commit[seen][counted] * max(1, len(facts.jobs)) + facts.job[seen][counted]
+    failed = state[counted] == State.FAILED
+    known, minutes = facts.known[seen][counted], facts.minutes[seen][counted]
     unique, where, count = numbered(keys, len(facts.commits) * len(facts.jobs))
     timed = np.isfinite(minutes)
     spent = np.bincount(where[timed], minutes[timed], count)

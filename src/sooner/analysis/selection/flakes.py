@@ -78,8 +78,6 @@ class Judged:
     """The job was really broken on the commit, newly or inherited."""
     began: Numbers
     """It broke on this very commit: broken here, healthy on the job's commit before."""
-    flakes: Numbers
-    """Share of the attempts that would fail on a healthy commit, in the spell of the cell."""
     rates: Rates
 
 
@@ -93,9 +91,12 @@ class _Runs:
     """[run]: a pass followed."""
     job: Indices
     repeats: "_Repeats"
+    red: Indices
+    """The cells of all runs, one run after the other."""
     around: "_Around"
+    """Of the red cells, in that order."""
     storms: Numbers
-    """By cell: how much more flaked on its commit than usual."""
+    """By red cell: how much more flaked on its commit than usual."""
 
 
 def judge(cells: Cells, jobs: int, *, start: Rates | None = None, rounds: int = ROUNDS) -> Judged:
@@ -114,12 +115,12 @@ def judge(cells: Cells, jobs: int, *, start: Rates | None = None, rounds: int = 
     if start is None:
         rates = _fitted(cells, runs, guess, guess, rates)
     flakes = _spells(cells, runs.around, guess, rates)
-    broken, began = _expected(cells, runs, rates, flakes, _frail(cells, guess, rates))
+    broken, began = _expected(cells, runs, rates, flakes, _frail(cells, runs.red, guess, rates))
     for _ in range(rounds):
         rates = _fitted(cells, runs, broken, began, rates)
         flakes = _spells(cells, runs.around, broken, rates)
-        broken, began = _expected(cells, runs, rates, flakes, _frail(cells, began, rates))
-    return Judged(broken=broken, began=began, flakes=flakes, rates=rates)
+        broken, began = _expected(cells, runs, rates, flakes, _frail(cells, runs.red, began, rates))
+    return Judged(broken=broken, began=began, rates=rates)
 
 
 def _first_guess(cells: Cells, jobs: int) -> Rates:
@@ -190,32 +191,46 @@ def _runs(cells: Cells) -> _Runs:
     place = found.places - found.starts[found.run]
     table = np.full((len(found.starts), int(place.max(initial=0)) + 1), -1, dtype=np.int64)
     table[found.run, place] = found.order[found.places]
-    around = _around(found.order, found.job, found.follows)
-    return _Runs(table, found.closed, found.job[found.starts], _repeats(cells), around, _storms(cells))
+    red = found.order[found.places]
+    around = _around(cells, found, found.places)
+    return _Runs(table, found.closed, found.job[found.starts], _repeats(cells), red, around, _storms(cells, red))
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """Places of the cells that are near each cell, but not in its own run of red, in the order of (job, commit)."""
+    """What ran near some cells, but not in their own runs of red."""
 
-    order: Indices
+    counts: tuple[Numbers, Numbers]
+    """Failures, and all attempts, of each cell in the order of (job, commit)."""
+    red: Indices
+    """The places of red cells in that order ..."""
+    red_cells: Indices
+    """... and the cells there."""
+    some: Indices
+    """The cells that are asked for."""
     bounds: Indices
-    """[4, place]: before the run from the first to the second, behind it from the third to the fourth."""
+    """[4, some]: places before the run from the first to the second, behind it from the third to the fourth."""
 
 
-def _around(order: Indices, job: Indices, follows: Flags) -> _Around:
-    if not len(order):
-        return _Around(order, np.zeros((4, 0), dtype=np.int64))
-    run = np.cumsum(~follows) - 1
-    begin = np.flatnonzero(~follows)[run]
-    end = begin + np.bincount(run)[run]
-    first, last = np.searchsorted(job, job, side="left"), np.searchsorted(job, job, side="right")
+def _around(cells: Cells, runs: InARow, places: Indices) -> _Around:
+    """Of the cells at these places in the order of (job, commit)."""
+    job, run = runs.job, (np.cumsum(~runs.follows) - 1)[places]
+    begins = np.flatnonzero(~runs.follows)
+    begin, end = begins[run], np.append(begins[1:], len(job))[run]
+    first, last = np.searchsorted(job, job[places], side="left"), np.searchsorted(job, job[places], side="right")
     bounds = [np.maximum(first, begin - _SPELL_CELLS), begin, end, np.minimum(last, end + _SPELL_CELLS)]
-    return _Around(order, np.stack(bounds))
+    counts = tuple(some[runs.order].astype(np.float64) for some in (cells.failures, cells.failures + cells.passes))
+    return _Around(
+        counts=(counts[0], counts[1]),
+        red=runs.places,
+        red_cells=runs.order[runs.places],
+        some=runs.order[places],
+        bounds=np.stack(bounds),
+    )
 
 
-def _storms(cells: Cells) -> Numbers:
-    """By cell: how much more flaked on its commit than usual, among the *other* jobs: what goes down takes many along.
+def _storms(cells: Cells, red: Indices) -> Numbers:
+    """By red cell: how much more flaked on its commit than usual, among the *other* jobs: what goes down takes many.
 
     Only a pass beside a failure counts. It shrinks towards 1, and is never below: quiet proves nothing.
     """
@@ -223,48 +238,49 @@ def _storms(cells: Cells) -> Numbers:
         return np.ones(0)
     proven = ((cells.passes > 0) & (cells.failures > 0)).astype(np.float64)
     usual = (np.bincount(cells.job, proven) / np.maximum(np.bincount(cells.job), 1))[cells.job]
-    more = [_STORM + np.bincount(cells.commit, some)[cells.commit] - some for some in (proven, usual)]
+    commit = cells.commit[red]
+    more = [_STORM + np.bincount(cells.commit, some)[commit] - some[red] for some in (proven, usual)]
     return np.clip(more[0] / more[1], 1.0, _WORST_STORM)
 
 
 def _spells(cells: Cells, around: _Around, broken: Numbers, rates: Rates) -> Numbers:
-    """By cell: the job's flake rate at that time, from the cells around its run of red as far as they were healthy."""
+    """By cell that is asked for: the job's flake rate at that time, from healthy cells around its run of red."""
     # Breakages that follow each other soon would look like a spell: what no repeat has passed is no evidence of one.
-    well = np.where((cells.passes == 0) & (cells.failures > 1), 0.0, 1 - broken)
+    well = np.ones(len(cells))
+    well[around.red] = np.where(cells.failures[around.red_cells] > 1, 0.0, 1 - broken[around.red_cells])
     near = []
-    for counts in (cells.failures, cells.failures + cells.passes):
-        before = np.concatenate([[0.0], np.cumsum((well * counts)[around.order])])
+    for counts in around.counts:
+        before = np.concatenate([[0.0], np.cumsum(well * counts)])
         low, begin, end, high = before[around.bounds]
         near.append(begin - low + high - end)
-    usual = rates.flakes[cells.job]
-    found = np.empty(len(cells))
-    found[around.order] = (near[0] + _SPELL_PRIOR_RUNS * usual[around.order]) / (near[1] + _SPELL_PRIOR_RUNS)
+    usual = rates.flakes[cells.job[around.some]]
+    found: Numbers = (near[0] + _SPELL_PRIOR_RUNS * usual) / (near[1] + _SPELL_PRIOR_RUNS)
     return found
 
 
-def _log_flake(cells: Cells, rates: Rates, flakes: Numbers, index: Indices) -> Numbers:
+def _log_flake(rates: Rates, flakes: Numbers, failures: Indices) -> Numbers:
     """Log-probability that all attempts of a red cell failed by chance."""
     from scipy.special import betaln
 
-    mean = np.clip(flakes[index], _SMALL, 1 - _SMALL)
+    mean = np.clip(flakes, _SMALL, 1 - _SMALL)
     a, b = mean * rates.concentration, (1 - mean) * rates.concentration
-    found: Numbers = betaln(a + cells.failures[index], b) - betaln(a, b)
+    found: Numbers = betaln(a + failures, b) - betaln(a, b)
     return found
 
 
-def _frail(cells: Cells, began: Numbers, rates: Rates) -> Numbers:
-    """By cell: how much more likely a breakage is on its commit, seeing what happened to the *other* jobs.
+def _frail(cells: Cells, red: Indices, began: Numbers, rates: Rates) -> Numbers:
+    """By red cell: how much more likely a breakage is on its commit, seeing what happened to the *other* jobs.
 
     Commits multiply the rates of all jobs with a frailty of gamma distribution (Clayton 1978): a job that is red
     together with many is believed, one that is red alone must prove itself where breakages never come alone.
     """
     if not len(cells):
         return np.ones(0)
-    count = int(cells.commit.max()) + 1
+    commit = cells.commit[red]
     expected = rates.breaks[cells.job]
-    all_expected = np.bincount(cells.commit, expected, count)[cells.commit]
-    all_began = np.bincount(cells.commit, began, count)[cells.commit]
-    found: Numbers = (rates.frailty + all_began - began) / (rates.frailty + all_expected - expected)
+    all_expected = np.bincount(cells.commit, expected)[commit]
+    all_began = np.bincount(cells.commit, began)[commit]
+    found: Numbers = (rates.frailty + all_began - began[red]) / (rates.frailty + all_expected - expected[red])
     return found
 
 
@@ -277,11 +293,11 @@ def _expected(cells: Cells, runs: _Runs, rates: Rates, flakes: Numbers, frail: N
     usual, mends = np.clip(rates.breaks[runs.job], _SMALL, 0.5), rates.mends
     here = runs.cells >= 0
     rate = np.zeros((count, length))
-    rate[here] = np.clip(rates.breaks[cells.job[runs.cells[here]]] * frail[runs.cells[here]], _SMALL, 0.5)
+    rate[here] = np.clip(rates.breaks[cells.job[runs.red]] * frail, _SMALL, 0.5)
     by_chance = np.ones((count, length))
     # Only red that is there: what went down is up again when somebody repeats the commit, so it foretells no repeat.
     worse = np.minimum(flakes * runs.storms, np.maximum(flakes, _MOST_FLAKES))
-    by_chance[here] = np.exp(_log_flake(cells, rates, worse, runs.cells[here]))
+    by_chance[here] = np.exp(_log_flake(rates, worse, cells.failures[runs.red]))
     forward = np.zeros((2, count, length))  # healthy, broken
     scale = np.ones((count, length))
     well, ill = np.ones(count), np.zeros(count)
@@ -396,6 +412,9 @@ def _concentration(repeats: _Repeats, well: Numbers, flakes: Numbers, old: float
 def next_failure(cells: Cells, judged: Judged) -> Numbers:
     """Probability that one more attempt of each cell fails."""
     both = judged.rates.concentration
-    by_chance = (judged.flakes * both + cells.failures) / (both + cells.failures + cells.passes)
+    runs = reds_in_a_row(cells)
+    flakes = np.empty(len(cells))
+    flakes[runs.order] = _spells(cells, _around(cells, runs, np.arange(len(cells))), judged.broken, judged.rates)
+    by_chance = (flakes * both + cells.failures) / (both + cells.failures + cells.passes)
     found: Numbers = judged.broken + (1 - judged.broken) * by_chance
     return found

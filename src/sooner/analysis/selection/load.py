@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from sooner.analysis.selection.facts import Flags, Indices, Numbers, Record, State, recorded
+from sooner.analysis.selection.facts import Flags, Indices, Numbers, Record, State, numbered, recorded
 from sooner.analysis.selection.records import Kept, Verdict
 from sooner.history import Columns, History, HistoryOutcome, Where, of_requests, trunk_among
 from sooner.history.outcomes import BROKEN
@@ -126,30 +126,33 @@ def _first(rows: Columns, *names: str) -> Numbers:
 
 def _packed(codes: Indices, names: Sequence[str]) -> tuple[Indices, list[str]]:
     """Codes without gaps, and the names of those that are left."""
-    present, packed = np.unique(codes, return_inverse=True)
-    return packed.astype(np.int64), [names[code] for code in present]
+    present, packed, _ = numbered(codes, len(names))
+    return packed, [names[code] for code in present]
 
 
 def _job_names(rows: Columns, chosen: Flags) -> tuple[Indices, list[str]]:
     """Jobs by name; a name that several workflows have on the same commits is told apart by its workflow."""
     codes, names = rows.text("job")
     flows, flow_names = rows.text("workflow")
-    pairs, packed = np.unique(np.stack([codes[chosen], flows[chosen]]), axis=1, return_inverse=True)
-    shared = {code for code, count in zip(*np.unique(pairs[0], return_counts=True), strict=True) if count > 1}
+    width = len(flow_names) + 1  # one for jobs without a workflow
+    pairs, packed, _ = numbered(codes[chosen].astype(np.int64) * width + flows[chosen] + 1, len(names) * width)
+    shared = np.bincount(pairs // width, minlength=len(names)) > 1
     labels = [
-        f"{flow_names[flow]} / {names[code]}" if code in shared and flow >= 0 else names[code] for code, flow in pairs.T
+        f"{flow_names[flow - 1]} / {names[code]}" if shared[code] and flow else names[code]
+        for code, flow in zip((pairs // width).tolist(), (pairs % width).tolist(), strict=True)
     ]
     unique = sorted(set(labels))
     place = {label: i for i, label in enumerate(unique)}
-    return np.array([place[label] for label in labels], dtype=np.int64)[packed.ravel()], unique
+    return np.array([place[label] for label in labels], dtype=np.int64)[packed], unique
 
 
 def _blocked(rows: Columns, state: Any, known: Numbers) -> Any:
     """Skips in a run in which a job had failed before count as blocked by it."""
-    runs = rows.text("run").codes.astype(np.int64)
-    group = np.where(runs >= 0, runs, -1 - rows.text("commit").codes.astype(np.int64))
-    _, group = np.unique(group, return_inverse=True)
-    failed = np.full(int(group.max()) + 1, np.inf)
+    (runs, run_names), (commits, shas) = rows.text("run"), rows.text("commit")
+    # Without a run: the commit's; without either a group of its own, which nothing is chosen from.
+    group = np.where(runs >= 0, runs, len(run_names) + commits.astype(np.int64))
+    group[(runs < 0) & (commits < 0)] = len(run_names) + len(shas)
+    failed = np.full(len(run_names) + len(shas) + 1, np.inf)
     red = state == State.FAILED
     np.minimum.at(failed, group[red], known[red])
     hidden = (state == State.SKIPPED) & (failed[group] <= known + _UNTIMED_S)
