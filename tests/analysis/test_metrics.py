@@ -5,7 +5,7 @@ import pytest
 
 from sooner.analysis.metrics import decide
 from sooner.analysis.metrics.changes import changes_of_runs, changes_of_totals
-from sooner.analysis.metrics.facts import Ending, JobFact, Sample
+from sooner.analysis.metrics.facts import Ending, Facts, JobFact, Sample, Samples
 from sooner.analysis.metrics.statistics import percentile, rate
 from sooner.analysis.metrics.summary import By, summarise, week_of
 
@@ -16,7 +16,7 @@ def fact(job, ending=GREEN, *, commit="a", workflow="ci", attempt=1, event="push
     return JobFact(job=job, ending=ending, commit=commit, workflow=workflow, attempt=attempt, event=event, **times)
 
 
-TRACE = [
+TRACE = Facts.of([
     # commit a: pushed at 1000, all green at the first attempt; the slower workflow ends at 1900
     fact("build", run_created=1000, created=1005, started=1065, completed=1600),
     fact("test", run_created=1000, created=1600, started=1630, completed=1900),
@@ -34,7 +34,7 @@ TRACE = [
     fact("test", OPEN, commit="c", run_created=6000, created=6600),
     # a pull request's job is no push
     fact("build", commit="p", event="pull_request", run_created=100, created=100, started=150, completed=400),
-]
+])  # fmt: skip
 
 
 def seconds(samples):
@@ -74,9 +74,14 @@ def test_strict_lag_is_the_age_of_the_newest_commit_known_to_be_green():
 
 
 def test_red_is_every_attempt_and_flaky_is_some():
-    cells = {(cell.job, cell.commit): cell for cell in decide.cells(TRACE)}
-    assert [key for key, cell in cells.items() if cell.is_red] == [("build", "c")]
-    assert [key for key, cell in cells.items() if cell.is_flaky] == [("test", "b")]
+    cells = decide.cells(TRACE)
+
+    def those(which):
+        columns = (cells.job.at(which), cells.commit.at(which))
+        return list(zip(*([texts.names[code] for code in texts.codes] for texts in columns), strict=True))
+
+    assert those(cells.is_red) == [("build", "c")]
+    assert those(cells.is_flaky) == [("test", "b")]
 
 
 def test_an_interval_of_a_percentile_holds_it_and_shrinks():
@@ -137,7 +142,7 @@ def test_a_change_names_the_part_and_the_jobs_that_moved_it():
         samples.append(
             Sample(at=i * 3600, seconds=queue + 300, queue_s=queue, workflow="ci", job="gpu" if i % 2 else "cpu")
         )
-    (group,) = summarise(samples, By.WORKFLOW)
+    (group,) = summarise(Samples.of(samples), By.WORKFLOW)
     assert {shift.part for shift in group.changes} == {"queue"}
     assert group.changes[0].jobs[0].part == "gpu"
 
@@ -145,5 +150,6 @@ def test_a_change_names_the_part_and_the_jobs_that_moved_it():
 def test_weeks_begin_on_mondays():
     monday = 1_767_571_200.0  # 2026-01-05 00:00 UTC
     assert week_of(monday) == week_of(monday + 7 * 86_400 - 1) == monday
-    rows = summarise([Sample(at=monday + 100, seconds=60.0), Sample(at=monday + 8 * 86_400, seconds=120.0)], By.WEEK)
+    samples = [Sample(at=monday + 100, seconds=60.0), Sample(at=monday + 8 * 86_400, seconds=120.0)]
+    rows = summarise(Samples.of(samples), By.WEEK)
     assert [float(row.key) for row in rows] == [monday, monday + 7 * 86_400]

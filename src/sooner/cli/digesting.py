@@ -14,7 +14,7 @@ from sooner.history import History, Where
 from sooner.model.outcomes import ExitCode
 
 if TYPE_CHECKING:
-    from sooner.analysis.metrics.facts import JobFact
+    from sooner.analysis.metrics.facts import Facts
     from sooner.analysis.trunk.digest import Broke, Digest, Landed
     from sooner.analysis.trunk.flaky import Flaky
 
@@ -147,14 +147,14 @@ def _flaky(history: History, where: Where) -> list["Flaky"]:
     return [row for row in rows if row.last is None or row.last >= since]
 
 
-def _signal_times(facts: Sequence["JobFact"], required: Sequence[str], since: float, until: float) -> list[Any]:
+def _signal_times(facts: "Facts", required: Sequence[str], since: float, until: float) -> list[Any]:
     from sooner.analysis.metrics.decide import commit_time_to_signal, job_time_to_signal, queue_time, time_to_red_signal
     from sooner.analysis.trunk.digest import signal_time
 
     samples = {
-        "commit_time_to_signal": list(commit_time_to_signal(facts, required)),
-        "time_to_red_signal": list(time_to_red_signal(facts)),
-        "job_time_to_signal": list(job_time_to_signal(facts)),
-        "queue_time": list(queue_time(facts)),
+        "commit_time_to_signal": commit_time_to_signal(facts, required),
+        "time_to_red_signal": time_to_red_signal(facts),
+        "job_time_to_signal": job_time_to_signal(facts),
+        "queue_time": queue_time(facts),
     }
     return [signal_time(name, some, since, until, _WEEK_S) for name, some in samples.items()]

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from sooner.analysis.metrics import decide
-from sooner.analysis.metrics.facts import JobFact, Sample
+from sooner.analysis.metrics.facts import Facts, Samples
 from sooner.analysis.metrics.load import job_facts, measure_samples
 from sooner.analysis.metrics.statistics import Estimate, percentile, rate
 from sooner.analysis.metrics.summary import By, Group, summarise
@@ -79,27 +79,27 @@ def show(question: Question) -> int:
     """Compute and print; the exit code says whether there was anything."""
     with History(question.root) as history:
         facts = job_facts(history, question.where)
-        measured = list(measure_samples(history, question.measure, question.where)) if question.measure else []
+        measured = Samples.of(measure_samples(history, question.measure, question.where) if question.measure else ())
     samples = {name: _samples(name, facts, question) for name in decide.METRICS}
     if question.measure:
         samples = {question.measure: measured}
     chosen = question.measure or question.metric
-    if not any(samples.values()):
+    if not any(len(some) for some in samples.values()):
         click.echo("the history has nothing to answer from: no job has the times that are asked for", err=True)
-    elif not samples[chosen]:
-        others = ", ".join(name for name, some in samples.items() if some)
+    elif not len(samples[chosen]):
+        others = ", ".join(name for name, some in samples.items() if len(some))
         click.echo(f"no job has the times that {chosen} is made of; --metric takes one of {others}", err=True)
     groups = summarise(samples[chosen], question.by)
     figures = {name: _figures(some) for name, some in samples.items()}
-    cells = list(decide.cells(facts))
     if question.as_json:
-        red, flaky = sum(cell.is_red for cell in cells), sum(cell.is_flaky for cell in cells)
+        cells = decide.cells(facts)
+        count, red, flaky = len(cells.is_red), int(cells.is_red.sum()), int(cells.is_flaky.sum())
         answer = Answer(
             metric=chosen,
             by=question.by,
             metrics={name: _named(one) for name, one in figures.items()},
-            red={"cells": len(cells), "count": red, "rate": rate(red, len(cells))},
-            flaky={"cells": len(cells), "count": flaky, "rate": rate(flaky, len(cells))},
+            red={"cells": count, "count": red, "rate": rate(red, count)},
+            flaky={"cells": count, "count": flaky, "rate": rate(flaky, count)},
             rows=groups,
         )
         click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=1).decode())
@@ -111,17 +111,17 @@ def show(question: Question) -> int:
     return int(ExitCode.ALL_PASSED if groups else ExitCode.NOTHING_TO_RUN)
 
 
-def _samples(name: str, facts: list[JobFact], question: Question) -> list[Sample]:
+def _samples(name: str, facts: Facts, question: Question) -> Samples:
     if name == "commit_time_to_signal":
-        return list(decide.commit_time_to_signal(facts, question.required))
+        return decide.commit_time_to_signal(facts, question.required)
     if name == "strict_lag":
-        return list(decide.strict_lag(facts, question.required))
-    return list(decide.METRICS[name](facts))
+        return decide.strict_lag(facts, question.required)
+    return decide.METRICS[name](facts)
 
 
-def _figures(samples: list[Sample]) -> tuple[int, Estimate, Estimate] | None:
-    seconds = [sample.seconds for sample in samples]
-    return (len(seconds), percentile(seconds, 0.5), percentile(seconds, 0.9)) if seconds else None
+def _figures(samples: Samples) -> tuple[int, Estimate, Estimate] | None:
+    seconds = samples.seconds
+    return (len(seconds), percentile(seconds, 0.5), percentile(seconds, 0.9)) if len(seconds) else None
 
 
 def _named(figures: tuple[int, Estimate, Estimate] | None) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sooner.analysis.metrics.facts import Sample
+from sooner.analysis.metrics.facts import Sample, Samples
 from sooner.analysis.trunk.breakages import find_breakages, series_of
 from sooner.analysis.trunk.digest import (
     ROOT,
@@ -142,10 +142,10 @@ def test_a_metric_is_set_beside_the_week_before():
     samples = [
         Sample(at=at, seconds=seconds) for at, seconds in ((-10.0, 100.0), (5.0, 300.0), (-999.0, 9.0), (99.0, 9.0))
     ]
-    one = signal_time("m", samples, 0.0, 50.0, 100.0)
+    one = signal_time("m", Samples.of(samples), 0.0, 50.0, 100.0)
     assert (one.n, one.n_before) == (1, 1)
     assert (one.p50.value, one.p50_before.value) == (300.0, 100.0)
-    assert signal_time("m", [], 0.0, 1.0, 1.0).p50 is None
+    assert signal_time("m", Samples.of([]), 0.0, 1.0, 1.0).p50 is None
 
 
 # Text

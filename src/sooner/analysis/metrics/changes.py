@@ -6,14 +6,15 @@ changepoints with a linear computational cost", 2012) with the squared error as 
 """
 
 import math
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
+Values: TypeAlias = Sequence[float] | Numbers
 
 _FEWEST_RUNS: Final = 5
 """Runs on each side of a change: fewer are an outlier."""
@@ -52,7 +53,7 @@ class Change(Struct, frozen=True, kw_only=True):
     after: float
 
 
-def changes_of_runs(values: Sequence[float]) -> list[Change]:
+def changes_of_runs(values: Values) -> list[Change]:
     """Changes of level in a series of single runs, which has noise and outliers.
 
     Args:
@@ -93,10 +94,10 @@ def watch(logs: Numbers, sigma: float) -> int | None:
 def _rises(logs: Numbers, sigma: float) -> int | None:
     ratio, since = 0.0, 0
     counts = np.maximum(_BASELINE, np.arange(0, len(logs), _BASELINE))
-    levels = [np.median(logs[:count]) + _DOUBT * sigma / math.sqrt(count) for count in counts]
-    for i in range(_BASELINE, len(logs)):
+    levels = [float(np.median(logs[:count])) + _DOUBT * sigma / math.sqrt(count) for count in counts.tolist()]
+    for i, value in enumerate(logs[_BASELINE:].tolist(), _BASELINE):
         level = levels[min(max(since // _BASELINE, 1), len(levels) - 1)]
-        distance = min(max(logs[i] - level, -_OUTLIER * sigma), _OUTLIER * sigma)
+        distance = min(max(value - level, -_OUTLIER * sigma), _OUTLIER * sigma)
         ratio += (distance - _STEP / 2) * _STEP / sigma**2
         if ratio <= 0.0:
             ratio, since = 0.0, i + 1
@@ -105,7 +106,7 @@ def _rises(logs: Numbers, sigma: float) -> int | None:
     return None
 
 
-def changes_of_totals(values: Sequence[float]) -> list[Change]:
+def changes_of_totals(values: Values) -> list[Change]:
     """Changes of level in a short series of totals, each already an average over many runs: one snapshot can be enough.
 
     How noisy such a series is must be told from itself, also if it has several levels: the number of segments is the
@@ -122,7 +123,7 @@ def changes_of_totals(values: Sequence[float]) -> list[Change]:
     return _described(values, logs, best[1], _SMALLEST_JUMP)
 
 
-def _logs(values: Sequence[float]) -> Numbers:
+def _logs(values: Values) -> Numbers:
     return np.log(np.maximum(np.asarray(values, dtype=np.float64), 1e-3))
 
 
@@ -154,15 +155,17 @@ def pelt(values: Numbers, *, penalty: float, shortest: int) -> list[int]:
     best = np.full(n + 1, math.inf)
     best[0] = -penalty
     last = np.zeros(n + 1, dtype=int)
-    candidates = np.array([0])
+    waiting, count = np.zeros(n + 2, dtype=int), 1  # where the last segment may begin
     for end in range(shortest, n + 1):
+        candidates = waiting[:count]
         lengths = end - candidates
         costs = squares[end] - squares[candidates] - (sums[end] - sums[candidates]) ** 2 / lengths
         totals = best[candidates] + costs
-        place = int(np.argmin(totals))
+        place = int(totals.argmin())
         best[end], last[end] = totals[place] + penalty, candidates[place]
         kept = candidates[totals <= best[end]]
-        candidates = np.append(kept, end - shortest + 1)
+        count = len(kept) + 1
+        waiting[: count - 1], waiting[count - 1] = kept, end - shortest + 1
     starts = []
     end = n
     while (end := int(last[end])) > 0:
@@ -170,7 +173,7 @@ def pelt(values: Numbers, *, penalty: float, shortest: int) -> list[int]:
     return starts[::-1]
 
 
-def _described(values: Sequence[float], logs: Numbers, starts: list[int], smallest: float) -> list[Change]:
+def _described(values: Values, logs: Numbers, starts: list[int], smallest: float) -> list[Change]:
     """The changes between segments that are large enough to matter."""
     found: list[Change] = []
     bounds = [0, *starts, len(values)]
@@ -189,7 +192,7 @@ class Moved(Struct, frozen=True, kw_only=True):
     after: float
 
 
-def part_that_moved(before: dict[str, Sequence[float]], after: dict[str, Sequence[float]]) -> list[Moved]:
+def part_that_moved(before: Mapping[str, Values], after: Mapping[str, Values]) -> list[Moved]:
     """The parts of a time in the order of how much of the change is theirs.
 
     Args:
@@ -203,7 +206,7 @@ def part_that_moved(before: dict[str, Sequence[float]], after: dict[str, Sequenc
     return sorted(moved, key=lambda one: -abs(one.after - one.before))
 
 
-def _mean(values: Sequence[float]) -> float:
+def _mean(values: Values) -> float:
     """Mean without the outermost twentieths: parts then still add up, and no outlier decides."""
     if not len(values):
         return 0.0

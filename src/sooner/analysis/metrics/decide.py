@@ -1,75 +1,67 @@
-"""The definitions. Pure: facts in, samples out; the time of "now" comes as an argument.
+"""The definitions. Pure: facts in, samples out; the time of "now" comes as an argument. Needs numpy.
 
 Every metric has its own name because others measure other things under the same words: a dashboard that averages over
 cancelled jobs and re-runs sees another "time to signal" than the author who waits for a green check.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
-from msgspec import Struct
+import numpy as np
 
-from sooner.analysis.metrics.facts import Ending, JobFact, Sample
-
-Key = TypeVar("Key", bound=Hashable)
+from sooner.analysis.metrics.facts import Codes, Ending, Facts, Flags, Numbers, Samples, Texts, grouped
 
 
-def _sample(fact: JobFact, seconds: float) -> Sample:
-    at = fact.run_created if fact.run_created is not None else fact.created
-    return Sample(
-        at=at if at is not None else fact.started or 0.0,
+def _samples(facts: Facts, rows: Codes, seconds: Numbers) -> Samples:
+    """Values of some attempts, filed under when their runs were asked for, else when they were, else their start."""
+    at = facts.run_created[rows]
+    for instead in (facts.created, facts.started):
+        at = np.where(np.isnan(at), instead[rows], at)
+    return Samples(
+        at=np.nan_to_num(at),
         seconds=seconds,
-        workflow=fact.workflow,
-        job=fact.job,
-        label=fact.label,
-        commit=fact.commit,
-        queue_s=_queue(fact) or 0.0,
-        steps=fact.steps,
+        workflow=facts.workflow.at(rows),
+        job=facts.job.at(rows),
+        label=facts.label.at(rows),
+        commit=facts.commit.at(rows),
+        queue_s=np.nan_to_num((facts.started - facts.created)[rows]),
+        steps={part: column[rows] for part, column in facts.steps.items()},
     )
 
 
-def _queue(fact: JobFact) -> float | None:
-    if fact.started is None or fact.created is None:
-        return None
-    return fact.started - fact.created
+def _that_count(facts: Facts, counts: Flags, seconds: Numbers) -> Samples:
+    """Of the attempts that count, those whose seconds are known."""
+    rows = np.flatnonzero(counts & ~np.isnan(seconds))
+    return _samples(facts, rows, seconds[rows])
 
 
-def job_time_to_signal(facts: Iterable[JobFact]) -> Iterator[Sample]:
+def job_time_to_signal(facts: Facts) -> Samples:
     """`completed - run_created` of first attempts, on pushes, that passed."""
-    for fact in facts:
-        if fact.attempt == 1 and fact.event == "push" and fact.ending is Ending.GREEN:
-            yield from _since_run(fact)
+    counts = (facts.attempt == 1) & facts.is_push & facts.ended(Ending.GREEN)
+    return _that_count(facts, counts, facts.completed - facts.run_created)
 
 
-def dashboard_time_to_signal(facts: Iterable[JobFact]) -> Iterator[Sample]:
+def dashboard_time_to_signal(facts: Facts) -> Samples:
     """`completed - run_created` of all attempts with any conclusion: what PyTorch's dashboard shows."""
-    for fact in facts:
-        if fact.ending is not Ending.OPEN:
-            yield from _since_run(fact)
+    return _that_count(facts, ~facts.ended(Ending.OPEN), facts.completed - facts.run_created)
 
 
-def _since_run(fact: JobFact) -> Iterator[Sample]:
-    if fact.completed is not None and fact.run_created is not None:
-        yield _sample(fact, fact.completed - fact.run_created)
-
-
-def queue_time(facts: Iterable[JobFact], now: float | None = None) -> Iterator[Sample]:
+def queue_time(facts: Facts, now: float | None = None) -> Samples:
     """`started - created`; for jobs that still wait, if `now` is given, `now - created`."""
-    for fact in facts:
-        if (seconds := _queue(fact)) is not None:
-            yield _sample(fact, seconds)
-        elif now is not None and fact.started is None and fact.created is not None and fact.ending is Ending.OPEN:
-            yield _sample(fact, now - fact.created)
+    seconds = facts.started - facts.created
+    if now is not None:
+        waits = np.isnan(facts.started) & facts.ended(Ending.OPEN)
+        seconds = np.where(waits, now - facts.created, seconds)
+    return _that_count(facts, np.ones(len(seconds), dtype=bool), seconds)
 
 
-def duration(facts: Iterable[JobFact]) -> Iterator[Sample]:
+def duration(facts: Facts) -> Samples:
     """`completed - started` of attempts that passed or failed."""
-    for fact in facts:
-        if fact.ending in (Ending.GREEN, Ending.RED) and fact.completed is not None and fact.started is not None:
-            yield _sample(fact, fact.completed - fact.started)
+    return _that_count(facts, facts.ended(Ending.GREEN, Ending.RED), facts.completed - facts.started)
 
 
-def commit_time_to_signal(facts: Iterable[JobFact], required: Sequence[str] = ()) -> Iterator[Sample]:
+def commit_time_to_signal(facts: Facts, required: Sequence[str] = ()) -> Samples:
     """Of each pushed commit whose required workflows were all green at the first attempt: the time of the slowest.
 
     A workflow's time is that from its run's creation to the end of its last job. Jobs that were skipped do not count.
@@ -78,115 +70,152 @@ def commit_time_to_signal(facts: Iterable[JobFact], required: Sequence[str] = ()
         facts: Attempts.
         required: Names of the workflows that must be green; all that any commit was pushed with, if empty.
     """
-    first = [fact for fact in facts if fact.event == "push" and fact.attempt == 1]
-    wanted = set(required) or {fact.workflow for fact in first}
-    for commit, of_commit in _by(first, lambda fact: fact.commit):
-        slowest = [_slowest(of_workflow) for _, of_workflow in _by(of_commit, lambda fact: fact.workflow)]
-        greens = {sample.workflow: sample for sample in slowest if sample is not None and sample.workflow in wanted}
-        if commit and greens.keys() == wanted:
-            last = max(greens.values(), key=lambda sample: sample.seconds)
-            yield last
+    rows = np.flatnonzero(facts.is_push & (facts.attempt == 1))
+    run, begins = grouped(facts.commit.codes[rows], facts.workflow.codes[rows])
+    last, seconds = _slowest(facts, rows, run, len(begins))
+    wanted, count = _wanted(facts.workflow, rows, required)
+    counts = (last >= 0) & wanted[facts.workflow.codes[rows][begins]] & facts.commit.at(rows[begins]).is_told()
+    commit, commits = grouped(facts.commit.codes[rows])
+    commit = commit[begins]
+    counts &= (np.bincount(commit[counts], minlength=len(commits)) == count)[commit]
+    slowest = _largest(commit[counts], seconds[counts], len(commits))
+    chosen = np.flatnonzero(counts)[slowest[slowest >= 0]]
+    return _samples(facts, last[chosen], seconds[chosen])
 
 
-def _slowest(facts: Sequence[JobFact]) -> Sample | None:
-    """The job that ended a green run; None where the run was not green, or did not end."""
-    counted = [fact for fact in facts if fact.ending is not Ending.OTHER]
-    ended = [fact for fact in counted if fact.ending is Ending.GREEN and fact.completed and fact.run_created]
-    if not ended or len(ended) < len(counted):
-        return None
-    last = max(ended, key=lambda fact: fact.completed or 0.0)
-    begin = min(fact.run_created or 0.0 for fact in ended)
-    return _sample(last, (last.completed or 0.0) - begin)
+def _slowest(facts: Facts, rows: Codes, run: Codes, runs: int) -> tuple[Codes, Numbers]:
+    """[run]: the attempt that ended it, -1 where the run was not green or did not end; and its time."""
+    ends, begins = facts.completed[rows], facts.run_created[rows]
+    green = facts.ended(Ending.GREEN)[rows] & _is_time(ends) & _is_time(begins)
+    others = ~facts.ended(Ending.OTHER)[rows] & ~green
+    ended = np.flatnonzero(green & (np.bincount(run[others], minlength=runs) == 0)[run])
+    largest = _largest(run[ended], ends[ended], runs)
+    has = np.flatnonzero(largest >= 0)
+    chosen = ended[largest[has]]
+    begin = np.full(runs, np.inf)
+    np.minimum.at(begin, run[ended], begins[ended])
+    last, seconds = np.full(runs, -1, dtype=np.int64), np.full(runs, np.nan)
+    last[has], seconds[has] = rows[chosen], ends[chosen] - begin[has]
+    return last, seconds
 
 
-def time_to_red_signal(facts: Iterable[JobFact]) -> Iterator[Sample]:
+def _largest(group: Codes, values: Numbers, groups: int) -> Codes:
+    """[group]: the first of its rows with the largest value; -1 where it has none."""
+    largest = np.full(groups, -np.inf)
+    np.maximum.at(largest, group, values)
+    rows = np.flatnonzero(values == largest[group])[::-1]
+    found = np.full(groups, -1, dtype=np.int64)
+    found[group[rows]] = rows
+    return found
+
+
+def _wanted(workflow: Texts, rows: Codes, required: Sequence[str]) -> tuple[Flags, int]:
+    """Whether each workflow is asked for, and how many are; all of some rows where none is named."""
+    names = set(required) or {workflow.names[code] for code in np.unique(workflow.codes[rows])}
+    return np.array([name in names for name in workflow.names], dtype=bool), len(names)
+
+
+def _is_time(seconds: Numbers) -> Flags:
+    """Whether a time is known; 0 stands for none."""
+    known: Flags = ~np.isnan(seconds) & (seconds != 0.0)
+    return known
+
+
+def time_to_red_signal(facts: Facts) -> Samples:
     """Of each pushed commit with a failed job: from the creation of that job's run to the earliest such end."""
-    reds = [
-        fact
-        for fact in facts
-        if fact.event == "push" and fact.ending is Ending.RED and fact.completed is not None and fact.run_created
-    ]
-    for _, of_commit in _by(reds, lambda fact: fact.commit):
-        first = min(of_commit, key=lambda fact: fact.completed or 0.0)
-        yield _sample(first, (first.completed or 0.0) - (first.run_created or 0.0))
+    counts = facts.is_push & facts.ended(Ending.RED) & ~np.isnan(facts.completed) & _is_time(facts.run_created)
+    reds = np.flatnonzero(counts)
+    commit, commits = grouped(facts.commit.codes[reds])
+    first = reds[_largest(commit, -facts.completed[reds], len(commits))]
+    return _samples(facts, first, (facts.completed - facts.run_created)[first])
 
 
-def strict_lag(facts: Iterable[JobFact], required: Sequence[str] = ()) -> Iterator[Sample]:
+def strict_lag(facts: Facts, required: Sequence[str] = ()) -> Samples:
     """At each push: how old the newest commit is that was known to be green in all required workflows.
 
     A commit is as old as its first run; it is known to be green when the last of its required jobs has passed, at
     whatever attempt. Pushes before the first known green have no lag.
     """
-    pushed = [fact for fact in facts if fact.event == "push" and fact.commit and fact.run_created is not None]
-    wanted = set(required) or {fact.workflow for fact in pushed}
-    pushes, greens = [], []
-    for commit, of_commit in _by(pushed, lambda fact: fact.commit):
-        at = min(fact.run_created or 0.0 for fact in of_commit)
-        pushes.append((at, commit))
-        if (known := _known_green(of_commit, wanted)) is not None:
-            greens.append((known, at))
-    greens.sort()
-    newest, place = None, 0
-    for at, commit in sorted(pushes):
+    rows = np.flatnonzero(facts.is_push & facts.commit.is_told() & ~np.isnan(facts.run_created))
+    commit, begins = grouped(facts.commit.codes[rows])
+    names = [facts.commit.names[code] for code in facts.commit.codes[rows][begins]]
+    pushed = np.full(len(begins), np.inf)
+    np.minimum.at(pushed, commit, facts.run_created[rows])
+    known = _known_green(facts, rows, commit, len(begins), required)
+    greens = sorted((known[i], pushed[i]) for i in np.flatnonzero(np.isfinite(known)))
+    newest, place, found = -np.inf, 0, []
+    for at, name in sorted(zip(pushed.tolist(), names, strict=True)):
         while place < len(greens) and greens[place][0] <= at:
-            newest = max(newest or greens[place][1], greens[place][1])
+            newest = max(newest, greens[place][1])
             place += 1
-        if newest is not None:
-            yield Sample(at=at, seconds=at - newest, commit=commit)
+        if place:
+            found.append((at, at - newest, name))
+    return _of_commits(found)
 
 
-def _known_green(facts: Sequence[JobFact], wanted: set[str]) -> float | None:
-    """When the last required job of a commit had passed; None where one never did."""
-    ends: list[float] = []
-    workflows = set()
-    for (workflow, _), of_job in _by(facts, lambda fact: (fact.workflow, fact.job)):
-        counted = [fact for fact in of_job if fact.ending is not Ending.OTHER]
-        passed = [fact.completed for fact in counted if fact.ending is Ending.GREEN and fact.completed is not None]
-        if workflow in wanted and counted:
-            if not passed:
-                return None
-            ends.append(min(passed))
-            workflows.add(workflow)
-    return max(ends) if workflows == wanted else None
+def _of_commits(found: Sequence[tuple[float, float, str]]) -> Samples:
+    """Samples that tell a time, seconds and a commit alone."""
+    at, seconds = (np.array([one[i] for one in found], dtype=np.float64) for i in (0, 1))
+    none = Texts.of([""] * len(found))
+    commit = Texts.of([one[2] for one in found])
+    return Samples(
+        at=at,
+        seconds=seconds,
+        workflow=none,
+        job=none,
+        label=none,
+        commit=commit,
+        queue_s=np.zeros(len(found)),
+        steps={},
+    )
 
 
-class Cell(Struct, frozen=True, kw_only=True):
-    """One job on one commit, all attempts together."""
+def _known_green(facts: Facts, rows: Codes, commit: Codes, commits: int, required: Sequence[str]) -> Numbers:
+    """[commit]: when the last of its required jobs had passed; inf where one never did, or one is missing."""
+    wanted, count = _wanted(facts.workflow, rows, required)
+    counts = wanted[facts.workflow.codes[rows]] & ~facts.ended(Ending.OTHER)[rows]
+    commit, rows = commit[counts], rows[counts]
+    workflow = facts.workflow.codes[rows]
+    job, first = grouped(commit, workflow, facts.job.codes[rows])
+    passed = np.full(len(first), np.inf)
+    done = facts.ended(Ending.GREEN)[rows] & ~np.isnan(facts.completed[rows])
+    np.minimum.at(passed, job[done], facts.completed[rows][done])
+    known = np.full(commits, -np.inf)
+    np.maximum.at(known, commit[first], passed)
+    _, some = grouped(commit, workflow)
+    known[np.bincount(commit[some], minlength=commits) < count] = np.inf
+    return known
 
-    workflow: str
-    job: str
-    commit: str
-    at: float
-    is_red: bool
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """One job on one commit, all attempts together: where it passed or failed at least once."""
+
+    workflow: Texts
+    job: Texts
+    commit: Texts
+    is_red: Flags
     """Every attempt failed."""
-    is_flaky: bool
+    is_flaky: Flags
     """Some attempts failed and some passed."""
 
 
-def cells(facts: Iterable[JobFact]) -> Iterator[Cell]:
+def cells(facts: Facts) -> Cells:
     """Every job on every commit where it passed or failed at least once."""
-    counted = [fact for fact in facts if fact.ending in (Ending.GREEN, Ending.RED) and fact.commit]
-    for (workflow, job, commit), attempts in _by(counted, lambda fact: (fact.workflow, fact.job, fact.commit)):
-        reds = sum(fact.ending is Ending.RED for fact in attempts)
-        yield Cell(
-            workflow=workflow,
-            job=job,
-            commit=commit,
-            at=min(_sample(fact, 0.0).at for fact in attempts),
-            is_red=reds == len(attempts),
-            is_flaky=0 < reds < len(attempts),
-        )
+    rows = np.flatnonzero(facts.ended(Ending.GREEN, Ending.RED) & facts.commit.is_told())
+    cell, first = grouped(facts.workflow.codes[rows], facts.job.codes[rows], facts.commit.codes[rows])
+    attempts = np.bincount(cell, minlength=len(first))
+    reds = np.bincount(cell[facts.ended(Ending.RED)[rows]], minlength=len(first))
+    return Cells(
+        workflow=facts.workflow.at(rows[first]),
+        job=facts.job.at(rows[first]),
+        commit=facts.commit.at(rows[first]),
+        is_red=reds == attempts,
+        is_flaky=(reds > 0) & (reds < attempts),
+    )
 
 
-def _by(facts: Iterable[JobFact], key: Callable[[JobFact], Key]) -> Iterator[tuple[Key, list[JobFact]]]:
-    """Facts in groups, in the order in which the groups begin."""
-    groups: dict[Key, list[JobFact]] = {}
-    for fact in facts:
-        groups.setdefault(key(fact), []).append(fact)
-    yield from groups.items()
-
-
-METRICS: Final[Mapping[str, Callable[[Sequence[JobFact]], Iterator[Sample]]]] = {
+METRICS: Final[Mapping[str, Callable[[Facts], Samples]]] = {
     "job_time_to_signal": job_time_to_signal,
     "dashboard_time_to_signal": dashboard_time_to_signal,
     "commit_time_to_signal": commit_time_to_signal,

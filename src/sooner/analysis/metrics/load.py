@@ -1,92 +1,123 @@
 """Rows of the history as facts."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
-from sooner.analysis.metrics.facts import Ending, JobFact, Sample
-from sooner.history import History, HistoryOutcome, JobRow, MeasureRow, Where
+import numpy as np
+
+from sooner.analysis.metrics.facts import ENDINGS, PARTS, Codes, Ending, Facts, Flags, Numbers, Sample, Texts, grouped
+from sooner.history import Columns, History, HistoryOutcome, Where
 from sooner.history.outcomes import BROKEN
 
 STEP: Final = "step_seconds"
 """Name of the measure that holds the seconds of a step; its subject is the step's name."""
 PUSH: Final = "push"
 """What attempts are taken for that tell neither their event nor a request: a plain table of a trunk."""
-_PARTS: Final = (
-    (
-        "setup",
-        re.compile(r"set.?up|check.?out|install|download|pull|docker|container|cache|prepare|initiali", re.IGNORECASE),
-    ),
-    ("build", re.compile(r"build|compile|cmake|make\b|wheel|link", re.IGNORECASE)),
-    ("test", re.compile(r"test|pytest|verify|\brun\b", re.IGNORECASE)),
-)
-"""Parts of a job that its steps' names tell, the first that fits; other steps are part of neither."""
-
-_ENDINGS: Final[Mapping[HistoryOutcome, Ending]] = {
+_PARTS: Final[Mapping[str, str]] = {
+    "setup": r"set.?up|check.?out|install|download|pull|docker|container|cache|prepare|initiali",
+    "build": r"build|compile|cmake|make\b|wheel|link",
+    "test": r"test|pytest|verify|\brun\b",
+}
+"""Words in steps' names that tell a part of a job, the first that fits; other steps are of none."""
+_ENDINGS: Final[Mapping[str, Ending]] = {
     HistoryOutcome.PASSED: Ending.GREEN,
     HistoryOutcome.RUNNING: Ending.OPEN,
     **dict.fromkeys(BROKEN, Ending.RED),
 }
+_TEXTS: Final = ("repository", "workflow", "run", "job", "commit", "event", "runner", "outcome")
+_NUMBERS: Final = ("attempt", "pull_request", "run_created", "created", "queued", "started", "completed")
+_JOB: Final = ("repository", "run", "job")
+"""With the attempt, what a step is of."""
 
 
-def job_facts(history: History, where: Where) -> list[JobFact]:
-    """Attempts of jobs; what their steps took is known where measures tell it."""
-    steps = _steps(history.measures(Where(repository=where.repository)))
-    rows = history.jobs(where)
-    asked = _first_created(rows)
-    return [_fact(row, asked.get(_run_of(row)), steps) for row in rows]
-
-
-_Key = tuple[str, str, int, str]
-_RunKey = tuple[str, str, str, int]
-
-
-def _run_of(row: JobRow) -> _RunKey:
-    """The attempt of a run; where runs have no id, a workflow runs once a commit."""
-    return row.repository, row.workflow, row.run or f"commit {row.commit}", row.attempt
-
-
-def _created(row: JobRow) -> float | None:
-    return row.created if row.created is not None else row.queued
-
-
-def _first_created(rows: Iterable[JobRow]) -> dict[_RunKey, float]:
-    """When the first job of each run was there: where nobody tells when the run was asked for, that is as good."""
-    found: dict[_RunKey, float] = {}
-    for row in rows:
-        at = _created(row)
-        if at is not None and (row.run or row.commit):
-            key = _run_of(row)
-            found[key] = min(at, found.get(key, at))
-    return found
-
-
-def _fact(row: JobRow, first_created: float | None, steps: Mapping[_Key, Mapping[str, float]]) -> JobFact:
-    return JobFact(
-        workflow=row.workflow,
-        run=row.run,
-        attempt=row.attempt,
-        job=row.job,
-        commit=row.commit,
-        branch=row.branch,
-        event=row.event or ("" if row.pull_request is not None else PUSH),
-        label=row.runner,
-        ending=_ENDINGS.get(row.outcome, Ending.OTHER),
-        run_created=row.run_created if row.run_created is not None else first_created,
-        created=_created(row),
-        started=row.started,
-        completed=row.completed,
-        steps=steps.get((row.repository, row.run, row.attempt, row.job), {}),
+def job_facts(history: History, where: Where) -> Facts:
+    """Attempts of jobs in the order of their times; what their steps took is known where measures tell it."""
+    rows = history.columns("jobs", [*_TEXTS, *_NUMBERS], where)
+    texts = {name: _text(rows, name) for name in _TEXTS}
+    attempt = np.nan_to_num(rows.number("attempt"), nan=1.0).astype(np.int64)
+    created = _known(rows.number("created"), rows.number("queued"))
+    return Facts(
+        workflow=texts["workflow"],
+        job=texts["job"],
+        commit=texts["commit"],
+        label=texts["runner"],
+        attempt=attempt,
+        is_push=_are_pushed(texts["event"], rows.number("pull_request")),
+        ending=_coded(texts["outcome"], lambda name: ENDINGS.index(_ENDINGS.get(name, Ending.OTHER))),
+        run_created=_known(rows.number("run_created"), _first_created(texts, attempt, created)),
+        created=created,
+        started=rows.number("started"),
+        completed=rows.number("completed"),
+        steps=_steps(history, where, texts, attempt),
     )
 
 
-def _steps(rows: Iterable[MeasureRow]) -> dict[_Key, dict[str, float]]:
-    found: dict[_Key, dict[str, float]] = {}
-    for row in rows:
-        part = next((part for part, words in _PARTS if words.search(row.subject)), "")
-        if row.name == STEP and part:
-            parts = found.setdefault((row.repository, row.run, row.attempt, row.job), {})
-            parts[part] = parts.get(part, 0.0) + row.value
+def _text(rows: Columns, name: str) -> Texts:
+    """A column in which what is unknown is empty."""
+    codes, names = rows.text(name)
+    if "" in names:
+        return Texts(np.where(codes < 0, names.index(""), codes).astype(np.int64), names)
+    return Texts(codes.astype(np.int64) + 1, ["", *names])
+
+
+def _known(numbers: Numbers, instead: Numbers) -> Numbers:
+    return np.where(np.isnan(numbers), instead, numbers)
+
+
+def _coded(texts: Texts, code: Callable[[str], int]) -> Codes:
+    return np.array([code(name) for name in texts.names], dtype=np.int64)[texts.codes]
+
+
+def _are_pushed(event: Texts, pull_request: Numbers) -> Flags:
+    is_push = _coded(event, lambda name: name == PUSH).astype(bool)
+    return is_push | (~event.is_told() & np.isnan(pull_request))
+
+
+def _first_created(texts: Mapping[str, Texts], attempt: Codes, created: Numbers) -> Numbers:
+    """When the first job of each attempt's run was there: as good, where nobody tells when the run was asked for."""
+    run, commit = texts["run"], texts["commit"]
+    # Where runs have no id, a workflow runs once a commit.
+    of = np.where(run.is_told(), run.codes, len(run.names) + commit.codes)
+    group, first = grouped(texts["repository"].codes, texts["workflow"].codes, of, attempt)
+    earliest = np.full(len(first), np.inf)
+    told = ~np.isnan(created) & (run.is_told() | commit.is_told())
+    np.minimum.at(earliest, group[told], created[told])
+    return np.where(np.isfinite(earliest), earliest, np.nan)[group]
+
+
+def _part_of(step: str) -> int:
+    """The place among the parts; -1 for none."""
+    return next((i for i, part in enumerate(PARTS) if re.search(_PARTS[part], step, re.IGNORECASE)), -1)
+
+
+def _place(places: Mapping[str, int], text: str) -> int:
+    return places.get(text, len(places))
+
+
+def _steps(history: History, where: Where, jobs: Mapping[str, Texts], attempt: Codes) -> dict[str, Numbers]:
+    rows = history.columns(
+        "measures", [*_JOB, "name", "subject", "attempt", "value"], Where(repository=where.repository), ordered=False
+    )
+    part = _coded(_text(rows, "subject"), _part_of)
+    some = np.flatnonzero((part >= 0) & _coded(_text(rows, "name"), lambda name: name == STEP).astype(bool))
+    if not len(some):
+        return {}
+    of_jobs, of_steps = [attempt], [np.nan_to_num(rows.number("attempt"), nan=1.0).astype(np.int64)[some]]
+    for name in _JOB:
+        places = {text: i for i, text in enumerate(jobs[name].names)}
+        of_jobs.append(jobs[name].codes)
+        of_steps.append(_coded(_text(rows, name), partial(_place, places))[some])
+    group, first = grouped(*(np.concatenate(both) for both in zip(of_jobs, of_steps, strict=True)))
+    found = {}
+    for i, name in enumerate(PARTS):
+        chosen = part[some] == i
+        of_part = group[len(attempt) :][chosen]
+        seconds = np.bincount(of_part, rows.number("value")[some][chosen], len(first)).astype(np.float64)
+        seconds[np.bincount(of_part, minlength=len(first)) == 0] = np.nan
+        if len(of_part):
+            found[name] = seconds[group[: len(attempt)]]
     return found
 
 

@@ -1,13 +1,14 @@
 """Samples in groups: percentiles with intervals, weeks, changes of level, and what moved them. Pure; needs numpy."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Final, TypeVar
 
+import numpy as np
 from msgspec import Struct
 
 from sooner.analysis.metrics.changes import Change, Moved, changes_of_runs, changes_of_totals, part_that_moved
-from sooner.analysis.metrics.facts import Sample
+from sooner.analysis.metrics.facts import Numbers, Samples, Texts, grouped
 from sooner.analysis.metrics.statistics import Estimate, percentile
 
 WEEK_S: Final = 7 * 86_400
@@ -18,8 +19,6 @@ _AROUND: Final = 60
 _FEW: Final = 40
 """Values below which a series is taken for one of totals, such as one value a week."""
 _MOST_JOBS: Final = 5
-
-Key: TypeAlias = Callable[[Sample], str]
 
 
 class By(StrEnum):
@@ -59,89 +58,95 @@ class Group(Struct, frozen=True, kw_only=True):
     changes: tuple[Shift, ...]
 
 
-def week_of(at: float) -> float:
+T = TypeVar("T", float, Numbers)
+
+
+def week_of(at: T) -> T:
     """The Monday, 00:00 UTC, before a time."""
     return (at - _MONDAY) // WEEK_S * WEEK_S + _MONDAY
 
 
-def parts_of(sample: Sample) -> dict[str, float]:
-    """The parts of a time: the queue, its steps where they are known, and what is left."""
-    steps = dict(sample.steps)
-    rest = sample.seconds - sample.queue_s - sum(steps.values())
-    return {"queue": sample.queue_s, **steps, "other" if steps else "run": max(0.0, rest)}
+def parts_of(samples: Samples) -> dict[str, Numbers]:
+    """Seconds of each part: the queue, steps where they are known, and what is left; NaN where there is none."""
+    rest, has_steps = samples.seconds - samples.queue_s, np.zeros(len(samples), dtype=bool)
+    for seconds in samples.steps.values():
+        rest, has_steps = rest - np.nan_to_num(seconds), has_steps | ~np.isnan(seconds)
+    rest = np.maximum(rest, 0.0)
+    left = {"other": np.where(has_steps, rest, np.nan), "run": np.where(has_steps, np.nan, rest)}
+    return {"queue": samples.queue_s, **samples.steps, **left}
 
 
-def group_by(samples: Iterable[Sample], key: Key) -> dict[str, list[Sample]]:
-    """Samples by what `key` says of them, each group in the order of time."""
-    groups: dict[str, list[Sample]] = {}
-    for sample in sorted(samples, key=lambda sample: sample.at):
-        groups.setdefault(key(sample), []).append(sample)
-    return groups
+def group_by(samples: Samples, key: Texts) -> Iterator[tuple[str, Samples]]:
+    """Samples that have the same key, each group in the order of time; groups as they begin."""
+    order = np.argsort(samples.at, kind="stable")
+    codes = key.codes[order]
+    group, first = grouped(codes)
+    rows = order[np.argsort(group, kind="stable")]
+    for one, some in zip(first, np.split(rows, np.cumsum(np.bincount(group))[:-1]), strict=True):
+        yield key.names[codes[one]], samples.take(some)
 
 
-def key_of(by: By) -> Key:
-    """What a sample is grouped by; weeks by the number of their Monday."""
+def key_of(samples: Samples, by: By) -> Texts:
+    """What samples are grouped by; weeks by the number of their Monday."""
     match by:
         case By.JOB:
-            return lambda sample: sample.job
+            return samples.job
         case By.WORKFLOW:
-            return lambda sample: sample.workflow
+            return samples.workflow
         case By.LABEL:
-            return lambda sample: sample.label
+            return samples.label
         case By.WEEK:
-            return lambda sample: str(int(week_of(sample.at)))
+            weeks, codes = np.unique(week_of(samples.at), return_inverse=True)
+            return Texts(codes, [str(int(week)) for week in weeks])
 
 
-def summarise(samples: Iterable[Sample], by: By) -> list[Group]:
+def summarise(samples: Samples, by: By) -> list[Group]:
     """Every group, the largest median first; weeks in their order."""
-    groups = [_group(key, of_group) for key, of_group in group_by(samples, key_of(by)).items()]
+    if not len(samples):
+        return []
+    groups = [_group(key, of_group) for key, of_group in group_by(samples, key_of(samples, by))]
     if by is By.WEEK:
         return sorted(groups, key=lambda group: float(group.key))
     return sorted(groups, key=lambda group: -group.p50.value)
 
 
-def _group(key: str, samples: Sequence[Sample]) -> Group:
-    seconds = [sample.seconds for sample in samples]
+def _group(key: str, samples: Samples) -> Group:
+    means = {part: float(np.nansum(seconds)) / len(samples) for part, seconds in _present(parts_of(samples)).items()}
     return Group(
         key=key,
         n=len(samples),
-        p50=percentile(seconds, 0.5),
-        p90=percentile(seconds, 0.9),
-        parts=_means(samples),
-        weeks=tuple(_medians(samples).items()),
+        p50=percentile(samples.seconds, 0.5),
+        p90=percentile(samples.seconds, 0.9),
+        parts=means,
+        weeks=tuple(_medians(samples)),
         changes=tuple(shifts(samples)),
     )
 
 
-def _means(samples: Sequence[Sample]) -> dict[str, float]:
-    sums: dict[str, float] = {}
-    for sample in samples:
-        for part, seconds in parts_of(sample).items():
-            sums[part] = sums.get(part, 0.0) + seconds
-    return {part: total / len(samples) for part, total in sums.items()}
+def _present(parts: Mapping[str, Numbers]) -> dict[str, Numbers]:
+    """Without the parts that nobody has."""
+    return {part: seconds for part, seconds in parts.items() if not np.isnan(seconds).all()}
 
 
-def _medians(samples: Sequence[Sample]) -> dict[float, float]:
-    weeks: dict[float, list[float]] = {}
-    for sample in samples:
-        weeks.setdefault(week_of(sample.at), []).append(sample.seconds)
-    return {week: percentile(seconds, 0.5).value for week, seconds in weeks.items()}
+def _medians(samples: Samples) -> Iterator[tuple[float, float]]:
+    weeks = week_of(samples.at)
+    for week in np.unique(weeks):
+        yield float(week), float(np.quantile(samples.seconds[weeks == week], 0.5))
 
 
-def shifts(samples: Sequence[Sample]) -> list[Shift]:
+def shifts(samples: Samples) -> list[Shift]:
     """Changes of level in samples that are in the order of time."""
-    seconds = [sample.seconds for sample in samples]
-    changes = changes_of_runs(seconds) if len(seconds) >= _FEW else changes_of_totals(seconds)
+    changes = changes_of_runs(samples.seconds) if len(samples) >= _FEW else changes_of_totals(samples.seconds)
     bounds = [0, *(change.index for change in changes), len(samples)]
     return [_shift(samples, change, bounds[i], bounds[i + 2]) for i, change in enumerate(changes)]
 
 
-def _shift(samples: Sequence[Sample], change: Change, begin: int, end: int) -> Shift:
-    before = samples[max(begin, change.index - _AROUND) : change.index]
-    after = samples[change.index : min(end, change.index + _AROUND)]
+def _shift(samples: Samples, change: Change, begin: int, end: int) -> Shift:
+    before = samples.take(slice(max(begin, change.index - _AROUND), change.index))
+    after = samples.take(slice(change.index, min(end, change.index + _AROUND)))
     parts = part_that_moved(_columns(before), _columns(after))
     return Shift(
-        at=samples[change.index].at,
+        at=float(samples.at[change.index]),
         before_s=change.before,
         after_s=change.after,
         part=parts[0].part,
@@ -150,21 +155,13 @@ def _shift(samples: Sequence[Sample], change: Change, begin: int, end: int) -> S
     )
 
 
-def _columns(samples: Sequence[Sample]) -> dict[str, Sequence[float]]:
-    columns: dict[str, list[float]] = {}
-    for sample in samples:
-        for part, seconds in parts_of(sample).items():
-            columns.setdefault(part, []).append(seconds)
-    return dict(columns)
+def _columns(samples: Samples) -> dict[str, Numbers]:
+    return {part: seconds[~np.isnan(seconds)] for part, seconds in _present(parts_of(samples)).items()}
 
 
-def _jobs_that_moved(before: Sequence[Sample], after: Sequence[Sample]) -> list[Moved]:
+def _jobs_that_moved(before: Samples, after: Samples) -> list[Moved]:
     """The jobs of a group whose own times moved most."""
-
-    def by_job(samples: Sequence[Sample]) -> dict[str, Sequence[float]]:
-        return {job: [one.seconds for one in some] for job, some in group_by(samples, lambda one: one.job).items()}
-
-    first, second = by_job(before), by_job(after)
-    both = first.keys() & second.keys()
+    first, second = ({job: one.seconds for job, one in group_by(some, some.job)} for some in (before, after))
+    both = sorted(first.keys() & second.keys())
     moved = part_that_moved({job: first[job] for job in both}, {job: second[job] for job in both})
     return moved[:_MOST_JOBS]

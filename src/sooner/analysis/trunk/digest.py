@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sooner.analysis.metrics.facts import Sample
+from sooner.analysis.metrics.facts import Samples
 from sooner.analysis.metrics.statistics import Estimate, percentile
 from sooner.analysis.trunk.breakages import Breakage
 from sooner.analysis.trunk.facts import Commit, Signal, Status
@@ -300,20 +300,16 @@ def _broke(
     )
 
 
-def signal_time(metric: str, samples: Iterable[Sample], since: float, until: float, before_s: float) -> SignalTime:
+def signal_time(metric: str, samples: Samples, since: float, until: float, before_s: float) -> SignalTime:
     """A metric within the time and in the `before_s` seconds before it."""
-    now, before = [], []
-    for sample in samples:
-        if since <= sample.at < until:
-            now.append(sample.seconds)
-        elif since - before_s <= sample.at < since:
-            before.append(sample.seconds)
+    now = samples.seconds[(since <= samples.at) & (samples.at < until)]
+    before = samples.seconds[(since - before_s <= samples.at) & (samples.at < since)]
     return SignalTime(
         metric=metric,
         n=len(now),
-        p50=percentile(now, 0.5) if now else None,
-        p90=percentile(now, 0.9) if now else None,
+        p50=percentile(now, 0.5) if len(now) else None,
+        p90=percentile(now, 0.9) if len(now) else None,
         n_before=len(before),
-        p50_before=percentile(before, 0.5) if before else None,
-        p90_before=percentile(before, 0.9) if before else None,
+        p50_before=percentile(before, 0.5) if len(before) else None,
+        p90_before=percentile(before, 0.9) if len(before) else None,
     )
