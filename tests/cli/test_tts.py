@@ -78,6 +78,16 @@ def test_a_plain_table_has_times_to_signal_from_its_runs_first_job_on(sooner, pr
     assert answer["metrics"]["commit_time_to_signal"]["p50"]["value"] == 1800
 
 
+def test_a_commit_that_is_run_again_at_night_in_a_plain_table_is_no_first_signal(sooner, project):
+    text = TABLE.format(created="created,", at="2026-01-05T00:00:00Z,", later="2026-01-05T00:10:00Z,")
+    again = text.replace("01-05", "01-06").partition("\n")[2]
+    (project / "jobs.csv").write_text(text + again)
+    sooner("ingest", "jobs.csv", "--history", "plain")
+    answer = json.loads(sooner("tts", "--history", "plain", "--json").stdout)
+    assert {row["key"]: row["p50"]["value"] for row in answer["rows"]} == {"build": 600, "test": 1800}
+    assert answer["metrics"]["commit_time_to_signal"]["p50"]["value"] == 1800
+
+
 def test_a_metric_whose_times_nobody_told_names_those_that_are_there(sooner, project):
     (project / "jobs.csv").write_text(TABLE.format(created="", at="", later=""))
     sooner("ingest", "jobs.csv", "--history", "plain")

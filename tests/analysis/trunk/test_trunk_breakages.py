@@ -102,6 +102,22 @@ def test_the_shards_of_a_job_are_one_run_that_fails_with_any_of_them() -> None:
     ]
 
 
+def test_rows_of_one_job_on_one_commit_without_a_run_are_attempts_by_their_time() -> None:
+    rows = [
+        job("t", HistoryOutcome.PASSED, run="", started=20.0),
+        job("t", HistoryOutcome.FAILED, run=""),
+        job("u (x, 1, 2)", HistoryOutcome.FAILED, run=""),
+        job("u (x, 2, 2)", HistoryOutcome.PASSED, run="", started=1.0),
+        job("u (x, 1, 2)", HistoryOutcome.PASSED, run="", started=30.0),
+    ]
+    one, other = job_signals(rows)
+    for signal in (one, other):
+        assert [(event.status, event.attempt) for event in sorted(signal.events, key=lambda one: one.started_at)] == [
+            (Status.FAILURE, 1),
+            (Status.SUCCESS, 2),
+        ]
+
+
 @pytest.mark.parametrize(
     "outcome", [HistoryOutcome.CANCELLED, HistoryOutcome.SKIPPED, HistoryOutcome.INFRASTRUCTURE, HistoryOutcome.NOT_RUN]
 )

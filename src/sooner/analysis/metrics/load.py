@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from sooner.analysis.metrics.facts import Ending, JobFact, Sample
-from sooner.history import History, HistoryOutcome, JobRow, MeasureRow, Where
+from sooner.history import History, HistoryOutcome, JobRow, MeasureRow, Where, told_apart
 from sooner.history.outcomes import BROKEN
 
 STEP: Final = "step_seconds"
@@ -32,7 +32,7 @@ _ENDINGS: Final[Mapping[HistoryOutcome, Ending]] = {
 def job_facts(history: History, where: Where) -> list[JobFact]:
     """Attempts of jobs; what their steps took is known where measures tell it."""
     steps = _steps(history.measures(Where(repository=where.repository)))
-    rows = history.jobs(where)
+    rows = told_apart(history.jobs(where))
     asked = _first_created(rows)
     return [_fact(row, asked.get(_run_of(row)), steps) for row in rows]
 

@@ -13,7 +13,7 @@ from sooner.analysis.trunk.facts import Commit, Event, Kind, Signal, Status
 from sooner.analysis.trunk.job_names import base_name
 from sooner.analysis.trunk.landed import commits_of, first_seen, landed_jobs
 from sooner.analysis.trunk.load_tests import Tests
-from sooner.history import History, HistoryOutcome, JobRow, Where
+from sooner.history import History, HistoryOutcome, JobRow, Where, told_apart
 from sooner.history.outcomes import BROKEN
 
 
@@ -61,10 +61,10 @@ def job_signals(rows: Sequence[JobRow]) -> list[Signal]:
     return [Signal(key=key, kind=Kind.JOB, events=tuple(found)) for key, found in sorted(events.items())]
 
 
-def by_attempt(rows: Iterable[JobRow]) -> dict[tuple[str, str, str, int], list[JobRow]]:
+def by_attempt(rows: Sequence[JobRow]) -> dict[tuple[str, str, str, int], list[JobRow]]:
     """The shards of each attempt of a job, by the key of its signal, commit, run and attempt."""
     groups: dict[tuple[str, str, str, int], list[JobRow]] = {}
-    for row in rows:
+    for row in told_apart(rows):
         key = f"{row.workflow} / {base_name(row.job)}" if row.workflow else base_name(row.job)
         groups.setdefault((key, row.commit, row.run, row.attempt), []).append(row)
     return groups
