@@ -286,4 +286,4 @@ def _with_cron(workflow: Workflow, splice: Splice, cron: str) -> Workflow:
 def _line_end(text: str, at: int) -> int:
     end = text.find("\n", at)
     end = len(text) if end < 0 else end
-    return end - 1 if end > at and text[end - 1] == "\r" else end
+    return end - 1 if text[end - 1] == "\r" else end

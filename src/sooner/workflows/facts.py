@@ -77,6 +77,8 @@ class Job(Struct, frozen=True, kw_only=True):
     """One job of a workflow."""
 
     id: str
+    begin: int
+    """Where its id is written."""
     name: str = ""
     needs: tuple[str, ...] = ()
     uses: str = ""

@@ -40,7 +40,7 @@ def read(text: str, path: str) -> Workflow:
         schedule=_span(schedule) if schedule is not None else None,
         triggers=_span(triggers) if triggers is not None else None,
         triggers_style=_style(triggers) if triggers is not None else Style.BLOCK,
-        jobs={key: _job(key, node, text) for key, node in _pairs(jobs)},
+        jobs={str(key.value): _job(key, node, text) for key, node in jobs.value if _is_scalar(key)},
         jobs_span=_span(jobs),
     )
 
@@ -122,9 +122,10 @@ def _crons(schedule: Any) -> Iterator[Spot]:
                 yield _spot(cron)
 
 
-def _job(key: str, node: Any, text: str) -> Job:
+def _job(key: Any, node: Any, text: str) -> Job:
+    begin = int(key.start_mark.index)
     if not _is_map(node):
-        return Job(id=key, span=_span(node))
+        return Job(id=str(key.value), begin=begin, span=_span(node))
     parts = dict(_pairs(node))
     matrices: list[Matrix] = []
     unreadable: list[str] = []
@@ -142,7 +143,8 @@ def _job(key: str, node: Any, text: str) -> Job:
         unreadable += [] if matrix else ["strategy.matrix"]
         matrices += [matrix] if matrix else []
     return Job(
-        id=key,
+        id=str(key.value),
+        begin=begin,
         name=_text(parts.get("name")),
         needs=tuple(str(spot.value) for spot in _scalars(parts.get("needs"))),
         uses=_text(parts.get("uses")),
