@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sooner.analysis.selection.choice import solved
 from sooner.analysis.selection.cover import Constraints, Floor, beginning, exact, greedy
 
 
@@ -26,6 +27,13 @@ def test_greedy_is_within_one_percent_of_the_proven_optimum(seed):
     assert proof.proven
     assert proof.gap <= 0.01
     assert found.covered >= min(0.97 * 80, sees.any(axis=1).sum()) - 1e-9
+
+
+@pytest.mark.parametrize(("dearest", "jobs", "by"), [(2.9, {1, 2}, "exact"), (9.0, {1, 2}, "greedy")])
+def test_of_a_greedy_and_an_exact_cover_the_cheaper_is_taken(dearest, jobs, by):
+    sees = np.array([[1, 1, 0], [1, 1, 0], [1, 0, 1], [0, 0, 1]], dtype=bool)
+    best, proof, whose = solved(sees, np.ones(4), np.array([dearest, 2.0, 2.0]), 4.0, Constraints(), solver_s=5.0)
+    assert (set(best.jobs), best.cost, proof.proven, whose) == (jobs, 4.0, True, by)
 
 
 @settings(max_examples=10)

@@ -36,6 +36,7 @@ def test_a_name_with_brackets_is_a_name():
 def test_what_is_asked_for_is_not_skipped():
     found = asked("[ci skip linux_*] [ci linux_cuda_test]", JOBS)
     assert list(found.skipped) == ["linux_rocm_test"]
+    assert list(asked("[ci\tskip\tbuild]", JOBS).skipped) == ["build"]
 
 
 def test_ci_skip_alone_skips_nothing_and_is_mentioned():
@@ -81,7 +82,7 @@ def test_paths_fit_globs(path, glob, fits):
 
 def test_an_area_brings_its_jobs():
     areas = {"torch/distributed/tensor/**": ["*cuda*"], "docs/**": ["docs [fast]"]}
-    assert area_jobs(["torch/distributed/tensor/_op.py"], areas, JOBS) == {
+    assert area_jobs(["setup.py", "torch/distributed/tensor/_op.py"], areas, JOBS) == {
         "linux_cuda_test": "area torch/distributed/tensor/**"
     }
 
@@ -121,6 +122,7 @@ def test_a_job_that_carries_the_matrix_answers_for_its_jobs():
     assert gate(["x", "y"], {"tests": "success"}, ["tests"]).passed
     assert not gate(["x", "y"], {"tests": "failure"}, ["tests"]).passed
     assert not gate(["x"], {}, ["tests"]).passed
+    assert not gate(["x"], {"tests": "success", "x": "failure"}, ["tests"]).passed
 
 
 def test_nothing_selected_passes():

@@ -95,6 +95,23 @@ def test_runs_of_all_parameters_count_for_the_function():
     assert update(old, made).left == ()
 
 
+@pytest.mark.parametrize(("variant", "entered"), [("", ()), ("4 GPUs", ()), ("2 GPUs", ("t.py::test_a[1]",))])
+def test_what_an_entry_holds_already_does_not_enter_again(variant, entered):
+    old = Quarantine(tests=(entry(variant=variant),))
+    done = update(old, runs("FP P P FP P P", "t.py::test_a[1]", variant="4 GPUs"))
+    assert tuple(one.id for one in done.entered) == entered
+
+
+def test_flakes_are_counted_not_only_their_commits():
+    assert update(Quarantine(), runs("FP P P FP P P"), rule=Rule(failures=3)).entered == ()
+    assert update(Quarantine(), runs("FP P P FFP P P"), rule=Rule(failures=3)).entered
+
+
+def test_an_entry_that_nobody_dated_is_judged_by_all_its_runs():
+    old = Quarantine(tests=(entry(since=None),))
+    assert update(old, runs("P P P P P", at=60.0)).left
+
+
 def test_an_entry_that_never_ran_stays_and_is_named():
     done = update(Quarantine(tests=(entry(id="gone"),)), runs("P"))
     assert [one.id for one in done.silent] == [one.id for one in done.quarantine.tests] == ["gone"]

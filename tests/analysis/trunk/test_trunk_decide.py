@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sooner.analysis.trunk.case import Case, Window, broken_until, start_of_doubt
 from sooner.analysis.trunk.decide import decide, is_documentation
 from sooner.analysis.trunk.facts import (
     Answer,
@@ -16,6 +17,7 @@ from sooner.analysis.trunk.facts import (
     Event,
     Hold,
     Limits,
+    Policy,
     Question,
     Reason,
     Rerun,
@@ -200,6 +202,56 @@ def test_two_signals_of_one_culprit_are_one_revert() -> None:
     assert decisions[0].signals == ("s0", "s1")
 
 
+def test_two_reverts_that_rules_decide_are_one_revert_too() -> None:
+    events = events_of(lambda i, _t: i >= 20, commits=28, now=14, extra={20: [12.1] * 3, 19: [12.1] * 3})
+    (decision,) = decide(question(events, events, now=14, commits=28), Policy.RULES).decisions
+    assert isinstance(decision, Revert)
+    assert (decision.signals, decision.probability) == (("s0", "s1"), None)
+
+
+def test_where_no_run_is_allowed_it_says_so_and_waits_only_for_what_is_under_way() -> None:
+    for now, reason in ((12.1, Reason.WAITING), (25.0, Reason.NOT_ENOUGH_EVIDENCE)):
+        asked = question(events_of(lambda i, _t: i >= 20, commits=26, now=now), now=now, commits=26)
+        decision = one(msgspec.structs.replace(asked, limits=Limits(max_reruns_per_commit=0)))
+        assert isinstance(decision, Hold)
+        assert (decision.reason, decision.culprit) == (reason, "c20")
+
+
+def test_one_signal_asks_for_all_whether_the_machines_still_fail() -> None:
+    events = events_of(lambda _i, at: 10 <= at < 14, commits=28, now=15, extra={19: [12.1]})
+    first, second = decide(question(events, events, now=15, commits=28)).decisions
+    assert isinstance(first, Rerun)
+    assert [(again.sha, again.count) for again in first.reruns] == [("c19", 1)]
+    assert isinstance(second, Hold)
+    assert second.reason is Reason.INFRASTRUCTURE
+
+
+@pytest.mark.parametrize(("failed", "reason"), [({8, 9, 10}, Reason.FIXED), ({8, 10}, Reason.FLAKY)])
+def test_what_has_long_been_sound_was_broken_if_commits_in_a_row_failed(failed: set[int], reason: Reason) -> None:
+    decision = one(question(events_of(lambda i, _t: i in failed, commits=40, now=22), now=22, commits=40))
+    assert isinstance(decision, Hold)
+    assert decision.reason is reason
+
+
+def test_doubt_begins_where_passes_in_a_row_begin() -> None:
+    assert start_of_doubt([1] + [0] * 30, [0] + [1] * 30) == (6, False)
+    assert start_of_doubt([0] * 20 + [1] + [0] * 20, [1] * 20 + [0] + [1] * 20) == (0, False)
+
+
+@pytest.mark.parametrize(("passes", "expected"), [(4, (3, True)), (3, (0, False))])
+def test_doubt_begins_behind_a_break_that_was_mended(passes: int, expected: tuple[int, bool]) -> None:
+    failures = [2] * 3 + [0] * passes + [1]
+    assert start_of_doubt(failures, [0] * 3 + [1] * passes + [0]) == expected
+    assert broken_until([2, 2, 2, 0], [0, 0, 0, 0], 2) == [2, 1, 0]
+    assert broken_until([1, 1, 2, 0], [0, 0, 0, 0], 2) == []
+
+
+def test_what_is_told_of_flakes_from_long_ago_counts_as_eighty_runs() -> None:
+    asked = question([], now=1, commits=1)
+    signal = Signal(key="s", flake_prior=(100.0, 1000.0))
+    assert Case(asked, signal, Window.of(asked.commits)).flake_prior == pytest.approx((8.0, 80.0))
+
+
 def test_no_more_runs_of_a_commit_are_asked_for_than_the_limit_allows() -> None:
     events = events_of(lambda i, _t: i >= 20, commits=26, now=12.1)
     asked = msgspec.structs.replace(
@@ -304,10 +356,10 @@ def test_a_suspect_that_failed_in_an_outage_only_runs_again_before_it_is_reverte
 
 
 def test_no_more_than_three_runs_of_a_commit_are_asked_for_at_once() -> None:
-    flaky = events_of(lambda i, _t: i >= 20 or i % 3 == 0, commits=26, now=12.1)
-    decision = one(question(flaky, now=12.1, commits=26))
-    if isinstance(decision, Rerun):
-        assert all(again.count <= 3 for again in decision.reruns)
+    flaky = events_of(lambda i, _t: i >= 20 or i % 3 == 0, commits=28, now=13.1)
+    decision = one(question(flaky, now=13.1, commits=28))
+    assert isinstance(decision, Rerun)
+    assert [again.count for again in decision.reruns] == [3, 3]
 
 
 def test_a_second_break_after_the_first_was_mended_is_found() -> None:

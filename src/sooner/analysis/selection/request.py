@@ -66,7 +66,7 @@ def asked(message: str, jobs: Sequence[str]) -> Asked:
     ignored = []
     for found in _DIRECTIVE.finditer(message + "\n"):
         words = found[1].strip()
-        verb, _, rest = words.partition(" ")
+        verb, _, rest = words.replace("\t", " ").partition(" ")
         if words.lower() == "all":
             everything = True
         elif verb.lower() == "skip":
@@ -77,7 +77,6 @@ def asked(message: str, jobs: Sequence[str]) -> Asked:
         else:
             added |= dict.fromkeys(matching(words, jobs, "[ci]"), f"[ci {words}]")
     skipped = {job: why for job, why in skipped.items() if job not in added}
-    ignored += ["[ci skip]"] if re.search(r"\[ci[ \t]+skip[ \t]*\]", message, re.IGNORECASE) and not ignored else []
     return Asked(everything=everything, added=added, skipped=skipped, ignored=tuple(ignored))
 
 
