@@ -111,6 +111,7 @@ def _breakage(found: Breakage, commits: Sequence[Commit]) -> dict[str, object]:
         "fixed": commits[found.fixed].sha if found.fixed is not None else None,
         "failures": found.failures,
         "is_certain": found.is_certain,
+        "is_older": found.is_older,
         "at": commits[found.culprit].time,
     }
 

@@ -162,6 +162,15 @@ def test_what_is_not_mended_is_still_red():
     assert (row.is_red, row.red_s) == (True, 5 * HOUR - 600)
 
 
+def test_nobody_is_named_for_what_was_red_when_the_record_began():
+    commits, signal = broken("FFFFFF" + "P" * 10)
+    (row,) = broke(signal, commits=commits, told={"c0": commit("c0", "Innocent")})
+    assert (row.culprit, row.title, row.author, row.probability, row.commits) == ("", "", "", 0.0, ("", ""))
+    assert (row.found_by, row.red_s) == ("s", 6 * HOUR)
+    line = next(line for line in digest_text(digest(broke=(row,)), 10).splitlines() if line.startswith("(older)"))
+    assert line.split() == ["(older)", "-", "-", "-", "1", "s", "1970-01-01", "00:10", "6.0", "h"]
+
+
 def test_one_commit_that_broke_many_signals_is_one_row():
     commits, first = broken("P" * 10 + "FFFF" + "P" * 10, key="first")
     _, second = broken("P" * 10 + ".FFF" + "P" * 10, key="second")

@@ -32,6 +32,12 @@ def test_a_stretch_of_failures_is_a_breakage_with_its_culprit_and_fix() -> None:
     assert found.probability > 0.94
 
 
+def test_what_was_never_seen_sound_names_no_culprit() -> None:
+    found = only("--FFFFFFF" + "S" * 20)
+    assert (found.is_older, found.probability, found.fixed) == (True, 0.0, 9)
+    assert not only("S" * 10 + "FFFF").is_older
+
+
 def test_single_failures_between_passes_are_flakes() -> None:
     assert not list(find_breakages([series("S" * 10 + "F" + "S" * 10 + "F" + "S" * 10)]))
 
