@@ -79,6 +79,7 @@ def entry(**more):
 def test_an_entry_leaves_after_its_passes_in_a_row():
     old = Quarantine(tests=(entry(),))
     assert update(old, runs("F P P P P")).left == ()
+    assert update(old, runs("P P P P P F")[::-1]).left == (), "the order of rows is no order of time"
     done = update(old, runs("F P P P P P"))
     assert [(one.entry.id, one.passes) for one in done.left] == [("t.py::test_a", 5)]
     assert done.quarantine.tests == ()

@@ -1,8 +1,9 @@
 """Breakages of a whole history, and what was known at a moment."""
 
+import numpy as np
 import pytest
 
-from sooner.analysis.trunk.breakages import Breakage, Series, find_breakages, flake_rates_of
+from sooner.analysis.trunk.breakages import Breakage, Series, _range, find_breakages, flake_rates_of, series_of
 from sooner.analysis.trunk.facts import Commit, Event, Kind, Signal, Status
 from sooner.analysis.trunk.job_names import base_name
 from sooner.analysis.trunk.load import job_signals
@@ -62,6 +63,20 @@ def test_documentation_in_the_range_is_not_the_culprit() -> None:
 
 def test_what_fails_at_the_end_is_still_broken() -> None:
     assert only("S" * 30 + "FFF").fixed is None
+
+
+def test_only_runs_with_a_verdict_on_known_commits_are_counted() -> None:
+    told = [("a", Status.FAILURE), ("b", Status.PENDING), ("b", Status.SUCCESS), ("c", Status.FAILURE)]
+    events = [Event(sha=sha, status=status, started_at=0.0) for sha, status in told]
+    found = series_of("s", events, {"a": 0, "b": 1})
+    assert (found.failures, found.passes) == ((1, 0), (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"), [([0.05, 0.55, 0.4], (1, 2)), ([0.1, 0.5, 0.4], (0, 2)), ([0.4, 0.55, 0.05], (0, 1))]
+)
+def test_the_range_grows_towards_what_is_more_probable(shares: list[float], expected: tuple[int, int]) -> None:
+    assert _range(np.array(shares), 1) == expected
 
 
 def test_two_breakages_are_two() -> None:
@@ -137,7 +152,8 @@ def test_a_question_holds_what_was_known_then() -> None:
         Event(sha=f"c{i}", status=Status.FAILURE if i == 1 else Status.SUCCESS, started_at=i + 0.1, ended_at=i + 1.5)
         for i in range(6)
     )
-    asked = question_at(commits, [Signal(key="s", kind=Kind.JOB, events=events)], 4.2, window=3)
+    later = Event(sha="c3", status=Status.FAILURE, started_at=4.3, ended_at=4.4)
+    asked = question_at(commits, [Signal(key="s", kind=Kind.JOB, events=(*events, later))], 4.2, window=3)
     assert [commit.sha for commit in asked.commits] == ["c4", "c3", "c2"]
     (signal,) = asked.signals
     assert [event.status for event in signal.events] == [Status.SUCCESS, Status.PENDING, Status.PENDING]

@@ -224,6 +224,9 @@ def test_one_signal_asks_for_all_whether_the_machines_still_fail() -> None:
     assert [(again.sha, again.count) for again in first.reruns] == [("c19", 1)]
     assert isinstance(second, Hold)
     assert second.reason is Reason.INFRASTRUCTURE
+    running = events_of(lambda _i, at: 10 <= at < 14, commits=28, now=15, extra={19: [12.1, 14.9]})
+    for decision in decide(question(running, running, now=15, commits=28)).decisions:
+        assert isinstance(decision, Hold) or "c19" not in {again.sha for again in decision.reruns}
 
 
 @pytest.mark.parametrize(("failed", "reason"), [({8, 9, 10}, Reason.FIXED), ({8, 10}, Reason.FLAKY)])

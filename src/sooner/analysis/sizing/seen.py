@@ -107,7 +107,7 @@ def disorder_of(queue: Queue, *, since: float, until: float, threshold_s: float,
         if crowd >= _CROWD:
             place = int(waits[: max(0, index - low)].sum())
             # What started with it at the same moment came before it.
-            places.append(place / (crowd - 1) if crowd > 1 else 0.0)
+            places.append(place / (crowd - 1))
     return min(1.0, float(np.mean(places))) if len(places) >= _FEW else 0.0
 
 
