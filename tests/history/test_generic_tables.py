@@ -402,3 +402,18 @@ def test_a_time_of_a_parquet_file_that_no_calendar_has_costs_its_row_alone(take,
     duckdb.execute(f"copy rows to '{tmp_path}/jobs.parquet'")
     report = take(tmp_path / "jobs.parquet")
     assert (report["added"], [each["line"] for each in report["rejected"]]) == (1, [1, 2])
+
+
+def test_texts_in_square_brackets_are_texts_unless_they_are_a_list(history, take, write):
+    head = "commit,time,job,status,labels,branch\n"
+    report = take(write("jobs.csv", head + 'c1,2020-01-01,[ci all],pass,"[self-hosted, linux]",[x] y [z]\n'))
+    assert (report["added"], report["rejected"]) == (1, [])
+    take(write("more.csv", head + 'c2,2020-01-01,unit,pass,"[""self-hosted"", ""linux""]",main\n'))
+    found = {row.commit: (row.job, row.runner, row.branch) for row in history.jobs()}
+    assert found == {
+        "c1": ("[ci all]", "[self-hosted, linux]", "[x] y [z]"),
+        "c2": ("unit", "self-hosted,linux", "main"),
+    }
+    report = take(write("commits.csv", "sha,time,message,files\nc1,2020-01-01,[ROCm] fix [skip ci],[id].tsx\n"))
+    assert (report["added"], report["rejected"]) == (1, [])
+    assert [(row.message, row.files) for row in history.commits()] == [("[ROCm] fix [skip ci]", ("[id].tsx",))]
