@@ -160,6 +160,12 @@ def test_no_shard_is_without_a_test_where_one_test_takes_longer_than_a_shard_sho
     assert one.shards == (("long",),)
 
 
+def test_a_lane_takes_as_long_as_its_slowest_shard():
+    tests = [Test(need=need("t1", 1), seconds=600), Test(need=need("t2", 1), seconds=60)]
+    one = lane(tests, RUNNERS[0], TERMS, shards=2)
+    assert (sorted(one.walls_s), one.longest_s) == ([60, 600], 600)
+
+
 def test_tests_beside_each_other_take_less_of_the_runner():
     packed = Terms(runners=RUNNERS, commits_per_day=10, target_s=3600, packed=True)
     sequence, beside = lane(suite(), RUNNERS[2], TERMS, shards=1), lane(suite(), RUNNERS[2], packed, shards=1)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from sooner.analysis.trunk.breakages import Breakage, Series, _range, find_breakages, flake_rates_of, series_of
 from sooner.analysis.trunk.facts import Commit, Event, Kind, Signal, Status
@@ -121,6 +122,26 @@ def test_the_shards_of_a_job_are_one_run_that_fails_with_any_of_them() -> None:
         (Status.FAILURE, 0.0),
         (Status.SUCCESS, 0.0),
     ]
+
+
+def test_a_shard_that_was_cancelled_leaves_open_whether_the_job_passed() -> None:
+    passed, cancelled = job("t (x, 1, 2)", HistoryOutcome.PASSED), job("t (x, 2, 2)", HistoryOutcome.CANCELLED)
+    assert job_signals([passed, cancelled]) == []
+    failed = job("t (x, 1, 2)", HistoryOutcome.FAILED)
+    (signal,) = job_signals([failed, cancelled])
+    assert signal.events[0].status is Status.FAILURE
+
+
+def test_a_job_of_which_a_shard_still_runs_has_no_end() -> None:
+    running = JobRow(job="t (x, 2, 2)", commit="a", run="1", outcome=HistoryOutcome.RUNNING, started=3.0)
+    (signal,) = job_signals([job("t (x, 1, 2)", HistoryOutcome.PASSED), running])
+    (event,) = signal.events
+    assert (event.status, event.started_at, event.ended_at) == (Status.PENDING, 0.0, None)
+
+
+def test_a_job_is_named_with_its_workflow_where_one_is_known() -> None:
+    rows = [job("t", HistoryOutcome.PASSED), replace(job("t", HistoryOutcome.PASSED), workflow="trunk")]
+    assert [signal.key for signal in job_signals(rows)] == ["t", "trunk / t"]
 
 
 def test_rows_of_one_job_on_one_commit_without_a_run_are_attempts_by_their_time() -> None:

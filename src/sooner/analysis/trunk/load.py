@@ -55,8 +55,9 @@ def job_signals(rows: Sequence[JobRow]) -> list[Signal]:
         if status is None or not commit or not starts:
             continue
         ends = [row.completed for row in shards if row.completed is not None]
+        end = None if status is Status.PENDING else max(ends, default=None)
         events.setdefault(key, []).append(
-            Event(sha=commit, status=status, started_at=min(starts), ended_at=max(ends, default=None), attempt=attempt)
+            Event(sha=commit, status=status, started_at=min(starts), ended_at=end, attempt=attempt)
         )
     return [Signal(key=key, kind=Kind.JOB, events=tuple(found)) for key, found in sorted(events.items())]
 
@@ -77,4 +78,4 @@ def of_shards(outcomes: Sequence[HistoryOutcome]) -> Status | None:
     if any(outcome is HistoryOutcome.RUNNING for outcome in outcomes):
         return Status.PENDING
     passed = [outcome is HistoryOutcome.PASSED for outcome in outcomes]
-    return Status.SUCCESS if passed and all(passed) else None
+    return Status.SUCCESS if all(passed) else None
