@@ -96,6 +96,19 @@ def test_the_change_and_its_periodic_workflow_are_shown_then_made(sooner, suite,
     assert sorted(path.name for path in project.iterdir() if path.suffix == ".yml") == ["periodic.yml", "trunk.yml"]
 
 
+def test_a_change_that_was_made_is_there_to_be_made_again_and_changes_nothing(sooner, suite, project):
+    ask = (
+        "rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "all-on-2+all-every-3h", "--periodic",
+        "periodic.yml", "--apply",
+    )  # fmt: skip
+    assert sooner(*ask).returncode == 0
+    texts = {path.name: path.read_text() for path in project.glob("*.yml")}
+    again = sooner(*ask)
+    assert (again.returncode, again.stdout) == (0, ""), again.stderr
+    assert "0 files edited" in again.stderr
+    assert {path.name: path.read_text() for path in project.glob("*.yml")} == texts
+
+
 def test_an_existing_periodic_workflow_is_extended(sooner, suite, project):
     (project / "periodic.yml").write_text(
         TRUNK.replace("on:\n  push:", 'on:\n  schedule:\n    - cron: "0 3 * * *"   # nightly').replace(
