@@ -62,7 +62,7 @@ def current_of(
 
 
 def runners_in(question: "Question") -> list[Runner]:
-    """Runners of the config's rows in the workflow files, the periodic one too; labels that tell no size are left out."""
+    """Runners of the config's rows in the workflow files, the periodic one too, as far as their labels tell a size."""
     from sooner.cli.sizing_options import runner_of
 
     found: dict[str, Runner] = {}

@@ -291,6 +291,10 @@ def test_more_load_on_a_full_pool_makes_its_queue_longer():
     assert waiting(Option(name="x", lanes=(lane(tests, RUNNERS[1], TERMS),)), {"gpu.4": pool}, pushes) == (
         "the pool gpu.2 is not known or not understood"
     )
+    theirs = {"linux.gpu.4": structs.replace(pool, label="linux.gpu.4", ours=queue.created * 0 + 1)}
+    assert waiting(Option(name="x", lanes=(lane(tests, RUNNERS[1], TERMS),)), theirs, pushes) == (
+        "the pool gpu.2 is not known or not understood; what is replaced ran on linux.gpu.4"
+    )
 
 
 def test_what_replaces_urgent_jobs_is_as_urgent():
