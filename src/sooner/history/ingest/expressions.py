@@ -17,8 +17,6 @@ _NUMBER_TYPES: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UINTEGER", 
 _LONGEST_S: Final = 1e9
 """Thirty years: a longer duration is some other number, and its end lies in no calendar."""
 _NOT_NEGATIVE: Final = frozenset({"duration", "attempt", "devices", "peak_memory_mib"})
-REASON: Final = "sooner_reason"
-NAIVE: Final = "sooner_naive"
 ORDINAL: Final = "sooner_ordinal"
 
 
