@@ -433,6 +433,38 @@ def test_a_matrix_that_is_computed_is_said_to_be():
         find_matrix(read(text, "w.yml"), "distributed")
 
 
+ROWS = """on: push
+env: {{ name: &label linux.gpu.4 }}
+jobs:
+  first:
+    runs-on: ${{{{ matrix.runner }}}}
+    strategy: {strategy}
+      matrix:
+        include:{rows}
+  second:
+    runs-on: x
+    strategy: {other}
+"""
+PLAIN = "\n          - { config: d, shard: 1, runner: linux.gpu.4 }"
+
+
+@pytest.mark.parametrize(
+    ("rows", "strategy", "other"),
+    [
+        ("\n          - &a { config: d, shard: 1, runner: linux.gpu.4 }\n          - { <<: *a, shard: 2 }", "", "{}"),
+        ("\n          - { config: d, shard: 1, runner: *label }\n          - { config: d, runner: *label }", "", "{}"),
+        ("\n          - &a { config: d, shard: 1, runner: linux.gpu.4 }", "", "{}"),
+        (PLAIN, "&all", "*all"),
+    ],
+    ids=["merged", "label", "name alone", "another job's too"],
+)
+def test_what_is_made_of_anchors_is_not_edited_and_said_to_be(rows, strategy, other):
+    text = ROWS.format(rows=rows, strategy=strategy, other=other)
+    with pytest.raises(WorkflowError, match=r"made of YAML anchors, which are not edited: first"):
+        find_matrix(read(text, "w.yml"), "d")
+    assert find_matrix(read(ROWS.format(rows=PLAIN, strategy="", other="{}"), "w.yml"), "d")[0].id == "first"
+
+
 def test_two_jobs_with_the_same_config_must_be_told_apart():
     twice = TRUNK + TRUNK[TRUNK.index("  # The GPU") : TRUNK.index("  linux-rocm-test")].replace(
         "linux-rocm-build", "other"

@@ -55,6 +55,8 @@ def find_matrix(workflow: Workflow, config: str | None, job_id: str | None = Non
     if not found:
         computed = [job.id for job in jobs if job.unreadable]
         hint = f" (computed when it runs: {', '.join(computed)})" if computed else ""
+        shared = [job.id for job in jobs if job.shared]
+        hint += f" (made of YAML anchors, which are not edited: {', '.join(shared)})" if shared else ""
         raise WorkflowError(workflow.path, f"no job has {what}{hint}")
     if len(found) > 1:
         raise WorkflowError(

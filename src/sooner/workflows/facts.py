@@ -86,6 +86,8 @@ class Job(Struct, frozen=True, kw_only=True):
     matrices: tuple[Matrix, ...] = ()
     unreadable: tuple[str, ...] = ()
     """Matrices that are computed when the workflow runs, or that are no YAML: nobody can say what is in them."""
+    shared: tuple[str, ...] = ()
+    """Matrices that YAML anchors are in, or that are part of one: an edit would reach further than its place."""
     span: Span
     """Its lines, comments above it not included."""
 
