@@ -199,6 +199,25 @@ def test_a_commit_that_stands_twice_in_a_document_counts_once(sooner):
     assert first == second
 
 
+def test_a_signal_that_stands_twice_in_a_document_is_no_second_witness(sooner):
+    once, twice = document(), document()
+    twice["signals"] = twice["signals"] * 2
+    done = sooner("trunk", "decide", "--jsonl", stdin=f"{json.dumps(once)}\n{json.dumps(twice)}\n")
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == second
+
+
+def test_a_document_that_is_nested_too_deeply_does_not_stop_the_loop(sooner):
+    deep = json.dumps(document())[:-1] + ', "more": ' + "[" * 5_000 + "]" * 5_000 + "}"
+    text = "\n".join(["[" * 100_000, deep, json.dumps(document(id=8))]) + "\n"
+    done = sooner("trunk", "decide", "--jsonl", stdin=text)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode, len(answers)) == (4, 3), done.stderr
+    assert "Traceback" not in done.stderr
+    assert answers[2]["decisions"]
+
+
 def test_documents_may_begin_with_a_byte_order_mark_and_end_lines_as_windows_does(sooner):
     text = json.dumps(document())
     done = sooner("trunk", "decide", "--jsonl", stdin=f"\ufeff{text}\r\n\r\n{text}\r\n")

@@ -5,6 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from sooner.analysis.trunk.breakages import Breakage, Series, _range, find_breakages, flake_rates_of, series_of
+from sooner.analysis.trunk.decide import suspicion_of
 from sooner.analysis.trunk.facts import Commit, Event, Kind, Signal, Status
 from sooner.analysis.trunk.job_names import base_name
 from sooner.analysis.trunk.load import job_signals
@@ -187,3 +188,10 @@ def test_the_window_counts_commits_that_something_ran_on() -> None:
     events = tuple(Event(sha=f"c{i}", status=Status.SUCCESS, started_at=i + 0.1) for i in (0, 3, 6))
     asked = question_at(commits, [Signal(key="s", kind=Kind.JOB, events=events)], 9.5, window=2)
     assert [commit.sha for commit in asked.commits] == ["c9", "c8", "c7", "c6", "c5", "c4", "c3"]
+
+
+def test_a_commit_of_which_no_file_is_told_is_as_suspect_as_any() -> None:
+    assert suspicion_of(Commit(sha="a", time=0.0, files=("README.md",))) < suspicion_of(
+        Commit(sha="a", time=0.0, files=())
+    )
+    assert suspicion_of(Commit(sha="a", time=0.0, files=())) == suspicion_of(Commit(sha="a", time=0.0))
