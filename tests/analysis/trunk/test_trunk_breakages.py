@@ -101,6 +101,9 @@ def test_the_flake_rate_leaves_breakages_out() -> None:
         ("acceptance (secure)", "acceptance (secure)"),
         ("unit", "unit"),
         ("test (py3.11, cuda)", "test (py3.11, cuda)"),
+        ("test (default, 3)", "test (default, 3)"),
+        ("test (default, 3, cuda)", "test (default, 3, cuda)"),
+        ("test (2, 5)", "test"),
     ],
 )
 def test_a_job_keeps_its_configuration_and_loses_shard_and_runner(job: str, base: str) -> None:

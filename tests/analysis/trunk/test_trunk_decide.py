@@ -25,6 +25,15 @@ from sooner.analysis.trunk.facts import (
     Signal,
     Status,
 )
+from sooner.analysis.trunk.outages import (
+    BURST_END_HAZARD,
+    BURST_HAZARD,
+    BURST_STRENGTHS,
+    BURST_WEIGHTS,
+    left_to_an_outage,
+    outage_of,
+    streak_of,
+)
 from sooner.analysis.trunk.posterior import Evidence, posterior
 
 HOUR = 3600.0
@@ -340,6 +349,60 @@ def test_where_flakes_are_common_a_suspect_must_fail_once_more() -> None:
     assert isinstance(decision, Rerun)
     assert decision.culprit == "c20"
     assert "c20" in {again.sha for again in decision.reruns}
+
+
+def test_failures_of_an_earlier_outage_do_not_hold_up_a_revert() -> None:
+    """Commits 16 to 19 failed in an outage from 8.0 to 9.6; commit 21 breaks it."""
+    extra = {20: [12.1, 12.2, 12.3], 19: [12.1, 12.2], 21: [12.1] * 3}
+    events = events_of(lambda i, at: i >= 21 or 8 <= at < 9.6, commits=28, now=14.1, extra=extra)
+    decision = one(question(events, now=14.1, commits=28))
+    assert isinstance(decision, Revert)
+    assert decision.culprit == "c21"
+
+
+def runs_at(text: str, *, step: float = 1.0) -> np.ndarray:
+    """A run an hour, each of the next commit: `P` or `F`."""
+    return np.array([(i * step, float(letter == "F"), i) for i, letter in enumerate(text)], float).reshape(-1, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "streak", "expected"),
+    [
+        ("PPPFFFPP", 8, (3.0, 5.0)),
+        ("PFPFFFPP", 8, (3.0, 5.0)),
+        ("PFFPFFFFPP", 10, (4.0, 7.0)),
+        ("PPPFPPPFPP", 10, None),  # flakes
+        ("PPPFPPFFFF", 6, None),  # what the break may have failed is no outage
+        ("", 0, None),
+    ],
+)
+def test_an_outage_is_the_stretch_of_most_failures_on_older_commits(
+    text: str, streak: int, expected: tuple[float, float] | None
+) -> None:
+    assert outage_of(runs_at(text), streak) == expected
+
+
+def test_an_outage_is_less_probable_the_longer_it_lasts_and_the_more_passes_in_it() -> None:
+    inside, short = left_to_an_outage(runs_at("PFFP"), (1.0, 2.0), 1.0)
+    assert inside[:, 0].tolist() == [1.0, 2.0]
+    _, long = left_to_an_outage(runs_at("PFFP", step=3.0), (3.0, 6.0), 1.0)
+    assert long - short == pytest.approx(2 * np.log1p(-BURST_END_HAZARD))
+    share = (BURST_WEIGHTS * BURST_STRENGTHS**2).sum()
+    assert short == pytest.approx(np.log(BURST_HAZARD / BURST_END_HAZARD * share) + np.log1p(-BURST_END_HAZARD))
+    _, likelier = left_to_an_outage(runs_at("PFFP"), (1.0, 2.0), 10.0)
+    assert likelier - short == pytest.approx(np.log(10.0))
+    _, with_a_pass = left_to_an_outage(runs_at("PFPF"), (1.0, 3.0), 1.0)
+    assert with_a_pass < short
+
+
+@pytest.mark.parametrize(
+    ("failures", "passes", "expected"),
+    [([1, 0, 1, 1], [0, 1, 0, 0], 2), ([1, 1], [1, 0], 1), ([1, 0], [0, 1], 2), ([0, 1], [0, 0], 1)],
+)
+def test_a_streak_begins_with_the_oldest_failure_after_the_last_pass(
+    failures: list[float], passes: list[float], expected: int
+) -> None:
+    assert streak_of(np.array(failures), np.array(passes)) == expected
 
 
 def test_a_suspect_that_failed_in_an_outage_only_runs_again_before_it_is_reverted() -> None:
