@@ -3,7 +3,6 @@
 import csv
 import json
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass
 
 import pytest
 
@@ -43,28 +42,6 @@ def kept(table, tmp_path_factory):
     with History(root) as history:
         ingest(history, [str(table)], Options())
     return root
-
-
-@dataclass
-class Done:
-    """What a call left."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def here(project, capsys):
-    """The command line in this process: importing scipy in one of its own takes longer than most answers."""
-    from sooner.cli.main import _run
-
-    def call(*arguments):
-        capsys.readouterr()
-        code = _run(list(map(str, arguments)))
-        return Done(code, *capsys.readouterr())
-
-    return call
 
 
 def answer(done):
