@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sooner.model.outcomes import Outcome
+from sooner.model.units import Need, Plan, Unit
 from sooner.schedule.bounds import lower_bound
 from sooner.schedule.order import assumed_seconds, new_ranks, ranks
 from sooner.schedule.shard import shard
 from sooner.schedule.simulate import makespan, simulate
 from sooner.schedule.strikes import Strikes
-from sooner.schedule.work import Policy
+from sooner.schedule.work import Policy, works_of
 
 
 def mixed(count, seed=1):
@@ -86,6 +87,21 @@ def test_only_a_shared_unit_counts_with_less_than_its_device():
 def test_a_shared_unit_counts_with_its_share_of_memory():
     works = [work(str(i), 1, 4.0, memory_mib=25, shared=True) for i in range(8)]
     assert lower_bound(works, assumed_seconds(works), fleet(1, memory_mib=100)) == pytest.approx(8.0)
+
+
+def test_what_is_settled_is_left_out_and_waited_for_no_longer():
+    need = Need(devices=2, memory_mib=7)
+    plan = Plan(
+        source="",
+        units=(
+            Unit(name="a", command=("true",)),
+            Unit(name="b", command=("true",), after=("a",), need=need, priority=3),
+            Unit(name="c", command=("true",), after=("a", "b")),
+        ),
+    )
+    b, c = works_of(plan, seconds={"b": 4.0}, failed={"b"}, settled={"a"}, attempts={"b": 2})
+    assert b == work("b", 2, 4.0, memory_mib=7, priority=3, failed_before=True, attempts_before=2)
+    assert c == work("c", after=("b",))
 
 
 def test_priority_comes_before_length_and_a_failure_before_both_but_priority():

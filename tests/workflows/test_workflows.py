@@ -418,6 +418,8 @@ def test_hours_that_cron_cannot_say(hours):
         ("", "is no workflow"),
         ("- a\n", "is no workflow"),
         ("name: x\n", "has no `jobs`"),
+        ("jobs: 5\n", "has no `jobs`"),
+        ("jobs: {a: {runs-on: x, strategy: '${{ fromJSON(inputs.s) }}', with: '${{ x }}'}}\n", "no job has rows"),
         ("jobs: {a: {runs-on: x}}\n", "no job has rows of config 'distributed'"),
         ("a: &a [*a]\njobs: {}\n", "is no YAML|no job has"),
     ],
