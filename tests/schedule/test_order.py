@@ -112,7 +112,7 @@ def test_priority_comes_before_length_and_a_failure_before_both_but_priority():
 
 def test_the_head_of_a_long_chain_comes_before_a_longer_unit():
     works = [work("other", 1, 5.0), work("head", 1, 1.0), work("middle", 1, 1.0, after=("head",))]
-    works.append(work("tail", 1, 9.0, after=("middle", "head")))
+    works.append(work("tail", 1, 9.0, after=("middle",)))
     order = ranks(works, fleet(2), budget=0)
     assert sorted(range(4), key=order.__getitem__) == [1, 2, 3, 0]
 

@@ -61,6 +61,13 @@ def test_a_narrow_unit_that_ends_in_time_is_backfilled():
     assert [key for key, _ in starts(scheduler.handle(Begin(0)))] == ["running", "short"]
 
 
+def test_a_wide_unit_waits_only_for_the_devices_that_are_free_soonest():
+    works = [work("long", 1, 10.0), work("short", 1, 5.0), work("wide", 2, 1.0), work("narrow", 1, 8.0)]
+    scheduler = Scheduler(works, fleet(3), ranks=range(4))
+    assert [key for key, _ in starts(scheduler.handle(Begin(0)))] == ["long", "short"]
+    assert starts(scheduler.handle(Ended(5, "short", Outcome.PASSED))) == [("wide", (1, 2))]
+
+
 def test_nothing_of_unknown_length_is_backfilled_onto_kept_devices():
     works = [work("running", 1, 10.0), work("wide", 2, 1.0), work("unknown", 1)]
     scheduler = Scheduler(works, fleet(2), ranks=[0, 1, 2])
