@@ -119,3 +119,9 @@ def test_nobody_is_told_of_a_quarantine_that_could_not_be_written(here, history)
     done = here("trunk", "flaky", "--history", history, "--write", "nowhere/q.toml")
     assert (done.returncode, done.stdout) == (4, "")
     assert "nowhere/q.toml cannot be written" in done.stderr
+
+
+def test_a_time_without_runs_is_not_said_to_be_a_time_without_flakes(sooner, history):
+    done = sooner("trunk", "flaky", "--history", history, "--until", "2001-01-01", "--since", "1d")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "no run of that time" in done.stderr
