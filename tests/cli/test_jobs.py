@@ -174,6 +174,15 @@ def test_areas_come_from_the_configuration(here, project, kept):
     assert {"job": "docs", "why": "area src/dtensor/**"} in found["jobs"]
 
 
+@pytest.mark.parametrize(
+    "files", ['"src/dtensor/\\303\\274 \\"x\\".py"\n', "README\0src/dtensor/a.py\0", "src/dtensor/a.py\r\n"]
+)
+def test_areas_see_files_as_git_names_them(here, project, kept, files):
+    (project / "pyproject.toml").write_text('[tool.sooner.jobs.areas]\n"src/dtensor/**.py" = ["docs"]\n')
+    found = answer(change(here, project, kept, "--budget", "0.2", "--json", files=files))
+    assert {"job": "docs", "why": "area src/dtensor/**.py"} in found["jobs"]
+
+
 def test_an_unknown_setting_names_the_nearest(here, project, kept):
     (project / "pyproject.toml").write_text('[tool.sooner.jobs]\npined = ["lint"]\n')
     done = change(here, project, kept)
