@@ -62,6 +62,7 @@ def test_two_flakes_on_two_commits_enter_with_rate_interval_and_rule():
 )
 def test_what_is_not_surely_flaky_does_not_enter(pattern, why):
     assert update(Quarantine(), runs(pattern)).entered == (), why
+    assert update(Quarantine(), runs(pattern)[::-1]).entered == (), "the order of rows is no order of time"
 
 
 def test_a_job_enters_only_where_jobs_are_asked_for():

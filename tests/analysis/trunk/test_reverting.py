@@ -126,6 +126,10 @@ def test_text_of_signals_cannot_write_lines_of_its_own():
     assert title_of(culprit(message="a [skip ci]")) == 'Revert "a (skip ci)"'
 
 
+def test_a_subject_is_cut_where_no_title_goes_on():
+    assert title_of(culprit(message="x" * 1000)) == f'Revert "{"x" * 200}"'
+
+
 def test_many_signals_are_counted_not_listed():
     message = message_of(culprit(), [f"s{i}" for i in range(50)], 1.0, "")
     assert message.count("Signal:") == 20
