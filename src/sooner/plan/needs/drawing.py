@@ -1,6 +1,6 @@
 """What NumPy's `RandomState` draws: JAX's tests are a draw of their cases, the same in every run."""
 
-import random
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _LENGTH: Final = 624
+_OTHER: Final = 397
+_LOW: Final = 0x7FFFFFFF
+_WORD: Final = 0xFFFFFFFF
 _MOST: Final = 100_000
 """Of more cases nothing is drawn: it would take long, and there are none so many."""
 
@@ -17,22 +20,33 @@ _MOST: Final = 100_000
 def permuted(seed: int, count: int) -> list[int]:
     """`numpy.random.RandomState(seed).permutation(count)`.
 
-    The generator is Python's; only its seeding differs (Matsumoto and Nishimura, mt19937ar.c, `init_genrand`), and how
-    numbers below a limit are made: bits are drawn until they are small enough (NumPy, legacy `random_interval`).
+    A number below a limit is made as NumPy's legacy `random_interval` does: bits are drawn until they are small enough.
     """
-    state, word = [], seed
-    for place in range(_LENGTH):
-        state.append(word)
-        word = (1812433253 * (word ^ (word >> 30)) + place + 1) & 0xFFFFFFFF
-    generator = random.Random()  # noqa: S311 - nothing is secret here
-    generator.setstate((3, (*state, _LENGTH), None))
-    numbers = list(range(count))
+    words, numbers = _words(seed), list(range(count))
     for place in range(count - 1, 0, -1):
         mask = (1 << place.bit_length()) - 1
-        while (other := generator.getrandbits(32) & mask) > place:
-            pass
+        other = next(word & mask for word in words if word & mask <= place)
         numbers[place], numbers[other] = numbers[other], numbers[place]
     return numbers
+
+
+def _words(seed: int) -> Iterator[int]:
+    """MT19937 (Matsumoto and Nishimura, mt19937ar.c: `init_genrand`, `genrand_int32`)."""
+    state = [seed]
+    for place in range(1, _LENGTH):
+        state.append((1812433253 * (state[-1] ^ (state[-1] >> 30)) + place) & _WORD)
+    while True:
+        for place in range(_LENGTH):
+            mixed = (state[place] & ~_LOW) | (state[(place + 1) % _LENGTH] & _LOW)
+            state[place] = state[(place + _OTHER) % _LENGTH] ^ (mixed >> 1) ^ (0x9908B0DF if mixed & 1 else 0)
+        yield from map(_tempered, state)
+
+
+def _tempered(word: int) -> int:
+    word ^= word >> 11
+    word ^= (word << 7) & 0x9D2C5680
+    word ^= (word << 15) & 0xEFC60000
+    return word ^ (word >> 18)
 
 
 def drawn(_machine: "Machine", args: list[Any]) -> Any:
