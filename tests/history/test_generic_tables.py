@@ -441,3 +441,12 @@ def test_a_list_of_json_with_half_a_character_is_read(history, take, write):
     text = r'[{"commit": "c1", "time": "2020-01-01", "job": "half \ud83d", "status": "pass", "duration_s": NaN}]'
     assert take(write("jobs.json", text))["added"] == 1
     assert [row.job for row in history.jobs()] == ["half ?"]
+
+
+def test_a_number_that_no_column_can_hold_is_rejected_not_forgotten(history, take, write):
+    text = "commit,time,job,status,attempt\nc1,2020-01-01,a,pass,100000000000000000000\nc1,2020-01-01,b,pass,3\n"
+    report = take(write("jobs.csv", text))
+    assert [(one["line"], one["reason"]) for one in report["rejected"]] == [
+        (2, "attempt: 100000000000000000000 is no whole number")
+    ]
+    assert [row.attempt for row in history.jobs()] == [3]
