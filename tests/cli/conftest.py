@@ -1,4 +1,6 @@
-"""The real command line, in processes of its own."""
+"""The real command line: in processes of its own, or in this one where only its answer is looked at."""
+
+from dataclasses import dataclass
 
 import pytest
 from real_runs import Run, Sooner
@@ -7,6 +9,28 @@ from real_runs import Run, Sooner
 @pytest.fixture
 def sooner(project):
     return Sooner(project)
+
+
+@dataclass
+class Done:
+    """What a call left."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def here(project, capsys):
+    """The command line in this process: importing numpy or DuckDB in one of its own takes longer than most answers."""
+    from sooner.cli.main import _run
+
+    def call(*arguments):
+        capsys.readouterr()
+        code = _run(list(map(str, arguments)))
+        return Done(code, *capsys.readouterr())
+
+    return call
 
 
 @pytest.fixture

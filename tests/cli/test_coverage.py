@@ -66,29 +66,29 @@ def test_tests_past_the_policy_are_listed_and_the_exit_code_says_so(sooner, hist
     assert found["met"] is False
 
 
-def test_the_size_of_a_runner_proves_what_no_test_recorded(sooner, history):
-    assert judged(sooner, history, "--runner", "linux.gpu.*=2")[2]["t::job"] == "covered"
+def test_the_size_of_a_runner_proves_what_no_test_recorded(here, history):
+    assert judged(here, history, "--runner", "linux.gpu.*=2")[2]["t::job"] == "covered"
 
 
-def test_an_earlier_time_is_replayed(sooner, history):
-    done = sooner("coverage", "--history", history, "--needs", "needs.json", "--now", int(NOW - 80_000), "--json")
+def test_an_earlier_time_is_replayed(here, history):
+    done = here("coverage", "--history", history, "--needs", "needs.json", "--now", int(NOW - 80_000), "--json")
     standing = {entry["test"]: entry["standing"] for entry in json.loads(done.stdout)["entries"]}
     assert standing["t::old"] == "covered"
     assert standing["t::two"] == "never"
 
 
-def test_a_policy_stands_in_pyproject_or_a_file(sooner, history, project):
+def test_a_policy_stands_in_pyproject_or_a_file(here, history, project):
     rules = 'within = "2d"\nat = "any"\nexempt = ["t::gone", "t::four"]\n'
     (project / "pyproject.toml").write_text(f"[tool.sooner.coverage]\n{rules}")
-    code, _, standing = judged(sooner, history)
+    code, _, standing = judged(here, history)
     assert code == 0, standing
     assert standing["t::gone"] == "exempt"
     (project / "strict.toml").write_text('within = "1h"\n[[rule]]\nmatch = "t::*"\nwithin = "3d"\nat = "min"\n')
-    assert judged(sooner, history, "--policy", "strict.toml")[2]["t::old"] == "covered"
+    assert judged(here, history, "--policy", "strict.toml")[2]["t::old"] == "covered"
 
 
-def test_people_see_the_tests_and_a_count(sooner, history):
-    done = sooner("coverage", "--history", history, "--needs", "needs.json", "--now", int(NOW))
+def test_people_see_the_tests_and_a_count(here, history):
+    done = here("coverage", "--history", history, "--needs", "needs.json", "--now", int(NOW))
     assert done.returncode == 12
     assert "t::wide  too few devices" in done.stdout
     assert "it ran on 2 of 4 devices" in done.stdout
@@ -106,10 +106,10 @@ def test_people_see_the_tests_and_a_count(sooner, history):
         (("--needs", "bad.toml"), "bad.toml: is no"),
     ],
 )
-def test_what_is_not_understood_is_one_clear_error(sooner, history, project, options, problem):
+def test_what_is_not_understood_is_one_clear_error(here, history, project, options, problem):
     (project / "bad.toml").write_text('wthin = "1d"\n')
     base = () if "--history" in options else ("--history", history)
-    done = sooner("coverage", *base, *options)
+    done = here("coverage", *base, *options)
     assert done.returncode == 4, done.stdout
     assert problem in done.stderr
     assert "Traceback" not in done.stderr

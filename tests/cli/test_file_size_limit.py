@@ -49,3 +49,14 @@ def test_a_run_that_cannot_be_described_does_not_begin(sooner, project, size):
     assert "Traceback" not in done.stderr
     assert not (project / "began").exists()
     assert not Run(project / "out").path.joinpath("results.jsonl").exists()
+
+
+@pytest.mark.parametrize(("last", "code"), [("true", 11), ("false", 1)])
+def test_reports_that_cannot_be_written_make_a_success_a_fault_of_the_machine_and_no_failure_a_success(
+    sooner, last, code
+):
+    plan = sooner.plan(("thief", "rm -r ../out out 2>/dev/null; touch out"), ("last", last))
+    done = sooner("run", plan, *VIRTUAL)
+    assert done.returncode == code, done.stderr
+    assert "could not be written" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

@@ -30,29 +30,29 @@ def test_info_says_what_there_is(sooner, filled):
     assert shown[1].split()[:3] == ["jobs", "120", "1"]
 
 
-def test_info_of_nothing_says_so(sooner):
-    done = sooner("history", "info")
+def test_info_of_nothing_says_so(here):
+    done = here("history", "info")
     assert (done.returncode, done.stdout) == (0, "")
     assert "nothing is recorded yet" in done.stderr
-    assert json.loads(sooner("history", "info", "--json").stdout)["tables"]["jobs"]["rows"] == 0
+    assert json.loads(here("history", "info", "--json").stdout)["tables"]["jobs"]["rows"] == 0
 
 
-def test_compact_makes_few_files(sooner, project, filled):
+def test_compact_makes_few_files(here, project, filled):
     (project / "more.csv").write_text("commit,time,job,status\nc99,2020-03-20,lint,pass\n")
-    sooner("ingest", "more.csv")
-    (table,) = json.loads(sooner("history", "compact", "--json").stdout)["tables"]
+    here("ingest", "more.csv")
+    (table,) = json.loads(here("history", "compact", "--json").stdout)["tables"]
     assert (table["table"], table["before"], table["after"], table["rows"]) == ("jobs", 2, 1, 121)
-    assert json.loads(sooner("history", "info", "--json").stdout)["tables"]["jobs"]["rows"] == 121
+    assert json.loads(here("history", "info", "--json").stdout)["tables"]["jobs"]["rows"] == 121
 
 
-def test_what_is_not_there_cannot_be_compacted(sooner):
-    done = sooner("history", "compact", "--history", "nothing")
+def test_what_is_not_there_cannot_be_compacted(here):
+    done = here("history", "compact", "--history", "nothing")
     assert done.returncode == 4
     assert done.stderr.endswith("nothing: there is no history\n")
 
 
-def test_export_writes_a_table(sooner, project, filled):
-    done = sooner("history", "export", "jobs", "jobs-out.csv", "--branch", "side", "--since", "2020-02-01", "--json")
+def test_export_writes_a_table(here, project, filled):
+    done = here("history", "export", "jobs", "jobs-out.csv", "--branch", "side", "--since", "2020-02-01", "--json")
     rows = list(csv.DictReader((project / "jobs-out.csv").read_text().splitlines()))
     assert json.loads(done.stdout) == {"rows": len(rows), "path": "jobs-out.csv"}
     assert {row["branch"] for row in rows} == {"side"}
@@ -65,31 +65,31 @@ def test_export_to_stdout_prints_rows_alone(sooner, filled):
     assert done.stderr == "120 rows\n"
 
 
-def test_an_unknown_table_is_named(sooner, filled):
-    done = sooner("history", "export", "shoes", "x.csv")
+def test_an_unknown_table_is_named(here, filled):
+    done = here("history", "export", "shoes", "x.csv")
     assert done.returncode == 4
     assert "the tables are jobs, runs, tests" in done.stderr
 
 
-def test_lineage_proposes_what_was_renamed(sooner, filled):
-    (proposal,) = json.loads(sooner("history", "lineage", "--json").stdout)["proposals"]
+def test_lineage_proposes_what_was_renamed(here, filled):
+    (proposal,) = json.loads(here("history", "lineage", "--json").stdout)["proposals"]
     assert (proposal["kind"], proposal["old"], proposal["new"]) == ("renamed", ["unit"], ["basic (unit)"])
-    assert "basic (unit)" in sooner("history", "lineage").stdout
+    assert "basic (unit)" in here("history", "lineage").stdout
 
 
-def test_lineage_of_nothing_says_so(sooner):
-    done = sooner("history", "lineage")
+def test_lineage_of_nothing_says_so(here):
+    done = here("history", "lineage")
     assert (done.returncode, done.stdout) == (0, "")
     assert "no job" in done.stderr
 
 
-def test_a_broken_file_of_the_history_is_named_with_what_to_do(sooner, filled, project):
+def test_a_broken_file_of_the_history_is_named_with_what_to_do(here, filled, project):
     file = min((project / ".sooner/history/v1/jobs").rglob("*.parquet"))
     file.write_bytes(file.read_bytes()[:50])
-    done = sooner("history", "info")
+    done = here("history", "info")
     assert done.returncode == 4
     assert done.stderr.startswith(f"sooner: {file} is broken: ")
     assert done.stderr.endswith("; move it away, and the rest can be read\n")
     assert len(done.stderr.splitlines()) == 1
     file.unlink()
-    assert sooner("history", "info").returncode == 0
+    assert here("history", "info").returncode == 0

@@ -27,18 +27,18 @@ def test_json_goes_to_stdout_alone(sooner, jobs):
     assert (again["added"], again["duplicates"]) == (0, 2)
 
 
-def test_people_read_a_line_and_what_was_rejected(sooner, project, jobs):
+def test_people_read_a_line_and_what_was_rejected(here, project, jobs):
     (project / jobs).write_text(JOBS + "c3,yesterday,build,success\n")
-    done = sooner("ingest", jobs)
+    done = here("ingest", jobs)
     assert done.stdout == "3 rows: 2 added to jobs, 0 known already, 1 rejected\n"
     assert done.stderr == "rejected: jobs.csv:4: time: yesterday is no time\n"
     assert done.returncode == 0
     assert (project / ".sooner/history/v1/jobs").is_dir()
 
 
-def test_strict_stops(sooner, project, jobs):
+def test_strict_stops(here, project, jobs):
     (project / jobs).write_text(JOBS + "c3,yesterday,build,success\n")
-    done = sooner("ingest", jobs, "--strict")
+    done = here("ingest", jobs, "--strict")
     assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr == "sooner: jobs.csv:4: time: yesterday is no time (leave out --strict to go on without it)\n"
 
@@ -66,16 +66,16 @@ def test_columns_are_mapped_and_constants_set(sooner, project):
         (["github:o/n", "--since", "soon"], "--since 'soon' is no time"),
     ],
 )
-def test_wrong_usage_is_told_in_a_line(sooner, jobs, arguments, problem):
-    done = sooner("ingest", *arguments)
+def test_wrong_usage_is_told_in_a_line(here, jobs, arguments, problem):
+    done = here("ingest", *arguments)
     assert done.returncode == 4
     assert problem in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_source_of_which_nothing_can_be_read_is_no_success(sooner, project):
+def test_a_source_of_which_nothing_can_be_read_is_no_success(here, project):
     (project / "x.csv").write_text("colour,shape\nred,round\n")
-    done = sooner("ingest", "x.csv")
+    done = here("ingest", "x.csv")
     assert done.returncode == 4
     assert "--map column=field" in done.stderr
 
@@ -107,8 +107,8 @@ def test_a_run_of_ours_is_taken_in_with_its_folder(sooner, project):
     assert json.loads(sooner("ingest", "out", "--history", "h", "--json").stdout)["added"] == 0
 
 
-def test_a_pipe_is_told_to_be_one_and_not_waited_for(sooner, project):
+def test_a_pipe_is_told_to_be_one_and_not_waited_for(here, project):
     os.mkfifo(project / "pipe.csv")
-    done = sooner("ingest", "pipe.csv", "--history", "h")
+    done = here("ingest", "pipe.csv", "--history", "h")
     assert done.returncode == 4
     assert "sources are read twice: save it first" in done.stderr

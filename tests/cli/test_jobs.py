@@ -3,7 +3,6 @@
 import csv
 import json
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass
 
 import pytest
 
@@ -43,28 +42,6 @@ def kept(table, tmp_path_factory):
     with History(root) as history:
         ingest(history, [str(table)], Options())
     return root
-
-
-@dataclass
-class Done:
-    """What a call left."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def here(project, capsys):
-    """The command line in this process: importing scipy in one of its own takes longer than most answers."""
-    from sooner.cli.main import _run
-
-    def call(*arguments):
-        capsys.readouterr()
-        code = _run(list(map(str, arguments)))
-        return Done(code, *capsys.readouterr())
-
-    return call
 
 
 def answer(done):
@@ -195,6 +172,15 @@ def test_areas_come_from_the_configuration(here, project, kept):
     (project / "pyproject.toml").write_text('[tool.sooner.jobs.areas]\n"src/dtensor/**" = ["docs"]\n')
     found = answer(change(here, project, kept, "--budget", "0.2", "--json", files="src/dtensor/ops/a.py\n"))
     assert {"job": "docs", "why": "area src/dtensor/**"} in found["jobs"]
+
+
+@pytest.mark.parametrize(
+    "files", ['"src/dtensor/\\303\\274 \\"x\\".py"\n', "README\0src/dtensor/a.py\0", "src/dtensor/a.py\r\n"]
+)
+def test_areas_see_files_as_git_names_them(here, project, kept, files):
+    (project / "pyproject.toml").write_text('[tool.sooner.jobs.areas]\n"src/dtensor/**.py" = ["docs"]\n')
+    found = answer(change(here, project, kept, "--budget", "0.2", "--json", files=files))
+    assert {"job": "docs", "why": "area src/dtensor/**.py"} in found["jobs"]
 
 
 def test_an_unknown_setting_names_the_nearest(here, project, kept):

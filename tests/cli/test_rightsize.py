@@ -58,31 +58,31 @@ def test_every_option_has_its_price_and_the_best_loses_nothing(sooner, suite):
     assert sorted(set(names)) == sorted(f"test/test_{i % 7}.py::t{i}" for i in range(100))
 
 
-def test_people_see_options_the_proposal_and_why_queues_are_not_known(sooner, suite):
-    done = sooner("rightsize", *suite, "--current", "linux.gpu.4:3", "--objective", "run-time")
+def test_people_see_options_the_proposal_and_why_queues_are_not_known(here, suite):
+    done = here("rightsize", *suite, "--current", "linux.gpu.4:3", "--objective", "run-time")
     assert done.returncode == 0, done.stderr
     assert "OPTION" in done.stdout
     assert "least run-time of" in done.stdout
     assert "queues: no jobs are known" in done.stdout
 
 
-def test_options_are_not_ranked_by_queues_that_nobody_knows(sooner, suite):
-    done = sooner("rightsize", *suite, "--current", "linux.gpu.4:3", "--objective", "time-to-signal", "--json")
+def test_options_are_not_ranked_by_queues_that_nobody_knows(here, suite):
+    done = here("rightsize", *suite, "--current", "linux.gpu.4:3", "--objective", "time-to-signal", "--json")
     found = json.loads(done.stdout)
     assert found["best"] is None
     assert "cannot be ranked by time-to-signal" in found["reason"]
 
 
-def test_the_change_and_its_periodic_workflow_are_shown_then_made(sooner, suite, project):
+def test_the_change_and_its_periodic_workflow_are_shown_then_made(here, suite, project):
     ask = (
         "rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "all-on-2+all-every-3h", "--periodic",
         "periodic.yml",
     )  # fmt: skip
-    shown = sooner(*ask, "--diff")
+    shown = here(*ask, "--diff")
     assert shown.returncode == 0, shown.stderr
     assert (project / "trunk.yml").read_text() == TRUNK
     assert not (project / "periodic.yml").exists()
-    made_now = sooner(*ask, "--apply")
+    made_now = here(*ask, "--apply")
     assert made_now.returncode == 0
     assert made_now.stdout == shown.stdout
     assert "+++ b/periodic.yml" in shown.stdout
@@ -96,13 +96,26 @@ def test_the_change_and_its_periodic_workflow_are_shown_then_made(sooner, suite,
     assert sorted(path.name for path in project.iterdir() if path.suffix == ".yml") == ["periodic.yml", "trunk.yml"]
 
 
-def test_an_existing_periodic_workflow_is_extended(sooner, suite, project):
+def test_a_change_that_was_made_is_there_to_be_made_again_and_changes_nothing(here, suite, project):
+    ask = (
+        "rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "all-on-2+all-every-3h", "--periodic",
+        "periodic.yml", "--apply",
+    )  # fmt: skip
+    assert here(*ask).returncode == 0
+    texts = {path.name: path.read_text() for path in project.glob("*.yml")}
+    again = here(*ask)
+    assert (again.returncode, again.stdout) == (0, ""), again.stderr
+    assert "0 files edited" in again.stderr
+    assert {path.name: path.read_text() for path in project.glob("*.yml")} == texts
+
+
+def test_an_existing_periodic_workflow_is_extended(here, suite, project):
     (project / "periodic.yml").write_text(
         TRUNK.replace("on:\n  push:", 'on:\n  schedule:\n    - cron: "0 3 * * *"   # nightly').replace(
             "distributed", "slow"
         )
     )
-    done = sooner(
+    done = here(
         "rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "full-on-2+rest-every-6h",
         "--periodic", "periodic.yml", "--apply", "--json",
     )  # fmt: skip
@@ -114,12 +127,12 @@ def test_an_existing_periodic_workflow_is_extended(sooner, suite, project):
     assert text.count('config: "slow"') == 3
 
 
-def test_lanes_that_share_a_config_need_a_key(sooner, suite, project):
+def test_lanes_that_share_a_config_need_a_key(here, suite, project):
     ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "by-need", "--diff")
-    refused = sooner(*ask)
+    refused = here(*ask)
     assert refused.returncode == 4
     assert "--lane-key devices" in refused.stderr
-    done = sooner(*ask, "--lane-key", "devices")
+    done = here(*ask, "--lane-key", "devices")
     assert 'runner: "linux.gpu.1", devices: 1 }' in done.stdout
 
 
@@ -150,36 +163,36 @@ def test_lanes_that_share_a_config_need_a_key(sooner, suite, project):
         ),
     ],
 )
-def test_what_is_not_understood_is_one_clear_error(sooner, suite, options, problem):
-    done = sooner("rightsize", *suite, *options)
+def test_what_is_not_understood_is_one_clear_error(here, suite, options, problem):
+    done = here("rightsize", *suite, *options)
     assert done.returncode == 4, done.stdout
     assert problem in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_duration_below_nothing_is_refused_by_name(sooner, suite, project):
+def test_a_duration_below_nothing_is_refused_by_name(here, suite, project):
     (project / "odd.json").write_text('{"test_1": 3.0, "test_2": -5.0}')
-    done = sooner("rightsize", *suite, "--durations", "odd.json", "--current", "g.4:1")
+    done = here("rightsize", *suite, "--durations", "odd.json", "--current", "g.4:1")
     assert done.returncode == 4
     assert "odd.json: test_2 takes -5 s: that is no duration" in done.stderr
 
 
-def test_a_table_without_jobs_is_said_to_have_none(sooner, suite, project):
+def test_a_table_without_jobs_is_said_to_have_none(here, suite, project):
     (project / "jobs.csv").write_text("label,created,started,completed,job\n")
-    done = sooner("rightsize", *suite, "--current", "g.4:1", "--jobs", "jobs.csv", "--job", "x*")
+    done = here("rightsize", *suite, "--current", "g.4:1", "--jobs", "jobs.csv", "--job", "x*")
     assert done.returncode == 4
     assert "there are no jobs in jobs.csv" in done.stderr
 
 
-def test_needs_must_be_given_and_be_needs(sooner, project):
-    assert "--needs FILE is missing" in sooner("rightsize").stderr
+def test_needs_must_be_given_and_be_needs(here, project):
+    assert "--needs FILE is missing" in here("rightsize").stderr
     (project / "n.json").write_text('[{"name": 1}]')
-    done = sooner("rightsize", "--needs", "n.json", "--runner", "1=g")
+    done = here("rightsize", "--needs", "n.json", "--runner", "1=g")
     assert done.returncode == 4
     assert "is not what `sooner needs --json` prints" in done.stderr
 
 
-def test_queues_are_replayed_where_the_pools_are_understood(sooner, suite, project):
+def test_queues_are_replayed_where_the_pools_are_understood(here, suite, project):
     with (project / "jobs.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["label", "job", "run", "created", "started", "completed"])
@@ -188,7 +201,7 @@ def test_queues_are_replayed_where_the_pools_are_understood(sooner, suite, proje
             for i, row in enumerate(zip(queue.created, queue.started, queue.completed, strict=True)):
                 ours = label == "linux.gpu.4" and i % 40 < 3
                 writer.writerow([label, "rocm / distributed" if ours else "other", i // 40, *row])
-    done = sooner(
+    done = here(
         "rightsize", *suite[:4], "--current", "linux.gpu.4:3", "--runner", "2=linux.gpu.2", "--jobs", "jobs.csv",
         "--job", "*distributed*", "--objective", "time-to-signal", "--json",
     )  # fmt: skip
@@ -200,7 +213,7 @@ def test_queues_are_replayed_where_the_pools_are_understood(sooner, suite, proje
     assert options[found["best"]]["lost"] == []
 
 
-def test_a_smaller_runner_on_the_same_nodes_has_a_queue_though_nobody_used_it_yet(sooner, suite, project):
+def test_a_smaller_runner_on_the_same_nodes_has_a_queue_though_nobody_used_it_yet(here, suite, project):
     recipe = SharedRecipe(days=14, nodes=3, load=0.8, shares={"linux.gpu.1": (1, 0.2), "linux.gpu.4": (4, 0.8)})
     with (project / "jobs.csv").open("w", newline="") as file:
         writer = csv.writer(file)
@@ -217,7 +230,7 @@ def test_a_smaller_runner_on_the_same_nodes_has_a_queue_though_nobody_used_it_ye
 
     def options(**more):
         (project / "p.json").write_text(json.dumps({"n": {"nodes": 3, "devices": 8, "widths": widths} | more}))
-        done = sooner(*asked)
+        done = here(*asked)
         assert done.returncode == 0, done.stderr
         return {one["name"]: one for one in json.loads(done.stdout)["options"]}
 

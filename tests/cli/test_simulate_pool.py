@@ -48,7 +48,7 @@ def test_each_pool_has_what_was_observed_and_predicted_and_whether_it_fits(soone
 
 
 @pytest.mark.parametrize("columns", ["concurrency_group", "workflow,branch"])
-def test_jobs_that_a_concurrency_group_holds_do_not_wait_for_machines(sooner, project, columns):
+def test_jobs_that_a_concurrency_group_holds_do_not_wait_for_machines(here, project, columns):
     keys = columns.replace("concurrency_group", "deploy").split(",")
     rows, end = [], 0.0
     for number in range(300):
@@ -59,23 +59,23 @@ def test_jobs_that_a_concurrency_group_holds_do_not_wait_for_machines(sooner, pr
         rows += [("p", at + late, at + late + 5, at + late + 90, *[""] * len(keys)) for late in (100, 200)]
     text = "\n".join(",".join(map(str, row)) for row in rows)
     (project / "jobs.csv").write_text(f"label,created,started,completed,{columns}\n{text}\n")
-    done = sooner("simulate-pool", "--jobs", "jobs.csv", "--json")
+    done = here("simulate-pool", "--jobs", "jobs.csv", "--json")
     assert "jobs were held by their concurrency group" in done.stderr
     assert answer(done)["p"]["observed"]["p90"] < 60
 
 
-def test_pools_may_be_declared_in_several_ways(sooner, jobs, project):
+def test_pools_may_be_declared_in_several_ways(here, jobs, project):
     (project / "p.json").write_text('{"a": 20, "b": {"capacity": [["2026-01-01", 20]], "boot_s": 15}}')
     (project / "p.csv").write_text("label,machines,at\na,20,\nb,20,2026-01-01T00:00:00Z\n")
     (project / "p.toml").write_text('[[pools]]\nlabel = "a"\ncapacity = 20\n[[pools]]\nlabel = "c"\n')
     told = [declarations(project / f"p.{kind}") for kind in ("json", "csv", "toml")]
     assert all(one.spec("a").capacity.counts == (20.0,) for one in told)
     assert told[0].spec("b").capacity == told[1].spec("b").capacity
-    pools = answer(sooner("simulate-pool", "--jobs", jobs, "--label", "a", "--pools", "p.json", "--json"))
+    pools = answer(here("simulate-pool", "--jobs", jobs, "--label", "a", "--pools", "p.json", "--json"))
     assert abs(pools["a"]["errors"]["declared"]) < 0.05
 
 
-def test_jobs_come_as_json_lines_with_iso_times_too(sooner, record, project):
+def test_jobs_come_as_json_lines_with_iso_times_too(here, record, project):
     queue = record["a"]
 
     def iso(at):
@@ -87,11 +87,11 @@ def test_jobs_come_as_json_lines_with_iso_times_too(sooner, record, project):
         for c, s, e in rows
     ]
     (project / "jobs.jsonl").write_text("\n".join(lines))
-    pools = answer(sooner("simulate-pool", "--jobs", "jobs.jsonl", "--json"))
+    pools = answer(here("simulate-pool", "--jobs", "jobs.jsonl", "--json"))
     assert pools["self-hosted,a"]["fits"] is True
 
 
-def test_jobs_come_as_parquet_and_from_a_history_too(sooner, record, project):
+def test_jobs_come_as_parquet_and_from_a_history_too(here, record, project):
     pytest.importorskip("duckdb")
     from sooner.history import History, HistoryOutcome, JobRow
 
@@ -106,14 +106,14 @@ def test_jobs_come_as_parquet_and_from_a_history_too(sooner, record, project):
                 zip(queue.created.tolist(), queue.started.tolist(), queue.completed.tolist(), strict=True)
             )
         )  # fmt: skip
-    told = answer(sooner("simulate-pool", "--history", "h", "--json"))["b"]
-    sooner("history", "export", "jobs", "jobs.parquet", "--history", "h")
-    assert answer(sooner("simulate-pool", "--jobs", "jobs.parquet", "--json"))["b"] == told
+    told = answer(here("simulate-pool", "--history", "h", "--json"))["b"]
+    here("history", "export", "jobs", "jobs.parquet", "--history", "h")
+    assert answer(here("simulate-pool", "--jobs", "jobs.parquet", "--json"))["b"] == told
     assert told["fits"] is True
 
 
-def test_people_see_a_table(sooner, jobs):
-    done = sooner("simulate-pool", "--jobs", jobs, "--label", "b")
+def test_people_see_a_table(here, jobs):
+    done = here("simulate-pool", "--jobs", jobs, "--label", "b")
     assert done.returncode == 0
     assert "FITS" in done.stdout
     assert "yes" in done.stdout
@@ -135,23 +135,23 @@ def test_people_see_a_table(sooner, jobs):
         ("{]", (), "is no JSON"),
     ],
 )
-def test_what_is_not_understood_is_one_clear_error(sooner, project, text, options, problem):
+def test_what_is_not_understood_is_one_clear_error(here, project, text, options, problem):
     (project / "jobs.csv").write_text(text)
-    done = sooner("simulate-pool", "--jobs", "jobs.csv", *options)
+    done = here("simulate-pool", "--jobs", "jobs.csv", *options)
     assert done.returncode == 4
     assert problem in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_without_jobs_there_is_one_clear_error(sooner):
-    done = sooner("simulate-pool")
+def test_without_jobs_there_is_one_clear_error(here):
+    done = here("simulate-pool")
     assert done.returncode == 4
     assert "--jobs FILE, or --history DIR" in done.stderr
 
 
-def test_too_few_jobs_do_not_fit(sooner, project):
+def test_too_few_jobs_do_not_fit(here, project):
     (project / "jobs.csv").write_text("label,created,started,completed\na,1,2,3\n")
-    pools = answer(sooner("simulate-pool", "--jobs", "jobs.csv", "--json"))
+    pools = answer(here("simulate-pool", "--jobs", "jobs.csv", "--json"))
     assert pools["a"]["fits"] is False
     assert pools["a"]["predicted"] == {"p50": None, "p90": None}
 
@@ -185,9 +185,9 @@ def shared_nodes(node_queues, project):
     return written(node_queues, project / "jobs.csv").parent
 
 
-def test_nodes_that_several_labels_share_may_be_declared_and_their_number_be_fitted(sooner, shared_nodes):
+def test_nodes_that_several_labels_share_may_be_declared_and_their_number_be_fitted(here, shared_nodes):
     (shared_nodes / "p.json").write_text(json.dumps({"mi355": NODES}))
-    done = sooner("simulate-pool", "--jobs", "jobs.csv", "--pools", "p.json", "--json")
+    done = here("simulate-pool", "--jobs", "jobs.csv", "--pools", "p.json", "--json")
     assert "note: mi355: fitted on the first part: 4 nodes of 8 devices" in done.stderr
     for pool in answer(done).values():
         assert pool["model"] == "declared"
@@ -209,36 +209,36 @@ def test_nodes_that_several_labels_share_may_be_declared_and_their_number_be_fit
         ({"gpu.2": {"capacity": 4, "boot_s": -3}}, "boot_s -3 is no number of seconds"),
     ],
 )
-def test_nodes_that_cannot_be_are_one_clear_error(sooner, shared_nodes, pools, problem):
+def test_nodes_that_cannot_be_are_one_clear_error(here, shared_nodes, pools, problem):
     (shared_nodes / "p.json").write_text(json.dumps(pools))
-    done = sooner("simulate-pool", "--jobs", "jobs.csv", "--pools", "p.json")
+    done = here("simulate-pool", "--jobs", "jobs.csv", "--pools", "p.json")
     assert done.returncode == 4
     assert problem in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_what_a_file_says_that_nobody_understands_is_named_and_ignored(sooner, jobs, project):
+def test_what_a_file_says_that_nobody_understands_is_named_and_ignored(here, jobs, project):
     (project / "p.toml").write_text("[a]\ncapactiy = 20\n")
-    done = sooner("simulate-pool", "--jobs", jobs, "--pools", "p.toml", "--json")
+    done = here("simulate-pool", "--jobs", jobs, "--pools", "p.toml", "--json")
     assert "note: p.toml: 'capactiy' says nothing of a pool, and is ignored" in done.stderr
     assert answer(done)["a"]["fits"] is True
 
 
-def test_a_job_that_waits_for_others_does_not_wait_for_a_machine_meanwhile(sooner, project):
+def test_a_job_that_waits_for_others_does_not_wait_for_a_machine_meanwhile(here, project):
     rows = ["id,needs,label,priority,created,started,completed"]
     for i in range(300):
         at = 1_780_000_000 + 3600 * i
         rows.append(f"b{i},,build,,{at},{at + 5},{at + 1805}")
         rows.append(f't{i},"b{i}, unknown",gpu,{i % 2},{at},{at + 1815},{at + 2000}')
     (project / "jobs.csv").write_text("\n".join(rows))
-    pools = answer(sooner("simulate-pool", "--jobs", "jobs.csv", "--json"))
+    pools = answer(here("simulate-pool", "--jobs", "jobs.csv", "--json"))
     assert pools["gpu"]["observed"] == {"p50": 10.0, "p90": 10.0}
     assert pools["gpu"]["fits"] is True
 
 
-def test_a_record_without_labels_is_said_to_hold_nothing(sooner, project):
+def test_a_record_without_labels_is_said_to_hold_nothing(here, project):
     (project / "jobs.csv").write_text("label,created,started,completed\n")
-    done = sooner("simulate-pool", "--jobs", "jobs.csv")
+    done = here("simulate-pool", "--jobs", "jobs.csv")
     assert (done.returncode, done.stderr) == (5, "nothing to simulate: no job has a label of its runner, and times\n")
 
 

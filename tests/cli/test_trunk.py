@@ -47,26 +47,26 @@ def test_the_culprit_is_named_with_its_probability(sooner, history):
     assert revert["probability"] > 0.998
 
 
-def test_it_is_said_whether_paths_told_anything(sooner, history):
-    document = json.loads(sooner("trunk", "verdicts", "--history", history, "--json").stdout)
+def test_it_is_said_whether_paths_told_anything(here, history):
+    document = json.loads(here("trunk", "verdicts", "--history", history, "--json").stdout)
     assert document["paths"] == {"culprits": 0, "gain": 0.0, "used": False}
 
 
-def test_people_read_the_revert_first(sooner, history):
-    lines = sooner("trunk", "verdicts", "--history", history).stdout.splitlines()
+def test_people_read_the_revert_first(here, history):
+    lines = here("trunk", "verdicts", "--history", history).stdout.splitlines()
     assert lines[1].startswith(f"REVERT {CULPRIT:040x}"[:19])
     assert "held: 1 passing" in lines
 
 
-def test_the_past_is_replayed(sooner, history):
+def test_the_past_is_replayed(here, history):
     before = START + (CULPRIT - 1) * 1800
-    document = json.loads(sooner("trunk", "verdicts", "--history", history, "--as-of", before, "--json").stdout)
+    document = json.loads(here("trunk", "verdicts", "--history", history, "--as-of", before, "--json").stdout)
     assert {one["decision"] for one in document["decisions"]} == {"hold"}
     assert len(document["commits"]) == CULPRIT
 
 
-def test_breakages_of_the_whole_history_are_listed(sooner, history):
-    (found,) = json.loads(sooner("trunk", "verdicts", "--history", history, "--breakages", "--json").stdout)
+def test_breakages_of_the_whole_history_are_listed(here, history):
+    (found,) = json.loads(here("trunk", "verdicts", "--history", history, "--breakages", "--json").stdout)
     assert found["culprit"] == f"{CULPRIT:040x}"
     assert found["range"] == [found["culprit"]]
     assert found["fixed"] is None
@@ -82,11 +82,11 @@ def test_breakages_of_the_whole_history_are_listed(sooner, history):
         (("--as-of", "9999-12-31T23:59-12:00"), "--as-of '9999-12-31T23:59-12:00': no time"),
         (("--window", "1"), "--window 1: at least 2 commits"),
         (("--history", "nowhere"), "nowhere"),
-        (("--branch", "no-such-branch"), "no job or test of a known commit"),
+        (("--branch", "no-such-branch"), "no job or test of a known commit that passed, failed or runs"),
     ],
 )
-def test_what_is_not_understood_is_one_clear_error(sooner, history, options, text):
-    done = sooner("trunk", "verdicts", "--history", history, *options)
+def test_what_is_not_understood_is_one_clear_error(here, history, options, text):
+    done = here("trunk", "verdicts", "--history", history, *options)
     assert done.returncode == 4
     assert text in done.stderr
     assert done.stdout == ""
@@ -157,35 +157,35 @@ def test_commits_that_are_oldest_first_are_told_but_judged_in_their_order(sooner
     assert len(json.loads(done.stdout)["decisions"]) == 1
 
 
-def test_simulated_trunks_compare_the_policies(sooner):
-    done = sooner("trunk", "simulate", "--trunks", "4", "--scenario", "flakes 0.01", "--jobs", "1", "--json")
+def test_simulated_trunks_compare_the_policies(here):
+    done = here("trunk", "simulate", "--trunks", "4", "--scenario", "flakes 0.01", "--jobs", "1", "--json")
     rows = json.loads(done.stdout)
     assert [row["policy"] for row in rows] == ["rules", "bayes"]
     assert rows[1]["score"]["trunks"] == 4
 
 
-def test_a_scenario_is_picked_by_its_name_or_by_a_part_of_several(sooner):
-    done = sooner("trunk", "simulate", "--list", "--scenario", "flakes 0.05", "--scenario", "outage of 6 h")
+def test_a_scenario_is_picked_by_its_name_or_by_a_part_of_several(here):
+    done = here("trunk", "simulate", "--list", "--scenario", "flakes 0.05", "--scenario", "outage of 6 h")
     names = ["flakes 0.05", "outage of 6 h, nobody's fault", "outage of 6 h over a break"]
     assert done.stdout.splitlines() == names
 
 
-def test_an_unknown_scenario_names_those_there_are(sooner):
-    done = sooner("trunk", "simulate", "--scenario", "outage", "--scenario", "sunshine")
+def test_an_unknown_scenario_names_those_there_are(here):
+    done = here("trunk", "simulate", "--scenario", "outage", "--scenario", "sunshine")
     assert done.returncode == 4
     assert not done.stdout
     assert "no scenario's name holds 'sunshine': there are 'flakes 0.01'" in done.stderr
 
 
-def test_the_group_lists_its_verbs(sooner):
-    assert "verdicts" in sooner("trunk", "--help").stdout
+def test_the_group_lists_its_verbs(here):
+    assert "verdicts" in here("trunk", "--help").stdout
 
 
 @pytest.mark.parametrize(
     ("group", "typed", "meant"), [("trunk", "verdict", "verdicts"), ("jobs", "for-chang", "for-change")]
 )
-def test_a_mistyped_verb_of_a_group_is_told_with_the_nearest(sooner, group, typed, meant):
-    done = sooner(group, typed)
+def test_a_mistyped_verb_of_a_group_is_told_with_the_nearest(here, group, typed, meant):
+    done = here(group, typed)
     assert done.returncode == 4
     assert f"there is no verb {typed!r}: did you mean {meant!r}?" in done.stderr
 
@@ -197,6 +197,25 @@ def test_a_commit_that_stands_twice_in_a_document_counts_once(sooner):
     assert done.returncode == 0, done.stderr
     first, second = done.stdout.splitlines()
     assert first == second
+
+
+def test_a_signal_that_stands_twice_in_a_document_is_no_second_witness(sooner):
+    once, twice = document(), document()
+    twice["signals"] = twice["signals"] * 2
+    done = sooner("trunk", "decide", "--jsonl", stdin=f"{json.dumps(once)}\n{json.dumps(twice)}\n")
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == second
+
+
+def test_a_document_that_is_nested_too_deeply_does_not_stop_the_loop(sooner):
+    deep = json.dumps(document())[:-1] + ', "more": ' + "[" * 5_000 + "]" * 5_000 + "}"
+    text = "\n".join(["[" * 100_000, deep, json.dumps(document(id=8))]) + "\n"
+    done = sooner("trunk", "decide", "--jsonl", stdin=text)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode, len(answers)) == (4, 3), done.stderr
+    assert "Traceback" not in done.stderr
+    assert answers[2]["decisions"]
 
 
 def test_documents_may_begin_with_a_byte_order_mark_and_end_lines_as_windows_does(sooner):

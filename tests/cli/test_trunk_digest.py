@@ -74,23 +74,23 @@ def test_the_answer_has_everything_of_the_day(sooner, history):
     assert (signal["p50"]["value"], signal["p50_before"]["value"]) == pytest.approx((1530, 930))
 
 
-def test_people_see_a_table_for_each_question(sooner, history):
-    done = sooner("trunk", "digest", "--history", history)
+def test_people_see_a_table_for_each_question(here, history):
+    done = here("trunk", "digest", "--history", history)
     for title in ("Landed, by area", "Broke", "Reverted and landed again", "Flaky", "Time to signal"):
         assert title in done.stdout
     assert "+65 %" in done.stdout
 
 
-def test_markdown_can_be_posted_as_it_is(sooner, history):
-    text = sooner("trunk", "digest", "--history", history, "--format", "markdown").stdout
+def test_markdown_can_be_posted_as_it_is(here, history):
+    text = here("trunk", "digest", "--history", history, "--format", "markdown").stdout
     assert text.startswith("## Trunk digest of main")
     assert "| landed again |" in text
     assert "<b>" not in text
 
 
-def test_areas_are_those_of_the_project(sooner, history, project):
+def test_areas_are_those_of_the_project(here, history, project):
     (project / "pyproject.toml").write_text('[tool.sooner.areas]\nkernels = ["csrc", "*.cu"]\n')
-    found = json.loads(sooner("trunk", "digest", "--history", history, "--json").stdout)
+    found = json.loads(here("trunk", "digest", "--history", history, "--json").stdout)
     assert "kernels" in {area["name"] for area in found["areas"]}
 
 
@@ -103,14 +103,14 @@ def test_areas_are_those_of_the_project(sooner, history, project):
         ("", ("--history", "nowhere"), "there is no history at nowhere"),
     ],
 )
-def test_what_is_not_understood_is_one_clear_error(sooner, history, project, case):
+def test_what_is_not_understood_is_one_clear_error(here, history, project, case):
     settings, options, text = case
     (project / "pyproject.toml").write_text(settings)
-    done = sooner("trunk", "digest", "--history", history, *options)
+    done = here("trunk", "digest", "--history", history, *options)
     assert done.returncode == 4
     assert text in done.stderr
 
 
-def test_a_time_without_anything_is_nothing(sooner, history):
-    done = sooner("trunk", "digest", "--history", history, "--since", "2020-01-01", "--until", "2020-01-02")
+def test_a_time_without_anything_is_nothing(here, history):
+    done = here("trunk", "digest", "--history", history, "--since", "2020-01-01", "--until", "2020-01-02")
     assert done.returncode == 5

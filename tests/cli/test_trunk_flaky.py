@@ -53,34 +53,34 @@ def test_the_ranking_has_rate_interval_cost_and_evidence(sooner, history):
     assert (rows["ci / linux"]["failures"], rows["ci / linux"]["red_s"]) == (4, 4 * 1800.0)
 
 
-def test_people_see_a_table(sooner, history):
-    done = sooner("trunk", "flaky", "--history", history, "--limit", "1")
+def test_people_see_a_table(here, history):
+    done = here("trunk", "flaky", "--history", history, "--limit", "1")
     assert "COST" in done.stdout
     assert "ci / linux" in done.stdout
     assert "... and 1 more (--limit)" in done.stdout
 
 
-def test_the_quarantine_is_written_kept_and_left(sooner, history, project):
+def test_the_quarantine_is_written_kept_and_left(here, history, project):
     options = ("trunk", "flaky", "--history", history, "--write", "q.toml")
-    done = sooner(*options)
+    done = here(*options)
     assert "1 entries, 1 entered, 0 left" in done.stdout
     text = (project / "q.toml").read_text()
     assert 'id = "t.py::test_flaky"' in text
     assert "ci / linux" not in text  # a whole job is not hidden unless asked for
-    done = sooner(*options)
+    done = here(*options)
     assert "1 entries, 0 entered, 0 left" in done.stdout
     assert (project / "q.toml").read_text() == text
     stable = re.sub(r"^since = .*$", "since = 2020-01-01", text, flags=re.MULTILINE)
     stable = re.sub(r"^stable_runs = \d+", "stable_runs = 3", stable, flags=re.MULTILINE)
     (project / "q.toml").write_text(stable)
-    done = sooner(*options, "--check", "--json")
+    done = here(*options, "--check", "--json")
     told = json.loads(done.stdout)["quarantine"]
     assert [one["entry"]["id"] for one in told["left"]] == ["t.py::test_flaky"]
     assert "test_flaky" not in (project / "q.toml").read_text()
 
 
-def test_jobs_enter_where_they_are_asked_for(sooner, history, project):
-    sooner("trunk", "flaky", "--history", history, "--kind", "job", "--write", "q.toml")
+def test_jobs_enter_where_they_are_asked_for(here, history, project):
+    here("trunk", "flaky", "--history", history, "--kind", "job", "--write", "q.toml")
     assert '[[job]]\nid = "ci / linux"' in (project / "q.toml").read_text()
 
 
@@ -96,26 +96,32 @@ def test_jobs_enter_where_they_are_asked_for(sooner, history, project):
         (("--write", "no/such/q.toml"), "no/such/q.toml cannot be written"),
     ],
 )
-def test_what_is_not_understood_is_one_clear_error(sooner, history, project, options, text):
+def test_what_is_not_understood_is_one_clear_error(here, history, project, options, text):
     (project / "broken.toml").write_text("[[test")
-    done = sooner("trunk", "flaky", "--history", history, *options)
+    done = here("trunk", "flaky", "--history", history, *options)
     assert done.returncode == 4
     assert text in done.stderr
 
 
-def test_a_time_without_runs_is_nothing_to_rank(sooner, history):
-    done = sooner("trunk", "flaky", "--history", history, "--since", "2020-01-01", "--until", "2020-02-01")
+def test_a_time_without_runs_is_nothing_to_rank(here, history):
+    done = here("trunk", "flaky", "--history", history, "--since", "2020-01-01", "--until", "2020-02-01")
     assert done.returncode == 5
     assert "the history has no run of that time" in done.stderr
 
 
-def test_programs_get_the_cost_that_ranks(sooner, history):
-    rows = json.loads(sooner("trunk", "flaky", "--history", history, "--json").stdout)["flaky"]
+def test_programs_get_the_cost_that_ranks(here, history):
+    rows = json.loads(here("trunk", "flaky", "--history", history, "--json").stdout)["flaky"]
     assert [row["cost_s"] for row in rows] == [row["red_s"] + row["rerun_s"] for row in rows]
     assert rows == sorted(rows, key=lambda row: -row["cost_s"])
 
 
-def test_nobody_is_told_of_a_quarantine_that_could_not_be_written(sooner, history):
-    done = sooner("trunk", "flaky", "--history", history, "--write", "nowhere/q.toml")
+def test_nobody_is_told_of_a_quarantine_that_could_not_be_written(here, history):
+    done = here("trunk", "flaky", "--history", history, "--write", "nowhere/q.toml")
     assert (done.returncode, done.stdout) == (4, "")
     assert "nowhere/q.toml cannot be written" in done.stderr
+
+
+def test_a_time_without_runs_is_not_said_to_be_a_time_without_flakes(sooner, history):
+    done = sooner("trunk", "flaky", "--history", history, "--until", "2001-01-01", "--since", "1d")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "no run of that time" in done.stderr

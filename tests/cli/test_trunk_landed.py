@@ -58,38 +58,38 @@ def test_a_commit_that_nothing_ran_on_may_be_the_culprit(sooner, keep):
     assert {again["sha"] for again in decision["reruns"]} >= {sha(22), sha(23)}
 
 
-def test_what_a_merge_brought_along_is_no_suspect_of_its_own(sooner, keep):
+def test_what_a_merge_brought_along_is_no_suspect_of_its_own(here, keep):
     jobs = [row(i, "failed" if i >= 24 else "passed") for i in range(0, 36, 3)]
     merged = [commit(i, parents=(sha(i - 3), sha(i - 1)) if i % 3 == 0 else None) for i in range(36)]
-    (found,) = breakages(sooner, keep(jobs, merged))
+    (found,) = breakages(here, keep(jobs, merged))
     assert set(found["range"]) <= {sha(i) for i in range(0, 36, 3)}
 
 
-def test_attempts_on_requests_are_not_of_the_trunk(sooner, keep):
+def test_attempts_on_requests_are_not_of_the_trunk(here, keep):
     jobs = [row(i, "passed") for i in range(30)]
     for event, branch in (("pull_request", "feature"), ("pull_request", "main"), ("push", "feature")):
         other = {"event": event, "branch": branch}
         jobs += [
             row(i, "failed", commit=f"{event}{branch}{i}", run=f"{event}{branch}{i}", **other) for i in range(9, 30)
         ]
-    done = sooner("trunk", "verdicts", "--history", keep(jobs))
+    done = here("trunk", "verdicts", "--history", keep(jobs))
     assert done.stdout.startswith("30 commits, 1 signal,")
     assert "held: 1 passing" in done.stdout
     assert "of 2 branches only 'main' is used" in done.stderr
 
 
-def test_a_push_whose_branch_has_an_open_request_is_still_one(sooner, keep):
+def test_a_push_whose_branch_has_an_open_request_is_still_one(here, keep):
     root = keep([row(i, "failed" if i >= 20 else "passed", pull_request=7) for i in range(30)])
-    assert len(breakages(sooner, root)) == 1
-    assert sooner("jobs", "select", "--history", root).returncode == 0
+    assert len(breakages(here, root)) == 1
+    assert here("jobs", "select", "--history", root).returncode == 0
 
 
-def test_several_repositories_are_not_mixed(sooner, keep):
+def test_several_repositories_are_not_mixed(here, keep):
     root = keep([row(i, "passed", repository=name) for name in ("o/r", "o/s") for i in range(4)])
-    done = sooner("trunk", "verdicts", "--history", root)
+    done = here("trunk", "verdicts", "--history", root)
     assert done.returncode == 4
     assert "name one with --repository: o/r, o/s" in done.stderr
-    assert sooner("trunk", "verdicts", "--history", root, "--repository", "o/r").returncode == 0
+    assert here("trunk", "verdicts", "--history", root, "--repository", "o/r").returncode == 0
 
 
 def case(i, outcome, **more):
@@ -99,34 +99,34 @@ def case(i, outcome, **more):
     return TestRow(**facts | more, started=START + i * HOUR, seconds=1.0, outcome=HistoryOutcome(outcome))
 
 
-def test_reports_that_know_no_branch_are_signals_of_the_trunk(sooner, keep):
+def test_reports_that_know_no_branch_are_signals_of_the_trunk(here, keep):
     jobs = [row(i, "passed") for i in range(30)] + [
         row(i, "passed", branch="gone", commit="x", run="x") for i in range(2)
     ]
-    (found,) = breakages(sooner, keep(jobs, tests=[case(i, "failed" if i >= 20 else "passed") for i in range(30)]))
+    (found,) = breakages(here, keep(jobs, tests=[case(i, "failed" if i >= 20 else "passed") for i in range(30)]))
     assert (found["signal"], found["culprit"]) == ("test_a.py::test_x", sha(20))
 
 
-def test_reports_alone_are_a_trunk(sooner, keep):
-    (found,) = breakages(sooner, keep(tests=[case(i, "failed" if i >= 20 else "passed") for i in range(30)]))
+def test_reports_alone_are_a_trunk(here, keep):
+    (found,) = breakages(here, keep(tests=[case(i, "failed" if i >= 20 else "passed") for i in range(30)]))
     assert found["culprit"] == sha(20)
 
 
-def test_a_test_that_was_born_red_is_told_by_the_reports_of_its_file(sooner, keep):
+def test_a_test_that_was_born_red_is_told_by_the_reports_of_its_file(here, keep):
     tests = [case(i, "passed", node_id="test_a.py::test_old") for i in range(30)]
-    (found,) = breakages(sooner, keep(tests=[*tests, *(case(i, "failed") for i in range(20, 30))]))
+    (found,) = breakages(here, keep(tests=[*tests, *(case(i, "failed") for i in range(20, 30))]))
     assert (found["signal"], found["culprit"]) == ("test_a.py::test_x", sha(20))
 
 
-def test_flakes_of_a_test_before_the_window_are_not_forgotten(sooner, keep):
+def test_flakes_of_a_test_before_the_window_are_not_forgotten(here, keep):
     tests = [case(i, "failed" if i % 4 == 0 else "passed", run=f"r{i}") for i in range(100)]
     tests += [case(i, "passed", run=f"again{i}") for i in range(0, 100, 4)]
     root = keep(tests=[*tests, *(case(i, "failed" if i == 106 else "passed") for i in range(100, 107))])
-    asked = json.loads(sooner("trunk", "verdicts", "--history", root, "--window", "7", "--json").stdout)
+    asked = json.loads(here("trunk", "verdicts", "--history", root, "--window", "7", "--json").stdout)
     assert [one["decision"] for one in asked["decisions"]] == ["hold"]
 
 
-def test_a_commit_of_a_request_has_not_landed(sooner, keep):
+def test_a_commit_of_a_request_has_not_landed(here, keep):
     jobs = [row(i, "passed") for i in range(6)]
     jobs += [
         row(i, "passed", commit=f"request{i}", run=f"request{i}", event="pull_request", branch="feature")
@@ -134,26 +134,26 @@ def test_a_commit_of_a_request_has_not_landed(sooner, keep):
     ]
     told = [commit(i, parents=(), branch="") for i in range(6)]
     told += [commit(i, parents=(), sha=f"request{i}") for i in range(6)]
-    done = sooner("trunk", "digest", "--history", keep(jobs, told), *DAY, "--json")
+    done = here("trunk", "digest", "--history", keep(jobs, told), *DAY, "--json")
     assert json.loads(done.stdout)["commits"] == 6
 
 
-def test_commits_alone_are_landed_whatever_their_branch_is_called(sooner, keep):
+def test_commits_alone_are_landed_whatever_their_branch_is_called(here, keep):
     root = keep(commits=[commit(i, branch="trunk") for i in range(6)])
-    assert json.loads(sooner("trunk", "digest", "--history", root, *DAY, "--json").stdout)["commits"] == 6
+    assert json.loads(here("trunk", "digest", "--history", root, *DAY, "--json").stdout)["commits"] == 6
 
 
-def test_the_digest_counts_reports_that_know_no_branch(sooner, keep):
+def test_the_digest_counts_reports_that_know_no_branch(here, keep):
     tests = [case(i, "failed", run=f"a{i}") for i in range(4)] + [case(i, "passed", run=f"b{i}") for i in range(4)]
     root = keep([row(i, "passed") for i in range(4)], tests=tests)
-    done = sooner("trunk", "digest", "--history", root, *DAY, "--json")
+    done = here("trunk", "digest", "--history", root, *DAY, "--json")
     assert [one["id"] for one in json.loads(done.stdout)["flaky"]] == ["test_a.py::test_x"]
 
 
-def test_an_attempt_of_which_a_shard_was_cancelled_is_no_pass(sooner, keep):
+def test_an_attempt_of_which_a_shard_was_cancelled_is_no_pass(here, keep):
     jobs = []
     for i in range(4):
         for attempt, outcomes in ((1, ("passed", "failed")), (2, ("passed", "cancelled"))):
             jobs += [row(i, one, attempt=attempt, job=f"t (x, {k}, 2, gpu)") for k, one in enumerate(outcomes, 1)]
-    done = sooner("trunk", "flaky", "--history", keep(jobs), "--since", "2026-01-01", "--json")
+    done = here("trunk", "flaky", "--history", keep(jobs), "--since", "2026-01-01", "--json")
     assert json.loads(done.stdout)["flaky"] == []

@@ -92,7 +92,7 @@ class Caller:
         self._capsys, self._monkeypatch = capsys, monkeypatch
 
     def __call__(self, *arguments, stdin=""):
-        self._monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8", "surrogateescape"))))
         code = _run(["trunk", "revert", *map(str, arguments), "--json"])
         said = self._capsys.readouterr()
         return code, json.loads(said.out)["reverts"] if said.out else said.err
@@ -156,7 +156,13 @@ def test_decisions_a_line_each_are_read_and_one_culprit_is_one_revert(revert):
         (document("--upload-pack=touch x"), "is no commit id"),
         (document("a" * 40, signals=[1]), "signals must be a list of names"),
         (document("a" * 40, probability="high"), "probability must be a number"),
+        (document("a" * 40, probability=10**400), "probability must be a number from 0 to 1"),
+        (document("a" * 40, probability=float("nan")), "probability must be a number from 0 to 1"),
+        (document("a" * 40, probability=-3), "probability must be a number from 0 to 1"),
+        ("[" * 100_000, "stdin:1 is no JSON: nested too deeply"),
+        (document("a" * 40).replace("linux", "\udcff"), "stdin is not UTF-8 text"),
     ],
+    ids=range(11),
 )
 def test_a_document_that_is_none_is_one_clear_error(revert, text, problem):
     code, said = revert(stdin=text)
@@ -164,10 +170,20 @@ def test_a_document_that_is_none_is_one_clear_error(revert, text, problem):
     assert problem in said
 
 
+def test_documents_a_line_each_may_hold_every_separator_of_unicode_and_begin_with_a_byte_order_mark(revert):
+    lines = document("a" * 40, signals=["one\u2028two\x85three"]).encode().decode("unicode_escape")
+    code, (found,) = revert(stdin=f"\ufeff{lines}\n{document('a' * 40, signals=['four'])}\n")
+    assert (code, found["signals"]) == (0, ["one\u2028two\x85three", "four"])
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
         (("--execute",), "--execute needs --repo DIR|URL"),
+        (("--patience", "nan"), "--patience nan: at least 0"),
+        (("--pause", "-1"), "--pause -1: at least 0"),
+        (("--repo", "nowhere.git"), "nowhere.git is no repository: there is no such folder"),
+        (("--execute", "--repo", "nowhere.git"), "nowhere.git is no repository: there is no such folder"),
         (("--oldest", "soon"), "--oldest 'soon' is no time such as 36h"),
         (("--execute", "--github", "nonsense", "--repo", "x"), "write OWNER/NAME"),
     ],
@@ -278,6 +294,23 @@ def test_a_later_commit_that_uses_a_new_name_is_a_dependent(revert, trunk):
     assert "(use it) uses shiny_helper" in found["detail"]
 
 
+def test_a_culprit_that_brought_in_very_many_names_is_examined_like_others(revert, trunk):
+    sha = trunk.commit(
+        "vendored", big="".join(f"def a_function_with_a_long_name_{i:060}(): pass\n" for i in range(40_000))
+    )
+    trunk.commit("use it", user=f"a_function_with_a_long_name_{7:060}()\n")
+    code, (found,) = revert("--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["reason"]) == (12, "dependents")
+
+
+def test_a_conflict_in_very_many_files_names_the_later_commit(revert, trunk):
+    names = [f"{'long' * 30}{i:05}" for i in range(20_000)]
+    sha = trunk.commit("all of them", **dict.fromkeys(names, "x\n"))
+    trunk.commit("all again", **dict.fromkeys(names, "y\n"))
+    code, (found,) = revert("--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["reason"], "all again" in found["detail"]) == (12, "conflict", True)
+
+
 def test_a_name_that_was_there_before_makes_no_dependent(revert, trunk):
     trunk.commit("an old name", old="def shiny_helper(): pass\n")
     sha = trunk.commit("move a helper", helper="def shiny_helper():\n    pass\n")
@@ -337,11 +370,17 @@ def test_text_from_outside_is_text(revert, trunk, tmp_path):
     assert not marker.exists()
 
 
+def test_a_trunk_that_the_repository_does_not_have_is_one_clear_error(revert, trunk):
+    sha = trunk.commit("break it", bad="x\n")
+    for options in ((), ("--execute",)):
+        code, said = revert(*options, "--repo", trunk.bare, "--branch", "trunk", stdin=document(sha))
+        assert (code, "has no branch 'trunk': name its trunk with --branch" in said) == (4, True)
+
+
 def test_a_branch_or_repository_that_looks_like_an_option_is_refused(revert, trunk, tmp_path):
-    code, (found,) = revert("--execute", "--repo", f"--upload-pack=touch {tmp_path}/x", stdin=document("a" * 40))
-    assert (code, found["state"]) == (11, "failed")
-    code, (found,) = revert("--execute", "--repo", f"ext::sh -c 'touch {tmp_path}/x'", stdin=document("a" * 40))
-    assert (code, found["state"]) == (11, "failed")
+    for url in (f"--upload-pack=touch {tmp_path}/x", f"ext::sh -c 'touch {tmp_path}/x'"):
+        code, said = revert("--execute", "--repo", url, stdin=document("a" * 40))
+        assert (code, "is no repository" in said) == (4, True)
     assert not (tmp_path / "x").exists()
 
 
@@ -541,6 +580,43 @@ def test_a_rate_limit_that_lasts_longer_than_the_patience_is_an_error_at_once(re
     code, (found,) = revert(*site.options[:-4], "--journal", "j", stdin=document(site.sha))
     assert (code, found["state"]) == (11, "failed")
     assert "no more patience to wait 3600 s" in found["detail"]
+
+
+ODD_ANSWERS = {
+    "nested too deeply": (200, b"[" * 100_000, {}),
+    "a number that is none": (200, b'[{"number": 1e999}]', {}),
+    "a wait that is none": (429, b"{}", {"retry-after": "\xb2"}),
+    "an empty list's element": (200, b"[null]", {}),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_ANSWERS)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_an_answer_that_cannot_be_understood_is_no_answer_and_opens_nothing_twice(revert, site, odd, method):
+    status, data, headers = ODD_ANSWERS[odd]
+    site.github._send = lambda request, *rest: FakeGitHub._send(
+        site.github, request, *((status, data, headers) if request.command == method else rest)
+    )
+    code, (found,) = revert(*site.options[:-4], "--journal", "j", stdin=document(site.sha))
+    assert (code, found["state"]) == ((11, "failed") if method == "GET" else (0, "reverted"))
+    assert len(site.github.pulls) == (method == "POST")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (401, b'{"message": "Bad credentials"}', "Bad credentials (GITHUB_TOKEN"),
+        (404, b'{"message": "Not Found"}', "Not Found (no such repository, or GITHUB_TOKEN"),
+        (301, b'{"message": "Moved Permanently"}', "Moved Permanently (the repository has another name now"),
+        (422, b'{"message": "Invalid", "errors": [{"message": "No commits"}, "x", {"code": "missing"}]}',
+         "Invalid: No commits; x; missing"),
+    ],
+)  # fmt: skip
+def test_a_refusal_of_github_is_told_with_what_to_do(revert, site, status, body, said):
+    site.github._send = lambda request, *_: FakeGitHub._send(site.github, request, status, body)
+    code, (found,) = revert(*site.options[:-4], "--journal", "j", stdin=document(site.sha))
+    assert (code, found["state"]) == (11, "failed")
+    assert said in found["detail"]
 
 
 def start(site):

@@ -43,8 +43,8 @@ def test_the_answer_has_every_metric_and_the_change_with_its_part(sooner, histor
     assert change["part"] == "run"
 
 
-def test_people_see_a_table_and_what_moved(sooner, history):
-    done = sooner("tts", "--history", history, "--by", "workflow", "--metric", "commit_time_to_signal", "--why")
+def test_people_see_a_table_and_what_moved(here, history):
+    done = here("tts", "--history", history, "--by", "workflow", "--metric", "commit_time_to_signal", "--why")
     assert done.returncode == 0
     assert "2026-01-07  ci: 15.5 min -> 20.5 min (+32 %), moved by: run" in done.stdout
 
@@ -57,8 +57,8 @@ def test_people_see_a_table_and_what_moved(sooner, history):
         (("--history", "nowhere"), "there is no history at nowhere"),
     ],
 )
-def test_what_is_not_understood_is_one_clear_error(sooner, history, options, text):
-    done = sooner("tts", "--history", history, *options)
+def test_what_is_not_understood_is_one_clear_error(here, history, options, text):
+    done = here("tts", "--history", history, *options)
     assert done.returncode == 4
     assert text in done.stderr
 
@@ -69,18 +69,28 @@ a,ci,test,success,{later}2026-01-05T00:20:00Z,2026-01-05T00:30:00Z
 """
 
 
-def test_a_plain_table_has_times_to_signal_from_its_runs_first_job_on(sooner, project):
+def test_a_plain_table_has_times_to_signal_from_its_runs_first_job_on(here, project):
     text = TABLE.format(created="created,", at="2026-01-05T00:00:00Z,", later="2026-01-05T00:10:00Z,")
     (project / "jobs.csv").write_text(text)
-    sooner("ingest", "jobs.csv", "--history", "plain")
-    answer = json.loads(sooner("tts", "--history", "plain", "--json").stdout)
+    here("ingest", "jobs.csv", "--history", "plain")
+    answer = json.loads(here("tts", "--history", "plain", "--json").stdout)
     assert {row["key"]: row["p50"]["value"] for row in answer["rows"]} == {"build": 600, "test": 1800}
     assert answer["metrics"]["commit_time_to_signal"]["p50"]["value"] == 1800
 
 
-def test_a_metric_whose_times_nobody_told_names_those_that_are_there(sooner, project):
+def test_a_commit_that_is_run_again_at_night_in_a_plain_table_is_no_first_signal(here, project):
+    text = TABLE.format(created="created,", at="2026-01-05T00:00:00Z,", later="2026-01-05T00:10:00Z,")
+    again = text.replace("01-05", "01-06").partition("\n")[2]
+    (project / "jobs.csv").write_text(text + again)
+    here("ingest", "jobs.csv", "--history", "plain")
+    answer = json.loads(here("tts", "--history", "plain", "--json").stdout)
+    assert {row["key"]: row["p50"]["value"] for row in answer["rows"]} == {"build": 600, "test": 1800}
+    assert answer["metrics"]["commit_time_to_signal"]["p50"]["value"] == 1800
+
+
+def test_a_metric_whose_times_nobody_told_names_those_that_are_there(here, project):
     (project / "jobs.csv").write_text(TABLE.format(created="", at="", later=""))
-    sooner("ingest", "jobs.csv", "--history", "plain")
-    done = sooner("tts", "--history", "plain")
+    here("ingest", "jobs.csv", "--history", "plain")
+    done = here("tts", "--history", "plain")
     assert done.returncode == 5
     assert "no job has the times that job_time_to_signal is made of; --metric takes one of duration" in done.stderr

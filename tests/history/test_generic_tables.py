@@ -402,3 +402,51 @@ def test_a_time_of_a_parquet_file_that_no_calendar_has_costs_its_row_alone(take,
     duckdb.execute(f"copy rows to '{tmp_path}/jobs.parquet'")
     report = take(tmp_path / "jobs.parquet")
     assert (report["added"], [each["line"] for each in report["rejected"]]) == (1, [1, 2])
+
+
+def test_texts_in_square_brackets_are_texts_unless_they_are_a_list(history, take, write):
+    head = "commit,time,job,status,labels,branch\n"
+    report = take(write("jobs.csv", head + 'c1,2020-01-01,[ci all],pass,"[self-hosted, linux]",[x] y [z]\n'))
+    assert (report["added"], report["rejected"]) == (1, [])
+    take(write("more.csv", head + 'c2,2020-01-01,unit,pass,"[""self-hosted"", ""linux""]",main\n'))
+    found = {row.commit: (row.job, row.runner, row.branch) for row in history.jobs()}
+    assert found == {
+        "c1": ("[ci all]", "[self-hosted, linux]", "[x] y [z]"),
+        "c2": ("unit", "self-hosted,linux", "main"),
+    }
+    report = take(write("commits.csv", "sha,time,message,files\nc1,2020-01-01,[ROCm] fix [skip ci],[id].tsx\n"))
+    assert (report["added"], report["rejected"]) == (1, [])
+    assert [(row.message, row.files) for row in history.commits()] == [("[ROCm] fix [skip ci]", ("[id].tsx",))]
+
+
+ODD_LINES = r"""{"commit": "c1", "time": "2020-01-01", "job": "ok", "status": "pass", "duration_s": 5}
+{"commit": "c1", "time": "2020-01-01", "job": "half \ud83d", "status": "pass"}
+{"commit": "c1", "time": "2020-01-01", "job": "no number", "status": "pass", "duration_s": NaN}
+{"commit": "c1", "time": "2020-01-01", "job": "endless", "status": "pass", "duration_s": 1e999}
+{"commit": "c1", "time": "2020-01-01", "job": "zero \u0000", "status": "pass"}
+[[[[
+"""
+
+
+def test_lines_of_json_that_no_database_takes_cost_no_other_line(history, take, write):
+    report = take(write("jobs.jsonl", ODD_LINES))
+    assert sorted((one["line"], one["reason"][:20]) for one in report["rejected"]) == [
+        (4, "duration_s: Infinity"),
+        (6, "no JSON object"),
+    ]
+    assert sorted(row.job for row in history.jobs()) == ["half ?", "no number", "ok", "zero \0"]
+
+
+def test_a_list_of_json_with_half_a_character_is_read(history, take, write):
+    text = r'[{"commit": "c1", "time": "2020-01-01", "job": "half \ud83d", "status": "pass", "duration_s": NaN}]'
+    assert take(write("jobs.json", text))["added"] == 1
+    assert [row.job for row in history.jobs()] == ["half ?"]
+
+
+def test_a_number_that_no_column_can_hold_is_rejected_not_forgotten(history, take, write):
+    text = "commit,time,job,status,attempt\nc1,2020-01-01,a,pass,100000000000000000000\nc1,2020-01-01,b,pass,3\n"
+    report = take(write("jobs.csv", text))
+    assert [(one["line"], one["reason"]) for one in report["rejected"]] == [
+        (2, "attempt: 100000000000000000000 is no whole number")
+    ]
+    assert [row.attempt for row in history.jobs()] == [3]

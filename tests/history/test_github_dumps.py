@@ -177,6 +177,13 @@ def test_a_job_that_lost_its_runner_ended_at_its_last_sign_of_life(only):
     assert (row.outcome, row.completed - T0, row.closed - T0) == ("infrastructure", 20, 3 * DAY)
 
 
+def test_a_job_of_which_neither_attempt_nor_start_is_told_is_taken_as_it_is(only):
+    told = job(started=None, steps=[], conclusion="failure")
+    del told["run_attempt"]
+    row = only(told)
+    assert (row.attempt, row.started, row.completed, row.outcome) == (1, None, T0 + 70, "failed")
+
+
 def test_a_job_that_no_runner_took_was_never_started(only):
     row = only(job(conclusion="cancelled", started=DAY, completed=DAY + 60, **never_ran()))
     assert (row.outcome, row.started, row.completed, row.closed - T0) == ("infrastructure", None, None, DAY + 60)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sooner.history.ingest import junit
+from sooner.history.outcomes import of_skip
 
 SAMPLES = Path(__file__).parent / "samples"
 TOOLS = ("pytest", "surefire", "gtest", "bazel", "nextest")
@@ -17,6 +18,29 @@ PYTEST, SUREFIRE, GTEST, BAZEL, NEXTEST = ((SAMPLES / f"{tool}.xml").read_text(e
 
 def outcomes(history):
     return {row.node_id: row.outcome for row in history.tests()}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Need at least 2 CUDA devices", "Test requires 2 GPUs", "CUDA is not available.", "XPU required",
+        "Skipped due to small world size.", "world size 8 exceeds 4", "Requires at least 4 devices",
+        "Test requires 8 devices", "requires >= 2 devices", "needs 4 devices, this run has 2",
+    ],
+)  # fmt: skip
+def test_a_skip_that_more_devices_would_have_run_is_a_hole(message):
+    assert of_skip(message) == "skipped_no_devices"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "needs a GPU with compute capability >= 8.9", "Hopper GPU required", "requires 80GB GPU memory", "slow",
+        "Requires GPU arch gfx942", "flash_attn is not installed", "not supported on this GPU", "uses 2 devices",
+    ],
+)  # fmt: skip
+def test_a_skip_that_another_device_would_have_run_is_none(message):
+    assert of_skip(message) == "skipped"
 
 
 def test_pytest(history, take, write):

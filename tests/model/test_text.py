@@ -44,3 +44,7 @@ def test_bytes_that_are_not_utf8_are_spelled_out():
 
 def test_a_progress_line_has_no_breaks():
     assert one_line("a\nb\t\x1b[1mc") == "a b c"
+
+
+def test_a_name_cannot_turn_round_what_stands_behind_it():
+    assert terminal_text("a\u202eb\u2066c\u2069d עברית", colour=False) == "abcd עברית"

@@ -13,6 +13,8 @@ from sooner.run.classify import End, classify, signal_name
         (End(signal=9), Outcome.CRASHED, "SIGKILL"),
         (End(signal=9, oom_kills=1), Outcome.OUT_OF_MEMORY, "host memory: killed by the kernel's OOM killer"),
         (End(exit_code=137, oom_kills=2), Outcome.OUT_OF_MEMORY, "host memory: killed by the kernel's OOM killer"),
+        (End(exit_code=1, oom_kills=1), Outcome.FAILED, "exit code 1"),
+        (End(exit_code=128), Outcome.FAILED, "exit code 128"),
         (End(exit_code=139), Outcome.CRASHED, "exit code 139 (SIGSEGV in a child)"),
         (End(exit_code=1, device_out_of_memory=True), Outcome.OUT_OF_MEMORY, "device memory"),
         (End(exit_code=1, tail="x\nMemoryError: y"), Outcome.OUT_OF_MEMORY, "host memory: an allocation failed"),

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sooner.model.outcomes import Outcome
+from sooner.model.units import Need, Plan, Unit
 from sooner.schedule.bounds import lower_bound
 from sooner.schedule.order import assumed_seconds, new_ranks, ranks
 from sooner.schedule.shard import shard
 from sooner.schedule.simulate import makespan, simulate
 from sooner.schedule.strikes import Strikes
-from sooner.schedule.work import Policy
+from sooner.schedule.work import Policy, works_of
 
 
 def mixed(count, seed=1):
@@ -32,6 +33,14 @@ def test_a_mixed_suite_with_known_durations_ends_close_to_the_bound(seed):
     seconds = assumed_seconds(works)
     placements = simulate(works, seconds, devices, ranks=ranks(works, devices))
     assert makespan(placements) <= 1.06 * lower_bound(works, seconds, devices)
+
+
+def test_moving_what_ends_last_ahead_mends_what_no_first_order_does():
+    works, devices = [unit for unit in mixed(8, 6) if unit.devices <= 2], fleet(2)
+    seconds = assumed_seconds(works)
+    orders = [ranks(works, devices, budget=budget) for budget in (8 * 4 * len(works), 12_000)]
+    first, moved = (makespan(simulate(works, seconds, devices, ranks=order)) for order in orders)
+    assert moved < first
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -60,9 +69,19 @@ def test_the_bound_of_eight_devices_is_the_tight_one():
     assert lower_bound(works, assumed_seconds(works), fleet(8)) == pytest.approx(5.0 + 12.0 / 2)
 
 
+def test_units_of_which_no_two_fit_beside_each_other_follow_each_other_in_the_bound():
+    works = [work("a", 3, 4.0), work("b", 4, 4.0)]
+    assert lower_bound(works, assumed_seconds(works), fleet(5)) == pytest.approx(8.0)
+
+
 def test_the_bound_sees_the_longest_chain():
-    works = [work("a", 1, 5.0), work("b", 1, 6.0, after=("a",)), work("c", 1, 1.0)]
+    works = [work("a", 1, 5.0), work("b", 1, 6.0, after=("x", "a")), work("c", 1, 1.0), work("x", 1, 1.0)]
     assert lower_bound(works, assumed_seconds(works), fleet(8)) == pytest.approx(11.0)
+
+
+def test_only_a_shared_unit_counts_with_less_than_its_device():
+    works = [work(str(i), 1, 4.0, memory_mib=25) for i in range(8)]
+    assert lower_bound(works, assumed_seconds(works), fleet(2, memory_mib=100)) == pytest.approx(16.0)
 
 
 def test_a_shared_unit_counts_with_its_share_of_memory():
@@ -70,10 +89,38 @@ def test_a_shared_unit_counts_with_its_share_of_memory():
     assert lower_bound(works, assumed_seconds(works), fleet(1, memory_mib=100)) == pytest.approx(8.0)
 
 
+def test_what_is_settled_is_left_out_and_waited_for_no_longer():
+    need = Need(devices=2, memory_mib=7)
+    plan = Plan(
+        source="",
+        units=(
+            Unit(name="a", command=("true",)),
+            Unit(name="b", command=("true",), after=("a",), need=need, priority=3),
+            Unit(name="c", command=("true",), after=("a", "b")),
+        ),
+    )
+    b, c = works_of(plan, seconds={"b": 4.0}, failed={"b"}, settled={"a"}, attempts={"b": 2})
+    assert b == work("b", 2, 4.0, memory_mib=7, priority=3, failed_before=True, attempts_before=2)
+    assert c == work("c", after=("b",))
+
+
 def test_priority_comes_before_length_and_a_failure_before_both_but_priority():
     works = [work("long", 1, 9.0), work("failed", 1, 1.0, failed_before=True), work("first", 1, 1.0, priority=5)]
     order = ranks(works, fleet(2))
     assert sorted(range(3), key=order.__getitem__) == [2, 1, 0]
+
+
+def test_the_head_of_a_long_chain_comes_before_a_longer_unit():
+    works = [work("other", 1, 5.0), work("head", 1, 1.0), work("middle", 1, 1.0, after=("head",))]
+    works.append(work("tail", 1, 9.0, after=("middle",)))
+    order = ranks(works, fleet(2), budget=0)
+    assert sorted(range(4), key=order.__getitem__) == [1, 2, 3, 0]
+
+
+def test_where_nothing_is_known_full_width_comes_first_and_then_the_narrow_ones():
+    works = [work(str(i), width) for i, width in enumerate([2, 1, 4, 2, 1, 4])]
+    order = ranks(works, fleet(4), budget=0)
+    assert sorted(range(6), key=order.__getitem__) == [2, 5, 1, 4, 0, 3]
 
 
 def test_unknown_durations_are_assumed_to_be_the_median_of_the_known():
@@ -115,6 +162,22 @@ def test_one_unit_that_crashes_again_and_again_says_nothing_about_the_device():
     assert [strikes.note("x", (0,), Outcome.CRASHED) for _ in range(9)] == [()] * 9
 
 
+@pytest.mark.parametrize(("outcome", "devices"), [(Outcome.FAILED, (0,)), (Outcome.CRASHED, (0, 1))])
+def test_failures_and_gangs_say_nothing_about_a_device(outcome, devices):
+    strikes = Strikes(3)
+    strikes.note("first", (0,), Outcome.CRASHED)
+    strikes.note("ok", (2,), Outcome.PASSED)
+    assert not any(strikes.note(str(i), devices, outcome) for i in range(9))
+    strikes.note("second", (0,), Outcome.CRASHED)
+    assert strikes.note("third", (0,), Outcome.CRASHED) == (0,)
+
+
+def test_a_pass_elsewhere_before_the_first_crash_does_not_count():
+    strikes = Strikes(2)
+    strikes.note("ok", (1,), Outcome.PASSED)
+    assert [strikes.note(name, (0,), Outcome.CRASHED) for name in "abc"] == [(), (), ()]
+
+
 def test_a_suite_that_crashes_everywhere_puts_no_device_aside():
     strikes = Strikes(2)
     assert not any(strikes.note(str(i), (i % 2,), Outcome.CRASHED) for i in range(20))
@@ -132,6 +195,12 @@ def test_a_search_while_running_ranks_what_waits_and_nothing_else():
     works = mixed(20)
     found = new_ranks(works[5:], [(unit, 0.5) for unit in works[:5]], fleet(8))
     assert set(found) == {unit.key for unit in works[5:]}
+
+
+def test_a_search_while_running_knows_what_has_ended_and_what_waits_for_what():
+    waiting = [work("b", 1, 9.0, after=("a", "ended")), work("a", 1, 1.0), work("c", 1, 3.0, after=("ended",))]
+    found = new_ranks(waiting, [(work("running", 1, 5.0, after=("ended",)), 1.0)], fleet(2))
+    assert found["a"] < found["c"]
 
 
 def test_a_search_while_running_is_left_out_where_it_would_tell_nothing():

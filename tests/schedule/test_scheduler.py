@@ -61,6 +61,13 @@ def test_a_narrow_unit_that_ends_in_time_is_backfilled():
     assert [key for key, _ in starts(scheduler.handle(Begin(0)))] == ["running", "short"]
 
 
+def test_a_wide_unit_waits_only_for_the_devices_that_are_free_soonest():
+    works = [work("long", 1, 10.0), work("short", 1, 5.0), work("wide", 2, 1.0), work("narrow", 1, 8.0)]
+    scheduler = Scheduler(works, fleet(3), ranks=range(4))
+    assert [key for key, _ in starts(scheduler.handle(Begin(0)))] == ["long", "short"]
+    assert starts(scheduler.handle(Ended(5, "short", Outcome.PASSED))) == [("wide", (1, 2))]
+
+
 def test_nothing_of_unknown_length_is_backfilled_onto_kept_devices():
     works = [work("running", 1, 10.0), work("wide", 2, 1.0), work("unknown", 1)]
     scheduler = Scheduler(works, fleet(2), ranks=[0, 1, 2])
@@ -71,6 +78,13 @@ def test_a_unit_starts_after_those_that_it_names():
     scheduler = Scheduler([work("a"), work("b", after=("a",))], fleet(2))
     assert [key for key, _ in starts(scheduler.handle(Begin(0)))] == ["a"]
     assert [key for key, _ in starts(scheduler.handle(Ended(1, "a", Outcome.PASSED)))] == ["b"]
+
+
+def test_a_unit_that_names_two_starts_after_both():
+    scheduler = Scheduler([work("a"), work("b"), work("c", after=("a", "b"))], fleet(3))
+    scheduler.handle(Begin(0))
+    assert starts(scheduler.handle(Ended(1, "a", Outcome.PASSED))) == []
+    assert [key for key, _ in starts(scheduler.handle(Ended(2, "b", Outcome.PASSED)))] == ["c"]
 
 
 def test_what_follows_a_failure_is_skipped_along_the_whole_chain():
@@ -110,8 +124,18 @@ def test_a_device_put_aside_turns_waiting_units_that_need_it_into_holes():
     scheduler.handle(Begin(0))
     scheduler.handle(PutAside(1, 0))
     commands = scheduler.handle(Ended(2, "a", Outcome.PASSED))
-    assert verdicts(commands)["a"] is Outcome.PASSED
+    assert verdicts(commands) == {"a": Outcome.PASSED}
     assert scheduler.is_done
+
+
+def test_a_kept_device_that_is_put_aside_is_kept_no_longer():
+    works = [work("running", 1, 10.0), work("wide", 2, 1.0), work("narrow", 1, 20.0)]
+    scheduler = Scheduler(works, fleet(3), ranks=[0, 1, 2])
+    scheduler.handle(Away(0, 2))
+    scheduler.handle(Begin(0))
+    assert verdicts(scheduler.handle(PutAside(1, 1))) == {}
+    assert starts(scheduler.handle(Returned(2, 2))) == []  # kept for the wide one now
+    assert starts(scheduler.handle(Ended(10, "running", Outcome.PASSED))) == [("wide", (0, 2))]
 
 
 def test_a_unit_that_can_no_longer_be_retried_keeps_what_its_attempt_said():
@@ -153,6 +177,7 @@ def test_waves_wait_for_the_whole_wave():
 def test_sequential_runs_one_at_a_time_in_plan_order():
     scheduler = Scheduler([work("a"), work("b")], fleet(8), ranks=[1, 0], policy=Policy.SEQUENTIAL)
     assert [key for key, _ in starts(scheduler.handle(Begin(0)))] == ["a"]
+    assert starts(scheduler.handle(Away(1, 7))) == starts(scheduler.handle(Returned(2, 7))) == []
 
 
 def test_one_device_behaves_like_sequential():
@@ -178,6 +203,41 @@ def test_an_exclusive_unit_never_meets_a_shared_one():
     assert [devices for _, devices in starts(scheduler.handle(Begin(0)))] == [(0,), (1,)]
 
 
+def test_a_shared_device_is_free_when_its_last_unit_has_ended_and_its_memory_with_each():
+    works = [work(name, memory_mib=50, shared=True) for name in "ab"]
+    works += [work("alone", priority=1), work("c", memory_mib=50, shared=True)]
+    scheduler = Scheduler(works, [*fleet(2, memory_mib=100)], ranks=[0, 1, 3, 2])
+    scheduler.handle(Away(0, 1))
+    assert [key for key, _ in starts(scheduler.handle(Begin(0)))] == ["a", "b"]
+    assert [key for key, _ in starts(scheduler.handle(Ended(1, "a", Outcome.PASSED)))] == ["c"]
+    assert starts(scheduler.handle(Ended(2, "b", Outcome.PASSED))) == []
+    assert starts(scheduler.handle(Ended(3, "c", Outcome.PASSED))) == [("alone", (0,))]
+
+
+def test_a_shared_unit_of_two_devices_starts_on_no_single_one():
+    works = [work("a", memory_mib=10, shared=True), work("pair", 2, memory_mib=10, shared=True)]
+    scheduler = Scheduler(works, fleet(2, memory_mib=100))
+    scheduler.handle(Away(0, 1))
+    assert starts(scheduler.handle(Begin(0))) == [("a", (0,))]
+    assert starts(scheduler.handle(Returned(1, 1))) == [("pair", (0, 1))]
+
+
+def test_a_device_of_unknown_memory_is_large_enough_one_of_known_memory_may_not_be():
+    assert starts(Scheduler([work("a", memory_mib=50)], fleet(2)).handle(Begin(0))) == [("a", (0,))]
+    small = Scheduler([work("a", memory_mib=50)], fleet(2, memory_mib=49)).handle(Begin(0))
+    assert small == [Conclude("a", Outcome.HOLE, "needs 1 devices of 50 MiB, the run has 0")]
+
+
+def test_what_may_be_wanted_beside_what_runs_is_the_widest_unit_that_may_run_again():
+    scheduler = Scheduler([work("a", 3), work("b", 1)], fleet(4), retries=1)
+    scheduler.handle(Begin(0))
+    assert (scheduler.may_want, scheduler.has_waiting) == (3, False)
+    scheduler.handle(Ended(1, "a", Outcome.FAILED))
+    assert scheduler.may_want == 1
+    scheduler.handle(Stop(2))
+    assert scheduler.may_want == 0
+
+
 def test_small_shared_units_do_not_starve_a_large_one():
     works = [work("first", memory_mib=60, shared=True), work("large", memory_mib=90, shared=True)]
     works += [work(f"small{i}", memory_mib=10, shared=True) for i in range(3)]
@@ -190,6 +250,11 @@ def test_a_pair_is_taken_from_linked_devices():
     links = [[3], [2], [1], [0]]
     scheduler = Scheduler([work("pair", 2)], fleet(4, links=links))
     assert starts(scheduler.handle(Begin(0))) == [("pair", (0, 3))]
+
+
+def test_of_several_pairs_the_closest_is_taken():
+    links = [[1, 1], [0, 0], [3], [2]]
+    assert starts(Scheduler([work("pair", 2)], fleet(4, links=links)).handle(Begin(0))) == [("pair", (0, 1))]
 
 
 def test_a_single_unit_leaves_linked_devices_together():

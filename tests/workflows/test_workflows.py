@@ -7,11 +7,12 @@ import pytest
 
 pytest.importorskip("ruamel.yaml")
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sooner.workflows.edits import (
     Shards,
+    _checked,
     cron_every,
     find_lists,
     find_matrix,
@@ -26,7 +27,7 @@ from sooner.workflows.errors import WorkflowError
 from sooner.workflows.facts import Style, Where
 from sooner.workflows.periodic import new_periodic
 from sooner.workflows.reading import read
-from sooner.workflows.splices import written
+from sooner.workflows.splices import Splice, written
 
 TRUNK = textwrap.dedent("""\
     # Runs on every commit of main.
@@ -171,6 +172,17 @@ def test_its_periodic_part_is_a_new_workflow_of_the_same_jobs_by_the_clock():
     assert new.jobs["linux-rocm-test"].needs == ("linux-rocm-build", "llm-td")
 
 
+def test_a_comment_with_a_colon_below_the_id_of_a_job_stays_with_it_in_a_periodic_workflow():
+    text = TRUNK.replace("  linux-rocm-build:\n", "  linux-rocm-build:\n    # Note: this takes an hour.\n")
+    text = text.replace("  linux-rocm-test:\n", "  linux-rocm-test:\n    # Why: it is the widest.\n")
+    new = new_periodic(
+        read(text, "trunk.yml"), "periodic.yml", name="periodic", cron=cron_every(3), job_id="linux-rocm-build",
+        config="distributed", shards=[Shards(label="linux.rocm.gpu.gfx950.4", count=3)],
+    )  # fmt: skip
+    assert list(new.jobs) == ["llm-td", "linux-rocm-build", "linux-rocm-test"]
+    assert new.text.count("linux-rocm-test:\n    # Why: it is the widest.\n") == 1
+
+
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
 def test_rows_are_added_and_removed_behind_the_others(count, newline):
@@ -244,6 +256,112 @@ def test_a_label_of_runs_on_is_replaced():
     assert new.text == TRUNK.replace("ubuntu-latest", "ubuntu-24.04")
 
 
+def test_other_labels_of_runs_on_stay():
+    new = with_runs_on(read(MATRIX, "w.yml"), "listed", "gpu-4", "gpu-2")
+    assert new.text == MATRIX.replace("[self-hosted, gpu-4]", "[self-hosted, gpu-2]")
+    with pytest.raises(WorkflowError, match="job listed does not run on 'gpu-8'"):
+        with_runs_on(new, "listed", "gpu-8", "gpu-2")
+
+
+def test_rows_in_block_style_get_a_key_on_a_line_of_its_own():
+    new = edited(MATRIX, "distributed", [Shards(label="gpu-4", count=2, more={"devices": 4})])
+    line = "            runs: 'gpu-4'\n"
+    assert new.text == MATRIX.replace(line, f"{line}            devices: 4\n")
+
+
+def test_a_row_in_block_style_comes_right_behind_the_last_one():
+    text = MATRIX.replace("num_shards: 2", "num_shards: 3")
+    second = text[text.index("- config: distributed\n            shard: 2") : text.index("          - { config: unit")]
+    third = f"          {second.replace('shard: 2', 'shard: 3')}"
+    new = edited(text, "distributed", [Shards(label="gpu-4", count=3)])
+    assert new.text == text.replace(second, second + third)
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_a_matrix_in_quotes_is_edited_where_nothing_in_it_is_escaped(quote):
+    other = {"'": '"', '"': "'"}[quote]
+    text = f"""jobs:
+      a:
+        with:
+          test-matrix: {quote}{{ include: [ {{ config: {other}wide{other}, runner: x.4, why: is it }} ]}}{quote}
+    """
+    assert edited(text, "wide", [Shards(label="x.2", count=1)]).text == text.replace("x.4", "x.2")
+    escaped = text.replace("is it", "it''s" if quote == "'" else "\\x69s")
+    with pytest.raises(WorkflowError, match=r"computed when it runs: a"):
+        edited(escaped, "wide", [Shards(label="x.2", count=1)])
+
+
+def test_the_labels_of_a_group_of_runners_are_labels():
+    text = "jobs:\n  a:\n    runs-on:\n      group: large\n      labels: [gpu-4, linux]\n  b: none\n"
+    assert with_runs_on(read(text, "w.yml"), "a", "gpu-4", "gpu-2").text == text.replace("gpu-4", "gpu-2")
+
+
+def test_a_periodic_workflow_of_a_job_that_needs_one_that_is_not_there_is_one_clear_error():
+    shards = [Shards(label="x", count=1)]
+    with pytest.raises(WorkflowError, match="a job needs 'llm-td', which is not there"):
+        new_periodic(
+            read(TRUNK.replace("  llm-td:\n", "  renamed:\n"), "trunk.yml"), "p.yml", name="p", cron=cron_every(3),
+            job_id="linux-rocm-build", config="distributed", shards=shards,
+        )  # fmt: skip
+
+
+def test_a_row_without_shards_is_numbered_where_it_becomes_several():
+    text = "jobs:\n  a:\n    strategy:\n      matrix:\n        include:\n          - { config: wide, runner: x }\n"
+    assert rows(edited(text, "wide", [Shards(label="y", count=1)])) == [{"config": "wide", "runner": "y"}]
+    assert rows(edited(text, "wide", [Shards(label="y", count=2)])) == [
+        {"config": "wide", "runner": "y", "shard": 1, "num_shards": 2},
+        {"config": "wide", "runner": "y", "shard": 2, "num_shards": 2},
+    ]
+
+
+def test_a_row_that_is_added_on_the_line_of_others_changes_nothing_of_them():
+    row = "{ config: w, shard: 1, num_shards: 3, big: True, more: ~, runner: x }"
+    text = f"jobs:\n  a:\n    with:\n      test-matrix: |\n        {{ include: [\n        {row}, {row}\n        ]}}\n"
+    first, second, third = (row.replace("shard: 1", f"shard: {n}") for n in (1, 2, 3))
+    assert edited(text, "w", [Shards(label="x", count=3)]).text == text.replace(
+        f"{row}, {row}", f"{first}, {second}, {third}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("layout", "left"),
+    [
+        ("1, 2,\n3\n", "1,\n"),
+        ("1, 2,\n3,\nb\n", "1,\nb\n"),
+        ("1, 2, 3,\nb\n", "1, b\n"),
+        ("1,\n2, 3,\nb\n", "1,\nb\n"),
+        ("1,\n2, 3 ", "1 "),
+        ("b, 1, 2,\n3 ", "b, 1 "),
+        ("1, b, 2,\n3 ", "1, b "),
+        ("1,\n2,\n3, b ", "1,\nb "),
+        ("1,\n2,\n3 ", "1,\n "),
+    ],
+)
+def test_of_rows_that_share_lines_those_that_are_left_stay_as_they_were(layout, left):
+    words = {n: f"{{ config: w, num_shards: 1, shard: {n}, runner: x }}" for n in "123"}
+    words["b"] = "{ config: other, shard: 1, runner: x }"
+    spell = re.compile("[123b]")
+    head = "jobs:\n  a:\n    uses: b\n    with:\n      test-matrix: |\n        { include: ["
+
+    def written_out(text):
+        rows = spell.sub(lambda n: words[n[0]], f"\n{text}]}}\n")
+        return head + re.sub(r"\n(?!\Z)", "\n        ", rows)
+
+    before, after = written_out(layout), written_out(left)
+    assert edited(before, "w", [Shards(label="x", count=1)]).text == after
+
+
+def test_an_edit_that_would_do_anything_else_changes_nothing():
+    workflow = read(MATRIX, "w.yml")
+    job, matrix = find_matrix(workflow, "unit")
+    rest = [row.values for row in matrix.rows]
+    other, own = workflow.jobs["listed"].runs_on[1], matrix.rows[2].cells["runs"]
+    for spot, text in ((other, "gpu-8"), (own, "gpu-8"), (own, "[")):
+        with pytest.raises(WorkflowError, match=r"nothing was changed|is no YAML"):
+            _checked(workflow, [Splice(spot.span, text)], job, matrix, rest)
+    assert _checked(workflow, [], job, matrix, rest) == workflow
+
+
 def test_a_config_that_a_matrix_did_not_have_is_added_behind_its_rows():
     workflow = read(TRUNK, "w.yml")
     job, matrix = find_matrix(workflow, None)
@@ -263,19 +381,22 @@ def test_a_config_that_a_matrix_did_not_have_is_added_behind_its_rows():
         "on:\n  push:\n    branches: [main]\n",
     ],
 )
-def test_a_cron_is_added_once(on):
-    text = f"name: x\n{on}jobs:\n  a:\n    runs-on: b\n"
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_cron_is_added_once(on, newline):
+    text = f"name: x\n{on}jobs:\n  a:\n    runs-on: b\n".replace("\n", newline)
     once = with_cron(read(text, "w.yml"), "0 */6 * * *")
     assert "0 */6 * * *" in [spot.value for spot in once.crons]
     assert with_cron(once, "0 */6 * * *").text == once.text
     added = [line for line in once.text.splitlines() if line not in text.splitlines()]
     assert [line for line in text.splitlines() if line not in once.text.splitlines()] == []
     assert len(added) <= 2
+    assert once.text.count("\r\n") == (once.text.count("\n") if newline == "\r\n" else 0)
 
 
-def test_a_cron_that_cannot_be_added_is_an_error_that_says_what_to_do():
+@pytest.mark.parametrize("on", ["[push]", "{ push: }", "\n  schedule: [{ cron: 0 2 * * * }]"])
+def test_a_cron_that_cannot_be_added_is_an_error_that_says_what_to_do(on):
     with pytest.raises(WorkflowError, match="add `- cron: "):
-        with_cron(read("on: [push]\njobs:\n  a:\n    runs-on: b\n", "w.yml"), "0 1 * * *")
+        with_cron(read(f"on: {on}\njobs:\n  a:\n    runs-on: b\n", "w.yml"), "0 1 * * *")
 
 
 @pytest.mark.parametrize(("hours", "cron"), [(1, "0 * * * *"), (3, "0 0,3,6,9,12,15,18,21 * * *"), (24, "0 0 * * *")])
@@ -292,10 +413,13 @@ def test_hours_that_cron_cannot_say(hours):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("jobs: [", "is no YAML"),
+        ("jobs: [", "^w.yml:1: is no YAML"),
+        ("name: x\njobs:\n  a: b: c\n", "^w.yml:3: is no YAML"),
         ("", "is no workflow"),
         ("- a\n", "is no workflow"),
         ("name: x\n", "has no `jobs`"),
+        ("jobs: 5\n", "has no `jobs`"),
+        ("jobs: {a: {runs-on: x, strategy: '${{ fromJSON(inputs.s) }}', with: '${{ x }}'}}\n", "no job has rows"),
         ("jobs: {a: {runs-on: x}}\n", "no job has rows of config 'distributed'"),
         ("a: &a [*a]\njobs: {}\n", "is no YAML|no job has"),
     ],
@@ -309,6 +433,38 @@ def test_a_matrix_that_is_computed_is_said_to_be():
     text = TRUNK.replace("test-matrix: |", "test-matrix: ${{ x }}\n      old: |")
     with pytest.raises(WorkflowError, match=r"computed when it runs: linux-rocm-build, linux-rocm-test"):
         find_matrix(read(text, "w.yml"), "distributed")
+
+
+ROWS = """on: push
+env: {{ name: &label linux.gpu.4 }}
+jobs:
+  first:
+    runs-on: ${{{{ matrix.runner }}}}
+    strategy: {strategy}
+      matrix:
+        include:{rows}
+  second:
+    runs-on: x
+    strategy: {other}
+"""
+PLAIN = "\n          - { config: d, shard: 1, runner: linux.gpu.4 }"
+
+
+@pytest.mark.parametrize(
+    ("rows", "strategy", "other"),
+    [
+        ("\n          - &a { config: d, shard: 1, runner: linux.gpu.4 }\n          - { <<: *a, shard: 2 }", "", "{}"),
+        ("\n          - { config: d, shard: 1, runner: *label }\n          - { config: d, runner: *label }", "", "{}"),
+        ("\n          - &a { config: d, shard: 1, runner: linux.gpu.4 }", "", "{}"),
+        (PLAIN, "&all", "*all"),
+    ],
+    ids=["merged", "label", "name alone", "another job's too"],
+)
+def test_what_is_made_of_anchors_is_not_edited_and_said_to_be(rows, strategy, other):
+    text = ROWS.format(rows=rows, strategy=strategy, other=other)
+    with pytest.raises(WorkflowError, match=r"made of YAML anchors, which are not edited: first"):
+        find_matrix(read(text, "w.yml"), "d")
+    assert find_matrix(read(ROWS.format(rows=PLAIN, strategy="", other="{}"), "w.yml"), "d")[0].id == "first"
 
 
 def test_two_jobs_with_the_same_config_must_be_told_apart():
@@ -359,6 +515,7 @@ def workflows(draw):
     return newline.join([*head, "        { include: [", *body, "        ]}", *tail]) + newline
 
 
+@settings(max_examples=25)  # reading YAML for positions takes its time
 @given(workflows(), st.sampled_from(["alpha", "beta", "gamma"]), st.integers(1, 6), words)
 def test_an_edit_leaves_every_other_row_and_byte_as_it_was(text, config, count, label):
     before = read(text, "w.yml")
@@ -374,6 +531,7 @@ def test_an_edit_leaves_every_other_row_and_byte_as_it_was(text, config, count, 
     assert after.text.endswith(text[end:])
 
 
+@settings(max_examples=25)  # reading YAML for positions takes its time
 @given(workflows(), st.sampled_from(["alpha", "beta", "gamma"]))
 def test_an_edit_to_what_there_is_changes_nothing(text, config):
     found = rows(read(text, "w.yml"), config)

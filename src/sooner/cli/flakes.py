@@ -116,7 +116,8 @@ def show(order: Order) -> int:
         }
         click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=1).decode())
     else:
-        click.echo(flaky_text(rows, order.limit))
+        if runs:
+            click.echo(flaky_text(rows, order.limit))
         if update is not None:
             click.echo("\n" + update_text(update, order.file))
     return int(ExitCode.ALL_PASSED if runs else ExitCode.NOTHING_TO_RUN)

@@ -50,14 +50,14 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
     Raises:
         UsageError: A file that cannot be read, or a job that nobody knows.
     """
-    message, files = _read(options["message_file"]), _read(options["files_file"]).splitlines()
+    message, listed = _read(options["message_file"]), _read(options["files_file"])
     settings = project_settings()
     wanted = aim(options, settings)
     facts, where = trunk_of(options)
     import msgspec
 
     from sooner.analysis.selection.change import Wish, answer
-    from sooner.analysis.selection.request import area_jobs, asked, in_sample, only_documentation
+    from sooner.analysis.selection.request import area_jobs, asked, changed_paths, in_sample, only_documentation
     from sooner.analysis.selection.settings import constraints
 
     names = list(facts.jobs)
@@ -68,7 +68,7 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
     request = asked(message, living)
     for words in request.ignored:
         click.echo(f"note: {words} names no job: it changes nothing", err=True)
-    files = [file for file in files if file.strip()]
+    files = changed_paths(listed)
     share = settings.sample if options["sample"] is None else options["sample"]
     if not 0.0 <= share <= 1.0:
         raise UsageError(f"--sample {share:g}: a share between 0 and 1 is needed, such as 0.03")

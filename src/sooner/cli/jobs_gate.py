@@ -1,7 +1,6 @@
 """`sooner jobs gate`."""
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,9 +40,9 @@ def gate(*, selection: Path, results: Path, carriers: tuple[str, ...], as_json: 
 
 
 def _json(path: Path) -> Any:
-    from sooner.cli.run import read_text
+    from sooner.cli.run import read_text_or_stdin
 
-    text = sys.stdin.read() if str(path) == "-" else read_text(path)
+    text = read_text_or_stdin(str(path))
     try:
         return json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from sooner.analysis.selection.settings import JobSettings
 
 
-def project_settings(cwd: Path | None = None) -> "JobSettings":
-    """The settings of the project around a folder; the defaults where it has none.
+def project_settings() -> "JobSettings":
+    """The settings of the project around the current folder; the defaults where it has none.
 
     Raises:
         SettingsError: The file cannot be read, or holds something unknown.
@@ -23,7 +23,7 @@ def project_settings(cwd: Path | None = None) -> "JobSettings":
     history_door()
     from sooner.analysis.selection.settings import job_settings
 
-    path, tool = project_table(cwd or Path.cwd())
+    path, tool = project_table(Path.cwd())
     table = tool.get("jobs", {})
     if not isinstance(table, dict):
         raise SettingsError(f"{path}: tool.sooner.jobs must be a table")

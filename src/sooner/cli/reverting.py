@@ -15,7 +15,7 @@ from sooner.cli.reverting_api import check_repository
 from sooner.cli.reverting_document import wanted_in
 from sooner.cli.reverting_journal import Journal, read_journal
 from sooner.cli.reverting_make import Order, Result, Reverter, exit_code_of
-from sooner.cli.run import read_text
+from sooner.cli.run import read_text_or_stdin
 from sooner.cli.spans import seconds_of
 from sooner.model.errors import UsageError
 from sooner.model.text import terminal_text
@@ -51,7 +51,7 @@ def order_of(options: Mapping[str, Any]) -> Order:
     source = options["document"]
     if source == "-" and sys.stdin.isatty():
         raise UsageError("which decisions? Pass FILE, or pipe in what `sooner trunk decide` printed")
-    text = sys.stdin.read() if source == "-" else read_text(Path(source))
+    text = read_text_or_stdin(source)
     github, url = options["github"], options["repo"]
     if github:
         check_repository(github)
@@ -61,6 +61,9 @@ def order_of(options: Mapping[str, Any]) -> Order:
         raise UsageError("--execute needs --repo DIR|URL, or --github OWNER/NAME")
     if options["a_day"] < 0:
         raise UsageError(f"--a-day {options['a_day']}: at least 0")
+    for name in ("patience", "pause"):
+        if not options[f"{name}_s"] >= 0:
+            raise UsageError(f"--{name} {options[f'{name}_s']:g}: at least 0 s")
     return Order(
         wanted=wanted_in(text, source="stdin" if source == "-" else source),
         url=url if options["execute"] or options["repo"] else "",

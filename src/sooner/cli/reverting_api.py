@@ -19,6 +19,9 @@ _TRIES: Final = 5
 _TIMEOUT_S: Final = 30.0
 _REPOSITORY: Final = re.compile(r"[\w.-]+/[\w.-]+")
 _OK: Final = (200, 201)
+_LONGEST_MESSAGE: Final = 300
+_ODD: Final = (KeyError, ValueError, TypeError, AttributeError, OverflowError)
+"""What fields raise that are not what GitHub's documentation says."""
 _EXISTS: Final = 422
 
 
@@ -130,8 +133,8 @@ class GitHub:
                 status, value = self._ask("POST", f"{self._base}/pulls", fields)
                 if status in _OK:
                     return PullRequest(_checked(value, dict))
-                last = f"GitHub answers {status}: {_message(value)}"
-            except (_PassingError, KeyError, ValueError, TypeError) as error:
+                last = f"GitHub answers {status}: {_message(value)}{_advice(status)}"
+            except (_PassingError, *_ODD) as error:
                 status, last = 0, str(error)
             if there := [one for one in self.requests_from(head) if one.is_open]:
                 return there[0]
@@ -153,7 +156,7 @@ class GitHub:
         address = f"{self._base}/{path}" + (f"?{urlencode(parameters)}" if parameters else "")
         try:
             return [PullRequest(each) for each in self._get(address, list)]
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
+        except _ODD as error:
             raise ApiError(f"{address}: an answer that cannot be understood ({error!r})") from None
 
     def _get(self, address: str, kind: type) -> Any:
@@ -163,7 +166,7 @@ class GitHub:
                 status, value = self._ask("GET", address)
                 if status in _OK:
                     return _checked(value, kind)
-                raise ApiError(f"{address}: GitHub answers {status}: {_message(value)}")
+                raise ApiError(f"{address}: GitHub answers {status}: {_message(value)}{_advice(status)}")
             except _PassingError as error:
                 last = str(error)
             self._wait(number, last)
@@ -203,7 +206,7 @@ class GitHub:
 def _decoded(data: bytes, status: int) -> Any:
     try:
         return json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         if status in _OK:
             raise _PassingError("the answer is no JSON") from None
         return {"message": data[:200].decode("utf-8", "replace")}
@@ -216,16 +219,36 @@ def _checked(value: Any, kind: type) -> Any:
 
 
 def _message(value: object) -> str:
-    text = value.get("message", "") if isinstance(value, dict) else ""
-    return one_line(str(text))[:200]
+    """What GitHub says, with the reasons that it lists below (`errors` of a 422)."""
+    if not isinstance(value, dict):
+        return "(nothing)"
+    errors = value.get("errors")
+    reasons = [_reason(one) for one in errors] if isinstance(errors, list) else []
+    text = ": ".join(part for part in (str(value.get("message", "")), "; ".join(reasons)) if part)
+    return one_line(text)[:_LONGEST_MESSAGE]
+
+
+def _reason(error: object) -> str:
+    return str(error.get("message") or error.get("code") or "") if isinstance(error, dict) else str(error)
+
+
+def _advice(status: int) -> str:
+    """What to do about a refusal that asking again does not change."""
+    if status in (301, 302, 307, 308):
+        return " (the repository has another name now, or --api is another address: pass that)"
+    return {
+        401: " (GITHUB_TOKEN is missing, wrong or has expired)",
+        403: " (GITHUB_TOKEN may not do that: it needs to write contents and pull requests)",
+        404: " (no such repository, or GITHUB_TOKEN may not see it)",
+    }.get(status, "")
 
 
 def _rate_limit(headers: Mapping[str, str], body: bytes) -> float | None:
     """Seconds to wait; None where a refusal is no rate limit."""
     after = headers.get("retry-after", "")
-    if after.replace(".", "", 1).isdigit():
+    if after.isascii() and after.replace(".", "", 1).isdigit():
         return float(after)
     if headers.get("x-ratelimit-remaining") == "0":
         reset = headers.get("x-ratelimit-reset", "")
-        return max(1.0, float(reset) - time.time()) if reset.isdigit() else 60.0
-    return 60.0 if b"secondary rate limit" in body else None
+        return max(1.0, float(reset) - time.time()) if reset.isascii() and reset.isdigit() else 60.0
+    return 60.0 if b"rate limit" in body else None

@@ -38,8 +38,8 @@ def _decisions(text: str, source: str) -> Iterator[tuple[str, Mapping[str, Any]]
         raise UsageError(f"{source} is empty: pass what `sooner trunk decide` printed")
     try:
         documents = [json.loads(text)]
-    except ValueError:
-        documents = [_decoded(line, f"{source}:{i}") for i, line in enumerate(text.splitlines(), 1) if line.strip()]
+    except (ValueError, RecursionError):  # lines end with \n: JSON may hold what else ends lines in Unicode
+        documents = [_decoded(line, f"{source}:{i}") for i, line in enumerate(text.split("\n"), 1) if line.strip()]
     for number, document in enumerate(documents, 1):
         decisions = document.get("decisions") if isinstance(document, dict) else document
         if not isinstance(decisions, list):
@@ -59,6 +59,8 @@ def _decoded(line: str, place: str) -> Any:
         return json.loads(line)
     except ValueError as error:
         raise UsageError(f"{place} is no JSON: {error}") from None
+    except RecursionError:
+        raise UsageError(f"{place} is no JSON: nested too deeply") from None
 
 
 def _wanted(decision: Mapping[str, Any], place: str) -> Wanted:
@@ -69,8 +71,9 @@ def _wanted(decision: Mapping[str, Any], place: str) -> Wanted:
     probability = decision.get("probability")
     if not isinstance(signals, list) or not all(isinstance(one, str) for one in signals):
         raise UsageError(f"{place}: signals must be a list of names")
-    if probability is not None and (isinstance(probability, bool) or not isinstance(probability, int | float)):
-        raise UsageError(f"{place}: probability must be a number")
+    is_number = isinstance(probability, int | float) and not isinstance(probability, bool)
+    if probability is not None and not (is_number and 0 <= probability <= 1):
+        raise UsageError(f"{place}: probability must be a number from 0 to 1")
     return Wanted(
         culprit=culprit.lower(),
         signals=tuple(signals),

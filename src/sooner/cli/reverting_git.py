@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from sooner.analysis.trunk.reverting import Culprit, branch_of, is_revert_of, reverted_in, subject_of
-from sooner.model.errors import SoonerError
+from sooner.model.errors import SoonerError, UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.text import one_line
 
@@ -56,6 +56,7 @@ class Clone:
 
     Raises:
         GitError: It cannot be cloned.
+        UsageError: There is no such folder or branch: calling again changes nothing.
     """
 
     def __init__(self, url: str, trunk: str, folder: Path, token: str = "") -> None:
@@ -64,9 +65,12 @@ class Clone:
         self._folder = folder
         self._environment = _environment(url, token)
         if url.startswith("-") or trunk.startswith("-"):
-            raise GitError(f"{url if url.startswith('-') else trunk!r} is no repository or branch")
+            raise UsageError(f"{url if url.startswith('-') else trunk!r} is no repository or branch")
         sparse = ("--filter=blob:none",) if _REMOTE.match(url) else ()
-        source = url if _REMOTE.match(url) or "://" in url else str(Path(url).absolute())
+        is_folder = not _REMOTE.match(url) and "://" not in url
+        if is_folder and not Path(url).exists():
+            raise UsageError(f"--repo {url} is no repository: there is no such folder")
+        source = str(Path(url).absolute()) if is_folder else url
         command = (
             "clone",
             "--quiet",
@@ -80,6 +84,8 @@ class Clone:
             str(folder),
         )
         done = self._run(*command, inside=False)
+        if done.returncode and "Could not find remote branch" in done.stderr:
+            raise UsageError(f"{url} has no branch {trunk!r}: name its trunk with --branch")
         if done.returncode:
             raise GitError(f"{url} cannot be cloned at {trunk!r}: {_said(done)}")
 
@@ -166,10 +172,12 @@ class Clone:
         found = {name for line in patch.split("\n") if (m := _NAMES.match(line)) for name in m.groups() if name}
         if not parents:
             return found
-        words = [word for name in sorted(found) for word in ("-e", name)]
-        if not words:
+        if not found:
             return set()
-        before = self._run("grep", "-h", "-o", "-w", "-F", "-I", *words, parents[0], "--").stdout.split()
+        names = "\n".join(sorted(found))  # through the pipe: there may be more than arguments can hold
+        before = self._run(
+            "grep", "-h", "-o", "-w", "-F", "-I", "-f", "-", parents[0], "--", stdin=names
+        ).stdout.split()
         return found - set(before)
 
     def revert(self, sha: str, message: str) -> str:
@@ -206,12 +214,13 @@ class Clone:
         return {f"GIT_{role}_{part}": text for role in ("AUTHOR", "COMMITTER") for part, text in who.items()}
 
     def _conflict(self, sha: str, files: Sequence[str]) -> str:
-        """Which files conflict, and which later commits changed them."""
+        """Which files conflict, the first of them, and which later commits changed these."""
+        files = files[:_MOST_NAMED]
         log = self._out(
             "log", "-z", "--format=%h %s", f"{sha}..origin/{self._trunk}", "--", *(f":(literal){f}" for f in files)
         )
         later = [one_line(line) for line in log.split("\0") if line]
-        where = ", ".join(one_line(name) for name in files[:_MOST_NAMED])
+        where = ", ".join(map(one_line, files))
         return f"{where} changed since: {'; '.join(later[:_MOST_NAMED]) or 'by nobody that git names'}"
 
     def remote_revert(self, sha: str) -> tuple[str, bool]:

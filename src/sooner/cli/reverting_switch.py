@@ -29,7 +29,7 @@ def why_stopped(switch: str, server: Callable[[str], GitHub]) -> str:
         return ""
     try:
         said = _state(switch, server)
-    except (SoonerError, OSError, ValueError) as error:
+    except (SoonerError, OSError, ValueError, RecursionError) as error:
         return f"the kill switch {switch} says nothing ({one_line(str(error))[:200]}): nothing is done"
     return "" if said in _GO else f"the kill switch {switch} says {said!r}: nothing is done"
 
@@ -58,12 +58,15 @@ def _fetched(url: str) -> str:
     except ModuleNotFoundError:
         raise UsageError("asking a URL needs urllib3: pip install 'sooner[github]'") from None
     try:
-        answer = urllib3.PoolManager(retries=False, timeout=_TIMEOUT_S).request("GET", url)
+        pool = urllib3.PoolManager(retries=False, timeout=_TIMEOUT_S)
+        answer = pool.request("GET", url, preload_content=False)
+        data = answer.read(_MOST_BYTES)  # of an answer without end, too
+        answer.close()
     except urllib3.exceptions.HTTPError as error:
         raise OSError(f"no answer, {type(error).__name__}") from None
     if answer.status != _OK:
         raise OSError(f"status {answer.status}")
-    return answer.data[:_MOST_BYTES].decode()
+    return data.decode()
 
 
 def _issue(switch: str, server: Callable[[str], GitHub]) -> str:

@@ -1,5 +1,6 @@
 """`sooner run`."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -45,3 +46,19 @@ def read_text(path: Path) -> str:
         raise UsageError(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def read_text_or_stdin(source: str) -> str:
+    """The text of a file that the user named, or what is piped in where that is `-`.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
+    from sooner.model.errors import UsageError
+
+    if source != "-":
+        return read_text(Path(source))
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"stdin is not UTF-8 text (byte {error.start}): pass UTF-8") from None

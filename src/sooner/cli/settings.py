@@ -41,9 +41,7 @@ class RunSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Where each value came from."""
 
 
-def run_settings(
-    cli: Mapping[str, Any], *, env: Mapping[str, str] = os.environ, cwd: Path | None = None
-) -> RunSettings:
+def run_settings(cli: Mapping[str, Any]) -> RunSettings:
     """The settings of a run; `cli` holds what the command line gave, None for what it did not.
 
     Raises:
@@ -54,8 +52,8 @@ def run_settings(
     known = tomllib.loads(_DEFAULTS.read_text(encoding="utf-8"))["run"]
     for source, layer in (
         ("default", known),
-        *_pyproject_layer(cwd or Path.cwd(), known),
-        ("environment", {key: env[name] for key in known if (name := _ENV_PREFIX + key.upper()) in env}),
+        *_pyproject_layer(Path.cwd(), known),
+        ("environment", {key: os.environ[name] for key in known if (name := _ENV_PREFIX + key.upper()) in os.environ}),
         ("command line", {key: value for key, value in cli.items() if key in known and value is not None}),
     ):
         for key, value in layer.items():
@@ -67,13 +65,13 @@ def run_settings(
     return msgspec.convert({**values, "sources": sources}, RunSettings)
 
 
-def area_settings(*, cwd: Path | None = None) -> dict[str, tuple[str, ...]]:
+def area_settings() -> dict[str, tuple[str, ...]]:
     """`[tool.sooner.areas]`: names of parts of the repository and their folders, paths or globs, in order.
 
     Raises:
         SettingsError: It is no table of lists of text.
     """
-    path, tool = project_table(cwd or Path.cwd())
+    path, tool = project_table(Path.cwd())
     try:
         return msgspec.convert(tool.get("areas", {}), dict[str, tuple[str, ...]])
     except msgspec.ValidationError as error:

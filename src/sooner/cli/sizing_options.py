@@ -143,12 +143,12 @@ def show(question: Question) -> int:
 
 
 def _show(question: Question) -> int:
-    from sooner.cli.sizing_workflows import apply_option, current_of
+    from sooner.cli.sizing_workflows import apply_option, current_of, runners_in
 
     current = question.current or (
         current_of(question.files, question.config, question.in_job, question.runners) if question.files else None
     )
-    runners = _runners(question, current)
+    runners = _runners(question, current, runners_in(question) if question.files else ())
     record = _record(question)
     notes = list(record.notes)
     tests = _tests(question, notes)
@@ -207,13 +207,16 @@ def _priced(option: Any, tests: Sequence[Test], terms: Terms, record: _Record) -
     return Priced(option=option, price=cost, waiting=found)
 
 
-def _runners(question: Question, current: tuple[Runner, int] | None) -> tuple[Runner, ...]:
+def _runners(question: Question, current: tuple[Runner, int] | None, used: Sequence[Runner]) -> tuple[Runner, ...]:
+    """A runner of each size: as asked for, else as the workflows name them, else by the label of the current one."""
     found = {runner.devices: runner for runner in question.runners}
     if current is not None:
         found.setdefault(current[0].devices, current[0])
         stem, _, size = current[0].label.rpartition(".")
         if not question.runners and size.isdigit():
             found |= {n: Runner(devices=n, label=f"{stem}.{n}") for n in (1, 2, 4) if n < current[0].devices}
+    if not question.runners:
+        found |= {one.devices: one for one in used if current is None or one.devices != current[0].devices}
     if not found:
         raise UsageError("say which runners there are: --runner 1=LABEL --runner 2=LABEL --runner 4=LABEL")
     return tuple(runner for _, runner in sorted(found.items()))

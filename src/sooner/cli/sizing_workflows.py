@@ -3,11 +3,12 @@
 import contextlib
 import difflib
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -34,6 +35,9 @@ from sooner.workflows.facts import Job, Matrix, Workflow
 from sooner.workflows.periodic import new_periodic
 from sooner.workflows.reading import read
 
+_LINE: Final = re.compile("[^\\n]*\\n|[^\\n]+")
+"""As git and patch see lines: what else ends a line in Unicode does not."""
+
 if TYPE_CHECKING:
     from sooner.cli.sizing_options import Question
 
@@ -55,6 +59,23 @@ def current_of(
     if not label:
         raise WorkflowError(workflow.path, "the rows of the matrix name no `runner`")
     return runner_of(label, runners), len(rows)
+
+
+def runners_in(question: "Question") -> list[Runner]:
+    """Runners of the config's rows in the workflow files, the periodic one too, as far as their labels tell a size."""
+    from sooner.cli.sizing_options import runner_of
+
+    found: dict[str, Runner] = {}
+    periodic = [question.periodic] if question.periodic and Path(question.periodic).exists() else []
+    for path in (*question.files, *periodic):
+        workflow = read_file(Path(path))
+        in_job = question.in_job if question.in_job in workflow.jobs else None
+        with contextlib.suppress(WorkflowError, UsageError):
+            job, matrix = find_matrix(workflow, question.config, in_job)
+            for row in matrix.of(question.config):
+                label = row.text(label_key(job, matrix))
+                found[label] = runner_of(label, question.runners)
+    return list(found.values())
 
 
 def _place(paths: Sequence[str], config: str | None, in_job: str | None) -> tuple[Workflow, Job, Matrix]:
@@ -199,8 +220,8 @@ def _periodic(
 def _diff(path: str, old: str, new: str) -> str:
     name = path.lstrip("/")
     lines = difflib.unified_diff(
-        old.splitlines(keepends=True),
-        new.splitlines(keepends=True),
+        _LINE.findall(old),
+        _LINE.findall(new),
         f"a/{name}" if old else "/dev/null",
         f"b/{name}",
     )

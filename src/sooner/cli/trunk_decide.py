@@ -49,7 +49,7 @@ def _serve(policy: "Policy") -> int:
                 has_warned = True
                 click.echo(f"sooner: line {number}: commits look oldest first; they must be newest first", err=True)
             answer = encoder.encode(decide_about(question, policy))
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             text = f"line {number}: {error}"
             click.echo(f"error: {text} (see `sooner trunk decide --help` for what a document holds)", err=True)
             answer = encoder.encode({"id": _id_of(line), "decisions": [], "error": text})
@@ -70,6 +70,6 @@ def _id_of(line: bytes) -> object:
 
     try:
         document = msgspec.json.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return document.get("id") if isinstance(document, dict) else None

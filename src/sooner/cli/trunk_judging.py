@@ -59,7 +59,9 @@ def show(inquiry: Inquiry) -> int:
     for note in trunk.notes:
         click.echo(f"note: {note}", err=True)
     if not trunk.signals:
-        raise UsageError(f"{url}: no job or test of a known commit in it: `sooner ingest` takes them in")
+        raise UsageError(
+            f"{url}: no job or test of a known commit that passed, failed or runs: `sooner ingest` takes them in"
+        )
     if inquiry.breakages:
         return _show_breakages(trunk, as_json=inquiry.as_json)
     now, window = _now(trunk, inquiry.as_of), inquiry.window
@@ -111,6 +113,7 @@ def _breakage(found: Breakage, commits: Sequence[Commit]) -> dict[str, object]:
         "fixed": commits[found.fixed].sha if found.fixed is not None else None,
         "failures": found.failures,
         "is_certain": found.is_certain,
+        "is_older": found.is_older,
         "at": commits[found.culprit].time,
     }
 

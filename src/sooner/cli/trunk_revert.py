@@ -26,7 +26,8 @@ def revert(**options: object) -> int:
     """Propose the reverts of a decision document (FILE or stdin); with --execute make them, each once.
 
     The document is what `sooner trunk decide` or `sooner trunk verdicts --json` printed. Exit codes: 0 proposed or
-    done, 5 nothing to revert, 11 something failed (call it again: nothing is done twice), 12 something was refused.
+    done, 5 nothing to revert, 11 something failed (mend what is printed and call it again: nothing is done twice), 12
+    something was refused.
     """
     from sooner.cli.reverting import show
 

@@ -107,11 +107,14 @@ def _run(
                 with contextlib.suppress(SoonerError, OSError):  # what went wrong first is what must be told
                     complete(folder, now=time.time())
                 raise
-        notes = _finish(folder, prepared, final, engine, junit)
+        lost, notes = _finish(folder, prepared, final, engine, junit)
     folder.unlock()
     ordered = [final[unit.key] for unit in prepared.plan.units]
     ran_now = [verdict for verdict in ordered if verdict is not verdicts.get(unit_key(verdict.unit, verdict.variant))]
     code = exit_code((verdict.counts_as for verdict in ordered), interrupted=engine.interrupted)
+    if lost:
+        sys.stderr.write(f"sooner: {lost}\n")
+        code = ExitCode.INFRASTRUCTURE if code in (ExitCode.ALL_PASSED, ExitCode.COVERAGE_HOLE) else code
     show(
         Ending(
             verdicts=ordered,
@@ -180,18 +183,21 @@ def _raise_file_limit() -> None:
 
 def _finish(
     folder: RunFolder, prepared: Prepared, final: Mapping[UnitKey, Verdict], engine: Engine, junit: JUnitFile
-) -> tuple[str, ...]:
+) -> tuple[str, tuple[str, ...]]:
+    """Write the reports; returns why they are not there (empty where they are), and the notes of the summary."""
+    problem = ""
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
         folder.reserve.unlink(missing_ok=True)
         if not folder.holds_run:  # a unit removed it
             _describe(folder, prepared)
         write_records(folder, prepared.plan, final, prepared.devices, junit)
-    except OSError as error:
-        raise RunFolderError(
-            f"the reports in {folder.path} could not be written ({error.strerror}): make room, then `sooner replay`"
-            " completes them from events.jsonl"
-        ) from error
+    except (OSError, RunFolderError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        problem = (
+            f"the reports in {folder.path} could not be written ({why}): make room, then `sooner replay` completes"
+            " them from events.jsonl"
+        )
     notes = (*prepared.notes, *quarantine_notes(folder, prepared.plan, final, prepared.settings.quarantine))
     lost = f"{engine.lost_events} events did not get into events.jsonl: there was no room (disk, quota or ulimit -f)"
-    return (*notes, lost) if engine.lost_events else notes
+    return problem, (*notes, lost) if engine.lost_events else notes

@@ -12,6 +12,7 @@ from sooner.history.executions import LastRun
 from sooner.history.outcomes import HistoryOutcome
 from sooner.history.reading import Columns, Texts, Where
 from sooner.history.record import record_run
+from sooner.history.repeats import told_apart
 from sooner.history.store import DEFAULT_ROOT, History, known_durations
 from sooner.history.surroundings import surroundings
 from sooner.history.tables import SCHEMA, CommitRow, Epoch, JobRow, MeasureRow, RunnerRow, RunRow, TestRow
@@ -41,5 +42,6 @@ __all__ = [
     "of_requests",
     "record_run",
     "surroundings",
+    "told_apart",
     "trunk_among",
 ]

@@ -112,7 +112,8 @@ _LACKING: Final = re.compile(
     rf"|\b{_DEVICE}.{{0,30}}?(?:required|needed|necessary|not available|unavailable|not found|insufficient)"
     r"|\b(?:cuda|rocm|hip|xpu) (?:is )?(?:not available|unavailable)"
     r"|\bworld[ _]size.{0,30}?(?:too small|not enough|insufficient|exceeds|larger than)"
-    r"|\bneeds? \d+ devices|skipped_no_devices",
+    r"|\b(?:small|insufficient) world[ _]size"
+    r"|(?:\bneeds?|\brequires?|\bat least|>=?) ?\d+\+? devices|skipped_no_devices",
     re.IGNORECASE,
 )
 """Skips that more devices would have run, as PyTorch ("Need at least 2 CUDA devices"), JAX, DeepSpeed and Transformer

@@ -15,7 +15,8 @@ _ESCAPES: Final = re.compile(
     re.DOTALL,
 )
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;:]*m")
-_CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f]")
+_CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters; also those by which a name turns round what stands behind it (UAX 9: embeddings, isolates)."""
 _UNSAFE_IN_NAME: Final = re.compile(r"[^A-Za-z0-9._+=-]+")
 _LONGEST_NAME: Final = 120
 """File systems allow 255 bytes; the rest is for suffixes and temporary names."""

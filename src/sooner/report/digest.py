@@ -127,8 +127,9 @@ def _part(title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]], 
 
 def _broke(one: Broke) -> tuple[str, ...]:
     red = f"{how_long(one.red_s)}, still red" if one.is_red else how_long(one.red_s)
+    sure = percent(one.probability) if one.culprit else "-"
     return (
-        one.culprit[:_SHA], percent(one.probability), _short(one.title) or "-", one.author or "-",
+        one.culprit[:_SHA] or "(older)", sure, _short(one.title) or "-", one.author or "-",
         str(len(one.signals)), _short(one.found_by), _when(one.found_at), red,
     )  # fmt: skip
 

@@ -57,7 +57,8 @@ def _breakage(one: Breakage, commits: Sequence[Commit]) -> str:
     until = "still broken" if one.fixed is None else f"fixed by {commits[one.fixed].sha[:_SHORT]}"
     moment, sha = _moment(commits[one.culprit].time), commits[one.culprit].sha[:_SHORT]
     failures = counted(one.failures, "failure")
-    return f"{moment}  {sha} {one.probability:6.1%}{span}: {short(one.signal, _LONGEST)}, {failures}, {until}"
+    sure = "or older" if one.is_older else f"{one.probability:6.1%}{span}"
+    return f"{moment}  {sha} {sure}: {short(one.signal, _LONGEST)}, {failures}, {until}"
 
 
 def _moment(at: float) -> str:

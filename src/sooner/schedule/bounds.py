@@ -42,7 +42,7 @@ def _bound_of_rest(rest: Sequence[Work], seconds: Mapping[UnitKey, float], devic
         sum(seconds[work.key] for work in exclusive if work.devices >= width) / (count // width)
         for width in {work.devices for work in exclusive}
     )
-    return max(area, longest, *classes, 0.0)
+    return max(area, longest, *classes)
 
 
 def _share(work: Work, memory: int) -> float:
@@ -63,7 +63,7 @@ def chain_ends(works: Sequence[Work], seconds: Mapping[UnitKey, float]) -> dict[
         while stack:
             top = stack[-1]
             missing = [name for name in after[top] if name not in ends]
-            if top in ends or not missing:
+            if not missing:
                 stack.pop()
                 ends.setdefault(top, seconds[top] + max((ends[name] for name in after[top]), default=0.0))
             else:

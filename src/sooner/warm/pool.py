@@ -90,12 +90,6 @@ class Statistics:
     creation_failures: int = 0
     destroyed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_REASONS, 0))
 
-    @property
-    def hit_rate(self) -> float:
-        """Share of leases that found a resource; 0 where nothing was leased."""
-        leases = self.hits + self.misses
-        return self.hits / leases if leases else 0.0
-
 
 @dataclass(slots=True, eq=False)
 class _Entry:

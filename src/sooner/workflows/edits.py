@@ -55,6 +55,8 @@ def find_matrix(workflow: Workflow, config: str | None, job_id: str | None = Non
     if not found:
         computed = [job.id for job in jobs if job.unreadable]
         hint = f" (computed when it runs: {', '.join(computed)})" if computed else ""
+        shared = [job.id for job in jobs if job.shared]
+        hint += f" (made of YAML anchors, which are not edited: {', '.join(shared)})" if shared else ""
         raise WorkflowError(workflow.path, f"no job has {what}{hint}")
     if len(found) > 1:
         raise WorkflowError(
@@ -286,4 +288,4 @@ def _with_cron(workflow: Workflow, splice: Splice, cron: str) -> Workflow:
 def _line_end(text: str, at: int) -> int:
     end = text.find("\n", at)
     end = len(text) if end < 0 else end
-    return end - 1 if end > at and text[end - 1] == "\r" else end
+    return end - 1 if text[end - 1] == "\r" else end

@@ -77,6 +77,8 @@ class Job(Struct, frozen=True, kw_only=True):
     """One job of a workflow."""
 
     id: str
+    begin: int
+    """Where its id is written."""
     name: str = ""
     needs: tuple[str, ...] = ()
     uses: str = ""
@@ -84,6 +86,8 @@ class Job(Struct, frozen=True, kw_only=True):
     matrices: tuple[Matrix, ...] = ()
     unreadable: tuple[str, ...] = ()
     """Matrices that are computed when the workflow runs, or that are no YAML: nobody can say what is in them."""
+    shared: tuple[str, ...] = ()
+    """Matrices that YAML anchors are in, or that are part of one: an edit would reach further than its place."""
     span: Span
     """Its lines, comments above it not included."""
 

@@ -56,11 +56,11 @@ def _closure(source: Workflow, job_id: str) -> set[str]:
 def _block(source: Workflow, job: Job) -> str:
     """The lines of a job, from its id on, indented by two."""
     text = source.text
-    key = text.rfind("\n", 0, text.rfind(":", 0, job.span.begin)) + 1
-    following = [other.span.begin for other in source.jobs.values() if other.span.begin > job.span.begin]
-    end = source.jobs_span.end
-    if following:
-        first = min(following)
-        end = text.rfind("\n", 0, text.rfind(":", 0, first)) + 1
-    lines = text[key:end].rstrip()
+    following = [other.begin for other in source.jobs.values() if other.begin > job.begin]
+    end = _line_of(text, min(following)) if following else source.jobs_span.end
+    lines = text[_line_of(text, job.begin) : end].rstrip()
     return re.sub(r"(\r?\n[ \t]*#[^\r\n]*)+\Z", "", lines)
+
+
+def _line_of(text: str, at: int) -> int:
+    return text.rfind("\n", 0, at) + 1

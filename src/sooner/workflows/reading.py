@@ -31,6 +31,7 @@ def read(text: str, path: str) -> Workflow:
     if jobs is None or not _is_map(jobs):
         raise WorkflowError(path, "has no `jobs`")
     triggers = top.get("on")
+    aliases = _Aliases(root)
     schedule = dict(_pairs(triggers)).get("schedule") if triggers is not None and _is_map(triggers) else None
     return Workflow(
         path=path,
@@ -40,9 +41,43 @@ def read(text: str, path: str) -> Workflow:
         schedule=_span(schedule) if schedule is not None else None,
         triggers=_span(triggers) if triggers is not None else None,
         triggers_style=_style(triggers) if triggers is not None else Style.BLOCK,
-        jobs={key: _job(key, node, text) for key, node in _pairs(jobs)},
+        jobs={str(key.value): _job(key, node, text, aliases) for key, node in jobs.value if _is_scalar(key)},
         jobs_span=_span(jobs),
     )
+
+
+class _Aliases:
+    """The nodes of a document that stand in several places (`*alias`): who edits one of these edits all of them."""
+
+    def __init__(self, root: Any) -> None:
+        known: set[int] = set()
+        self._ids: set[int] = set()
+        self._spans: list[Span] = []
+        for node in _below(root):
+            if id(node) in known and id(node) not in self._ids:
+                self._ids.add(id(node))
+                self._spans.append(_span(node))
+            known.add(id(node))
+
+    def touch(self, node: Any) -> bool:
+        """Whether a node lies in one of them, holds one, or holds a name (`&anchor`) that a copy would repeat."""
+        span = _span(node)
+        if any(one.begin <= span.begin and span.end <= one.end for one in self._spans):
+            return True
+        return any(id(one) in self._ids or one.anchor is not None for one in _below(node))
+
+
+def _below(node: Any) -> Iterator[Any]:
+    """A node and all below it, each as often as it is named; below one that was named before nothing comes again."""
+    known: set[int] = set()
+    left = [node]
+    while left:
+        one = left.pop()
+        yield one
+        if id(one) in known or _is_scalar(one):
+            continue
+        known.add(id(one))
+        left += [part for pair in one.value for part in pair] if _is_map(one) else one.value
 
 
 def _compose(text: str, path: str) -> Any:
@@ -122,33 +157,40 @@ def _crons(schedule: Any) -> Iterator[Spot]:
                 yield _spot(cron)
 
 
-def _job(key: str, node: Any, text: str) -> Job:
+def _job(key: Any, node: Any, text: str, aliases: _Aliases) -> Job:
+    begin = int(key.start_mark.index)
     if not _is_map(node):
-        return Job(id=key, span=_span(node))
+        return Job(id=str(key.value), begin=begin, span=_span(node))
     parts = dict(_pairs(node))
     matrices: list[Matrix] = []
     unreadable: list[str] = []
+    shared: list[str] = []
     inputs = parts.get("with")
     if inputs is not None and _is_map(inputs):
         for name, value in _pairs(inputs):
             if name == "test-matrix":
-                matrix = _test_matrix(value, text)
-                unreadable += [] if matrix else ["with.test-matrix"]
+                is_shared = aliases.touch(value)
+                matrix = None if is_shared else _test_matrix(value, text)
+                (shared if is_shared else unreadable).extend([] if matrix else ["with.test-matrix"])
                 matrices += [matrix] if matrix else []
     strategy = parts.get("strategy")
     inner = dict(_pairs(strategy)).get("matrix") if strategy is not None and _is_map(strategy) else None
     if inner is not None:
-        matrix = _matrix(inner, Where.STRATEGY, 0)
-        unreadable += [] if matrix else ["strategy.matrix"]
+        runs_on = parts.get("runs-on")
+        is_shared = aliases.touch(inner) or (runs_on is not None and aliases.touch(runs_on))
+        matrix = None if is_shared else _matrix(inner, Where.STRATEGY, 0)
+        (shared if is_shared else unreadable).extend([] if matrix else ["strategy.matrix"])
         matrices += [matrix] if matrix else []
     return Job(
-        id=key,
+        id=str(key.value),
+        begin=begin,
         name=_text(parts.get("name")),
         needs=tuple(str(spot.value) for spot in _scalars(parts.get("needs"))),
         uses=_text(parts.get("uses")),
         runs_on=tuple(_scalars(parts.get("runs-on"))),
         matrices=tuple(matrices),
         unreadable=tuple(unreadable),
+        shared=tuple(shared),
         span=_span(node),
     )
 
@@ -177,6 +219,8 @@ def _test_matrix(node: Any, text: str) -> Matrix | None:
     try:
         inner = _compose(raw[opening : closing + 1], "test-matrix")
     except WorkflowError:
+        return None
+    if inner is not None and _Aliases(inner).touch(inner):
         return None
     return _matrix(inner, Where.TEST_MATRIX, span.begin + opening)
 

@@ -51,16 +51,12 @@ def written(value: Value, like: str = "") -> str:
     text = str(value)
     if like[:1] == "'" and not _NEEDS_ESCAPE.search(text):
         return "'" + text.replace("'", "''") + "'"
-    is_plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS and not _is_number(text)
+    is_plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
     if like[:1] != '"' and is_plain:
         return text
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     escaped = _NEEDS_ESCAPE.sub(lambda found: f"\\U{ord(found[0]):08x}", quoted)
     return f'"{escaped}"'
-
-
-def _is_number(text: str) -> bool:
-    return bool(re.fullmatch(r"[-+]?(0[xo])?[0-9._]+(e[-+]?\d+)?", text, re.IGNORECASE))
 
 
 def value_splice(workflow: Workflow, spot: Spot, value: Value) -> list[Splice]:
@@ -116,10 +112,7 @@ def added(workflow: Workflow, after: Span, texts: Sequence[str], style: Style) -
     end = rest.end()
     if rest["comma"]:
         return [Splice(Span(end, end), f"{workflow.newline}{lines},")]
-    comma = Splice(Span(after.end, after.end), ",")
-    if end == after.end:
-        return [Splice(Span(end, end), f",{workflow.newline}{lines}")]
-    return [comma, Splice(Span(end, end), f"{workflow.newline}{lines}")]
+    return [Splice(Span(after.end, after.end), ","), Splice(Span(end, end), f"{workflow.newline}{lines}")]
 
 
 def removed(workflow: Workflow, items: Sequence[Span], gone: Sequence[int], style: Style) -> list[Splice]:
@@ -135,18 +128,33 @@ def removed(workflow: Workflow, items: Sequence[Span], gone: Sequence[int], styl
         return []
     if len(gone) == len(items):
         raise WorkflowError(workflow.path, "a matrix without rows would remain", line=workflow.line(items[0].begin))
-    return [_removal(workflow, items, index, style, set(gone)) for index in gone]
+    lines = {index: line for index in gone if (line := _own_line(workflow, items[index], style)) is not None}
+    left = set(range(len(items))).difference(gone)
+    found = list(lines.values())
+    for first, last in _runs(sorted(set(gone).difference(lines))):
+        if last + 1 in left:
+            span = Span(items[first].begin, items[last + 1].begin)
+        elif first - 1 in left:
+            span = Span(items[first - 1].end, items[last].end)
+        else:
+            span = Span(items[first].begin, lines[last + 1].begin if last + 1 in lines else items[last].end)
+        found.append(span)
+    return [Splice(span, "") for span in found]
 
 
-def _removal(workflow: Workflow, items: Sequence[Span], index: int, style: Style, gone: set[int]) -> Splice:
-    text, item = workflow.text, items[index]
+def _own_line(workflow: Workflow, item: Span, style: Style) -> Span | None:
+    """The lines of an item that shares them with no other one."""
+    text = workflow.text
     start = text.rfind("\n", 0, item.begin) + 1
     rest = _REST_OF_LINE.match(text, item.end)
-    if rest is not None and text[start : item.begin].strip() in ({"-"} if style is Style.BLOCK else {""}):
-        end = rest.end()
-        newline = len(workflow.newline) if text.startswith(workflow.newline, end) else 0
-        return Splice(Span(start, end + newline), "")
-    if index + 1 < len(items):
-        return Splice(Span(item.begin, items[index + 1].begin), "")
-    before = max(i for i in range(index) if i not in gone)
-    return Splice(Span(items[before].end if before == index - 1 else item.begin, item.end), "")
+    if rest is None or text[start : item.begin].strip() != ("-" if style is Style.BLOCK else ""):
+        return None
+    newline = len(workflow.newline) if text.startswith(workflow.newline, rest.end()) else 0
+    return Span(start, rest.end() + newline)
+
+
+def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
+    """The first and last of those that follow each other."""
+    begins = [place for place in places if place - 1 not in places]
+    ends = [place for place in places if place + 1 not in places]
+    return list(zip(begins, ends, strict=True))

@@ -9,7 +9,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sooner.analysis.selection.choice import solved
 from sooner.analysis.selection.cover import Constraints, Floor, beginning, exact, greedy
+from sooner.analysis.selection.decide import Ranking, choose
 
 
 def some(seed, events=80, jobs=30):
@@ -26,6 +28,13 @@ def test_greedy_is_within_one_percent_of_the_proven_optimum(seed):
     assert proof.proven
     assert proof.gap <= 0.01
     assert found.covered >= min(0.97 * 80, sees.any(axis=1).sum()) - 1e-9
+
+
+@pytest.mark.parametrize(("dearest", "jobs", "by"), [(2.9, {1, 2}, "exact"), (9.0, {1, 2}, "greedy")])
+def test_of_a_greedy_and_an_exact_cover_the_cheaper_is_taken(dearest, jobs, by):
+    sees = np.array([[1, 1, 0], [1, 1, 0], [1, 0, 1], [0, 0, 1]], dtype=bool)
+    best, proof, whose = solved(sees, np.ones(4), np.array([dearest, 2.0, 2.0]), 4.0, Constraints(), solver_s=5.0)
+    assert (set(best.jobs), best.cost, proof.proven, whose) == (jobs, 4.0, True, by)
 
 
 @settings(max_examples=10)
@@ -76,3 +85,56 @@ def test_what_greedy_cover_takes_first_sees_most_for_its_cost_and_keeps_within_i
 def test_where_nothing_has_broken_cover_takes_nothing():
     assert beginning(np.zeros((0, 3), dtype=bool), np.ones(3), np.ones(3, dtype=bool), [], 9.0) == []
     assert beginning(np.zeros((0, 0), dtype=bool), np.ones(0), np.ones(0, dtype=bool), [], 9.0) == []
+
+
+# What a budget pays for.
+
+
+def ranking(count=10, **more):
+    """Jobs that cost ten minutes each, in their order."""
+    given = {
+        "order": list(range(count)), "cost": np.full(count, 10.0), "total": 10.0 * count, "first": {},
+        "share": np.linspace(0, 1, count), "score": np.full(count, 1 / count),
+    }  # fmt: skip
+    return Ranking(**{**given, **more})
+
+
+@pytest.mark.parametrize(("level", "count"), [(0.0, 0), (0.24, 2), (0.25, 3), (0.34, 3), (1.0, 10)])
+def test_a_job_is_paid_for_if_half_of_it_is_within_the_budget(level, count):
+    choice = choose(ranking(), level)
+    assert (choice.selected, choice.cost, choice.total) == (list(range(count)), 10.0 * count, 100.0)
+
+
+def test_what_is_left_or_overdrawn_goes_to_later_commits_up_to_a_quarter():
+    assert choose(ranking(), 0.34).bank == pytest.approx(4.0)
+    assert choose(ranking(), 0.26).bank == pytest.approx(-4.0)
+    assert choose(ranking(), 0.20, bank=4.0).bank == pytest.approx(4.0)
+    assert choose(ranking(first=dict.fromkeys(range(9), "new")), 0.1).bank == -25.0
+
+
+def test_what_runs_in_any_case_runs_whatever_it_costs_and_leaves_less_for_others():
+    choice = choose(ranking(order=[7, *range(7), 8, 9], first={7: "pinned"}), 0.2)
+    assert choice.selected == [7, 0]
+    assert choose(ranking(order=[7, *range(7), 8, 9], first={7: "pinned"}), 0.0).selected == [7]
+
+
+def test_a_floor_takes_its_best_jobs_and_no_more():
+    rules = Constraints(floors=(Floor(name="gpu", jobs=frozenset({3, 5, 8}), least=2),))
+    assert choose(ranking(rules=rules), 0.0).selected == [3, 5]
+    assert choose(ranking(rules=rules), 0.4).selected == [0, 1, 2, 3, 5]
+    assert choose(ranking(rules=rules), 0.0, without=frozenset({3})).selected == [5, 8]
+
+
+def test_what_a_job_needs_runs_before_it_if_it_exists_now():
+    share = np.linspace(0, 1, 10)
+    share[9] = 2.0
+    rules = Constraints(needs={0: (4,), 4: (6, 9)})
+    choice = choose(ranking(rules=rules, share=share), 0.3)
+    assert choice.selected == [6, 4, 0]
+    assert choice.added == dict.fromkeys((6, 4), "another selected job needs it")
+
+
+def test_what_a_commit_cannot_break_is_left_out_unless_it_was_lately_red_and_frees_no_money():
+    quiet = ranking(red=frozenset({1}))
+    choice = choose(quiet, 0.3, without=frozenset({0, 1, 5}))
+    assert choice.selected == [1, 2]

@@ -1,11 +1,24 @@
 """What a change asks for."""
 
+from types import SimpleNamespace
+
 import pytest
+
+pytest.importorskip("numpy")
+pytest.importorskip("scipy")
+
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sooner.analysis.selection.calibrate import Past
+from sooner.analysis.selection.change import Wish, answer, drift
+from sooner.analysis.selection.cover import Constraints, Floor
+from sooner.analysis.selection.decide import Ranking
 from sooner.analysis.selection.gate import gate
+from sooner.analysis.selection.lift import Lift
 from sooner.analysis.selection.request import (
+    Asked,
     UnknownJobError,
     area_jobs,
     asked,
@@ -36,6 +49,7 @@ def test_a_name_with_brackets_is_a_name():
 def test_what_is_asked_for_is_not_skipped():
     found = asked("[ci skip linux_*] [ci linux_cuda_test]", JOBS)
     assert list(found.skipped) == ["linux_rocm_test"]
+    assert list(asked("[ci\tskip\tbuild]", JOBS).skipped) == ["build"]
 
 
 def test_ci_skip_alone_skips_nothing_and_is_mentioned():
@@ -81,7 +95,7 @@ def test_paths_fit_globs(path, glob, fits):
 
 def test_an_area_brings_its_jobs():
     areas = {"torch/distributed/tensor/**": ["*cuda*"], "docs/**": ["docs [fast]"]}
-    assert area_jobs(["torch/distributed/tensor/_op.py"], areas, JOBS) == {
+    assert area_jobs(["setup.py", "torch/distributed/tensor/_op.py"], areas, JOBS) == {
         "linux_cuda_test": "area torch/distributed/tensor/**"
     }
 
@@ -121,6 +135,7 @@ def test_a_job_that_carries_the_matrix_answers_for_its_jobs():
     assert gate(["x", "y"], {"tests": "success"}, ["tests"]).passed
     assert not gate(["x", "y"], {"tests": "failure"}, ["tests"]).passed
     assert not gate(["x"], {}, ["tests"]).passed
+    assert not gate(["x"], {"tests": "success", "x": "failure"}, ["tests"]).passed
 
 
 def test_nothing_selected_passes():
@@ -129,3 +144,84 @@ def test_nothing_selected_passes():
 
 def test_a_failure_of_a_job_that_was_not_selected_is_a_failure():
     assert not gate(["a"], {"a": "success", "b": "failure"}).passed
+
+
+# What is said about a job, in its order.
+
+ALL = Wish(asked=Asked(everything=True))
+
+
+def told(wish=Wish(asked=Asked()), *, level=0.0, rules=Constraints(), lifts=(), gone=()):  # noqa: B008 - facts are frozen
+    """The answer about six jobs of ten minutes, in their order; those that are gone exist no more."""
+    order = [job for job in range(6) if job not in gone]
+    ranking = Ranking(
+        order=order, share=np.array([2.0 if job in gone else job / 6 for job in range(6)]), cost=np.full(6, 10.0),
+        total=10.0 * len(order), score=np.full(6, 1 / 6), first={}, rules=rules,
+    )  # fmt: skip
+    view = SimpleNamespace(red_job=np.array([], int), red_commit=np.array([], int), commit=9, minutes=np.full(6, 10.0))
+    past = Past(commit=np.array([], int), real=np.array([]), level=np.array([]))
+    return answer(list("abcdef"), view, ranking, level=level, past=past, wish=wish, rules=rules, lifts=lifts)
+
+
+def whys(lines):
+    return {line.job: line.why for line in lines}
+
+
+def test_the_rule_chooses_and_says_why_not_of_all_others():
+    found = told(level=0.3)
+    assert (set(whys(found.jobs)), set(whys(found.dropped))) == (set("ab"), set("cdef"))
+    assert found.would_drop == tuple("cdef")
+
+
+def test_areas_folders_that_predict_and_what_is_asked_for_add_jobs_with_what_these_need():
+    lift = Lift(folder="src/gpu", job="c", lift=3.2, p=0.001, breakages=4)
+    wish = Wish(asked=Asked(added={"e": "[ci e]"}), areas={"b": "area docs/**"}, files=("src/gpu/a.py",))
+    found = told(wish, rules=Constraints(needs={1: (3,), 3: (5,)}), lifts=[lift])
+    assert whys(found.jobs) == {
+        "c": "changes in src/gpu/ break it 3.2 times as often (p = 0.001)", "b": "area docs/**", "e": "[ci e]",
+        "d": "b needs it", "f": "d needs it",
+    }  # fmt: skip
+    assert found.would_drop == ("a", "e")
+
+
+def test_what_a_job_needs_and_exists_no_more_is_not_selected():
+    wish = Wish(asked=Asked(), areas={"b": "area docs/**"})
+    assert set(whys(told(wish, rules=Constraints(needs={1: (3, 4)}), gone={3}).jobs)) == {"b", "e"}
+
+
+def test_a_floor_holds_for_a_change_of_documentation_too():
+    rules = Constraints(floors=(Floor(name="gpu", jobs=frozenset({2, 3, 5}), least=2),))
+    found = told(Wish(asked=Asked(), quiet=frozenset({2, 3, 4, 5})), rules=rules)
+    assert whys(found.jobs) == dict.fromkeys("cd", "floor: at least 2 of gpu")
+    assert whys(found.dropped)["e"] == "the change touches only documentation, which has never broken it"
+
+
+def test_everything_runs_where_it_is_asked_for_or_drawn_but_for_what_is_skipped():
+    found = told(ALL)
+    assert (found.run_all, found.sampled, whys(found.jobs)) == (True, False, dict.fromkeys("abcdef", "[ci all]"))
+    drawn = told(Wish(asked=Asked(), sampled=True))
+    assert (drawn.run_all, drawn.sampled, len(drawn.jobs)) == (True, True, 6)
+    skipping = told(Wish(asked=Asked(everything=True, skipped={"c": "[ci skip c]"}), sampled=True))
+    assert (skipping.run_all, skipping.sampled, whys(skipping.dropped)) == (False, False, {"c": "[ci skip c]"})
+    assert "c" not in whys(skipping.jobs)
+
+
+def test_what_is_skipped_is_dropped_with_the_words_that_ask_for_it():
+    found = told(Wish(asked=Asked(skipped={"a": "[ci skip a]", "x": "[ci skip x]"})), level=0.3)
+    assert whys(found.jobs).keys() == {"b"}
+    assert whys(found.dropped)["a"] == "[ci skip a]"
+    assert "x" not in whys(found.dropped)
+
+
+@pytest.mark.parametrize(
+    ("old", "late", "says"), [("." * 15, "xxx.x", True), ("x" * 15, "xxxxx", False), ("....", "xxxxx", False)]
+)
+def test_drift_is_said_where_the_latest_breakages_are_missed_more_often(old, late, says):
+    levels = np.array([0.9 if letter == "x" else 0.1 for letter in old + late])
+    count = len(levels)
+    # Of a commit's jobs the first that sees it counts; doubtful ones do not.
+    commit, real = np.tile(np.arange(count), 3), np.repeat([1.0, 1.0, 0.4], count)
+    found = drift(Past(commit=commit, real=real, level=np.concatenate([levels, levels + 1, levels * 0])), 0.5)
+    assert bool(found) is says
+    if says:
+        assert found.startswith("drift: of the last 6 breakages this level would have missed 4, of the 14 before 0")

@@ -34,6 +34,9 @@ def stand(full, *executions, rule=None, needs=True) -> Entry:
         (4, [ran(10, 2), ran(20, 4)], Standing.COVERED),
         (4, [ran(10, 2), ran(2 * DAY, 4)], Standing.TOO_SMALL),
         (4, [ran(2 * DAY, 4)], Standing.LATE),
+        (4, [ran(2 * DAY, 2)], Standing.LATE),
+        (4, [ran(DAY, 4)], Standing.COVERED),
+        (4, [ran(DAY, 2)], Standing.TOO_SMALL),
         (4, [], Standing.NEVER),
         (4, [ran(10)], Standing.NOT_PROVEN),
         (0, [ran(10)], Standing.COVERED),
@@ -43,8 +46,8 @@ def stand(full, *executions, rule=None, needs=True) -> Entry:
     ],
     ids=[
         "at its need", "on more", "on fewer", "the larger one counts", "the larger one was long ago", "long ago",
-        "never", "on nobody knows what", "a CPU test", "need unknown", "a vacuous pass with no ranks",
-        "after the time of judgement",
+        "on fewer long ago", "at the limit", "on fewer at the limit", "never", "on nobody knows what", "a CPU test",
+        "need unknown", "a vacuous pass with no ranks", "after the time of judgement",
     ],
 )  # fmt: skip
 def test_where_a_test_stands(full, executions, standing):
@@ -62,6 +65,13 @@ def test_a_policy_may_ask_for_less():
     assert stand(4, ran(10, 2), rule=Rule(within_s=DAY, at=Required.ANY)).standing is Standing.COVERED
     assert stand(4, ran(10), needs=False, rule=Rule(within_s=DAY, at=Required.ANY)).standing is Standing.COVERED
     assert stand(4, ran(10, 8), needs=False).standing is Standing.NOT_PROVEN
+
+
+def test_a_test_that_never_uses_devices_needs_none_to_be_covered_on_them():
+    rule = Rule(within_s=DAY, at=Required.GPU_MIN)
+    needs = {"t": TestNeed(nodeid="t", min=0, gpu_min=None, full=0)}
+    (entry,) = ledger(["t"], needs, [ran(10)], [rule], NOW)
+    assert (entry.standing, entry.needs) == (Standing.COVERED, 0)
 
 
 def test_the_first_rule_that_matches_counts_and_others_are_left_out():

@@ -55,6 +55,28 @@ def test_what_becomes_of_a_test(one, devices, becomes):
     assert fate(one, devices) is becomes
 
 
+@pytest.mark.parametrize(
+    ("profile", "least", "most", "devices", "becomes"),
+    [
+        ({"4": "run", "8": "run"}, 8, None, 6, Fate.FULL),  # both neighbours say so, whatever the fewest is
+        ({"4": "skip", "8": "skip"}, 2, None, 6, Fate.SKIPPED),
+        ({"4": "run", "8": "skip"}, 2, 4, 6, Fate.SKIPPED),
+        ({"4": "run", "8": "skip"}, 2, 6, 6, Fate.FULL),
+        ({"4": "skip", "8": "run"}, 6, None, 6, Fate.FULL),
+        ({"4": "skip", "8": "run"}, 7, None, 6, Fate.SKIPPED),
+        ({"4": "skip", "8": "run"}, "unknown", None, 6, Fate.UNKNOWN),
+        ({"8": "run"}, 2, None, 16, Fate.FULL),  # what the largest number says that was asked
+        ({"8": "skip"}, 2, None, 16, Fate.SKIPPED),
+        ({"8": "run"}, 7, None, 6, Fate.SKIPPED),
+    ],
+)
+def test_at_a_number_that_was_not_asked_neighbours_that_agree_count_else_the_fewest_and_most(
+    profile, least, most, devices, becomes
+):
+    asked = TestNeed(nodeid="t", profile=profile, min=least, gpu_min=1, full=2, max=most)
+    assert fate(asked, devices) is becomes
+
+
 def test_a_test_that_runs_at_other_numbers_only_is_not_taken_to_run():
     even = need("t", 4, least=2, profile={"1": "skip", "2": "run", "3": "skip", "4": "run"})
     assert fate(even, 3) is Fate.SKIPPED
@@ -138,6 +160,12 @@ def test_no_shard_is_without_a_test_where_one_test_takes_longer_than_a_shard_sho
     assert one.shards == (("long",),)
 
 
+def test_a_lane_takes_as_long_as_its_slowest_shard():
+    tests = [Test(need=need("t1", 1), seconds=600), Test(need=need("t2", 1), seconds=60)]
+    one = lane(tests, RUNNERS[0], TERMS, shards=2)
+    assert (sorted(one.walls_s), one.longest_s) == ([60, 600], 600)
+
+
 def test_tests_beside_each_other_take_less_of_the_runner():
     packed = Terms(runners=RUNNERS, commits_per_day=10, target_s=3600, packed=True)
     sequence, beside = lane(suite(), RUNNERS[2], TERMS, shards=1), lane(suite(), RUNNERS[2], packed, shards=1)
@@ -189,6 +217,17 @@ def test_the_best_keeps_every_test_within_the_delay():
     assert set(found.frontier) == {"loses", "late", "good"}
 
 
+def test_as_many_more_losses_are_taken_as_the_limit_allows():
+    some = [priced("a", 1, 1, lost=("t", "u")), priced("b", 2, 1, lost=("t",)), priced("c", 3, 1, lost=("t", "u", "v"))]
+    best = [decide(some, Objective.DEVICE_MINUTES, Limits(lost=lost)).best.option.name for lost in (0, 1)]
+    assert best == ["b", "a"]
+
+
+def test_of_options_that_cost_the_same_the_sooner_is_the_best():
+    some = [priced("late", 1, 1, delay=9), priced("long", 1, 7), priced("good", 1, 3)]
+    assert decide(some, Objective.DEVICE_MINUTES, Limits()).best.option.name == "good"
+
+
 def test_options_are_not_ranked_by_queues_that_are_not_understood():
     some = [priced("a", 1, 1), priced("b", 2, 1)]
     found = decide(some, Objective.SIGNAL, Limits())
@@ -224,6 +263,10 @@ def test_where_every_option_is_beyond_the_limits_nothing_is_proposed():
     found = decide([priced("late", 1, 1, delay=48)], Objective.DEVICE_MINUTES, Limits(delay_h=3))
     assert found.best is None
     assert found.reason == "every option loses tests or tells later than 3 h"
+    moves = priced("moves", 1, 1)
+    moves = structs.replace(moves, price=structs.replace(moves.price, moved=5))
+    found = decide([moves], Objective.DEVICE_MINUTES, Limits(delay_h=3, moved=4))
+    assert found.reason == "every option loses tests or tells later than 3 h or moves more than 4 tests"
 
 
 def test_more_load_on_a_full_pool_makes_its_queue_longer():
@@ -247,6 +290,10 @@ def test_more_load_on_a_full_pool_makes_its_queue_longer():
     assert four.queue_p90 > 0
     assert waiting(Option(name="x", lanes=(lane(tests, RUNNERS[1], TERMS),)), {"gpu.4": pool}, pushes) == (
         "the pool gpu.2 is not known or not understood"
+    )
+    theirs = {"linux.gpu.4": structs.replace(pool, label="linux.gpu.4", ours=queue.created * 0 + 1)}
+    assert waiting(Option(name="x", lanes=(lane(tests, RUNNERS[1], TERMS),)), theirs, pushes) == (
+        "the pool gpu.2 is not known or not understood; what is replaced ran on linux.gpu.4"
     )
 
 

@@ -1,6 +1,7 @@
 """The digest: areas, reverts and what lands again, breakages with their times, and time to signal."""
 
 import pytest
+from msgspec.structs import replace
 
 from sooner.analysis.metrics.facts import Sample, Samples
 from sooner.analysis.trunk.breakages import find_breakages, series_of
@@ -74,6 +75,27 @@ def test_what_lands_again_is_told_with_the_time_since_its_revert(title):
     assert [(row.what, row.of, row.after_s) for row in last] == [(What.RELAND, sha, 2 * HOUR)]
 
 
+def test_what_is_reverted_again_was_in_since_it_landed_again():
+    told = [(0, "Speed up"), (1, 'Revert "Speed up"'), (3, 'Reland "Speed up"'), (7, 'Revert "Speed up"')]
+    commits = [commit(f"{i}" * 40, title, at=at * HOUR) for i, (at, title) in enumerate(told)]
+    found = [(row.what, row.of[0], row.after_s / HOUR) for row in undone_in(commits, 0.0)]
+    assert found == [(What.REVERT, "0", 1), (What.RELAND, "0", 2), (What.REVERT, "2", 4)]
+
+
+def test_a_commit_that_is_reverted_is_named_by_its_id_whatever_the_title_says():
+    commits = [commit("a" * 40, "Speed up"), commit("b" * 40, "Speed up"), commit("d" * 40, "Slow down")]
+    commits.append(commit("c" * 40, f"Undo it\n\nThis reverts commit {'a' * 9}.", at=HOUR))
+    (row,) = undone_in(commits, HOUR)
+    assert (row.what, row.of, row.title) == (What.REVERT, "a" * 40, "Speed up")
+
+
+def test_the_revert_of_a_revert_lands_the_first_commit_again():
+    commits = [commit("a" * 40, "Speed up"), commit("b" * 40, f'Revert "Speed up"\n\nThis reverts commit {"a" * 40}.')]
+    commits.append(commit("c" * 40, f'Reapply "Speed up"\n\nThis reverts commit {"b" * 40}.', at=HOUR))
+    (row,) = undone_in(commits, HOUR)
+    assert (row.what, row.of, row.title) == (What.RELAND, "a" * 40, "Speed up")
+
+
 def test_a_revert_of_what_is_not_known_says_what_it_can():
     (row,) = undone_in([commit("b", 'Revert "old thing"\n\nThis reverts commit 1234567.')], 0.0)
     assert (row.title, row.of, row.after_s) == ("old thing", "1234567", None)
@@ -113,10 +135,40 @@ def test_a_breakage_is_found_when_its_first_failure_ended_and_red_until_the_pass
     assert (row.found_at, row.red_s, row.is_red) == (10 * HOUR + 600, 4 * HOUR, False)
 
 
+def test_a_pass_on_a_commit_before_the_fix_does_not_mend_it():
+    commits, signal = broken("P" * 10 + "FFFF" + "P" * 10)
+    again = Event(sha="c5", status=Status.SUCCESS, started_at=12 * HOUR, ended_at=12 * HOUR + 60)
+    (row,) = broke(Signal(key="s", kind=Kind.JOB, events=(*signal.events, again)), commits=commits)
+    assert row.red_s == 4 * HOUR
+
+
+def test_of_several_signals_the_surest_says_how_probable_the_culprit_is():
+    commits, sure = broken("P" * 10 + "FFFF" + "P" * 10, key="sure")
+    _, unsure = broken("P" * 8 + "..FFFF" + "P" * 10, key="unsure")
+    places = {one.sha: i for i, one in enumerate(commits)}
+    by_signal = {
+        one.signal: one for one in find_breakages([series_of(s.key, s.events, places) for s in (sure, unsure)])
+    }
+    moved = replace(by_signal["unsure"], culprit=by_signal["sure"].culprit)
+    assert moved.probability < by_signal["sure"].probability
+    for order in ([moved, by_signal["sure"]], [by_signal["sure"], moved]):
+        (row,) = broke_in(order, commits, {"sure": sure, "unsure": unsure}, {}, since=0.0, until=100 * HOUR)
+        assert row.probability == by_signal["sure"].probability
+
+
 def test_what_is_not_mended_is_still_red():
     commits, signal = broken("P" * 10 + "FFFF")
     (row,) = broke(signal, commits=commits, until=15 * HOUR)
     assert (row.is_red, row.red_s) == (True, 5 * HOUR - 600)
+
+
+def test_nobody_is_named_for_what_was_red_when_the_record_began():
+    commits, signal = broken("FFFFFF" + "P" * 10)
+    (row,) = broke(signal, commits=commits, told={"c0": commit("c0", "Innocent")})
+    assert (row.culprit, row.title, row.author, row.probability, row.commits) == ("", "", "", 0.0, ("", ""))
+    assert (row.found_by, row.red_s) == ("s", 6 * HOUR)
+    line = next(line for line in digest_text(digest(broke=(row,)), 10).splitlines() if line.startswith("(older)"))
+    assert line.split() == ["(older)", "-", "-", "-", "1", "s", "1970-01-01", "00:10", "6.0", "h"]
 
 
 def test_one_commit_that_broke_many_signals_is_one_row():

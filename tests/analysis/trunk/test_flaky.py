@@ -44,6 +44,8 @@ def test_one_commit_in_two_jobs_is_two_pieces_of_code():
 def test_a_failure_between_passes_is_suspected():
     (row,) = ranking(runs("P F P FP P F"))
     assert row.suspected == 1
+    (row,) = ranking(runs("FP F P P F FP"))
+    assert row.suspected == 0
 
 
 def test_the_cost_is_the_wait_for_the_next_pass_and_what_ran_again():
@@ -51,6 +53,13 @@ def test_the_cost_is_the_wait_for_the_next_pass_and_what_ran_again():
     # The first failure ends at 110 s, the pass at 310 s; two runs of 10 s came after it.
     assert (row.red_s, row.rerun_s) == (200.0, 20.0)
     assert row.cost_s == 220.0
+    (row,) = ranking(runs("P FPP P"))
+    assert row.red_s == 100.0, "it ends with the first pass"
+
+
+def test_a_run_whose_length_nobody_told_costs_no_repeating():
+    (row,) = ranking([*runs("FP"), Run(subject=TEST, where="job", code="c0", failed=False, started=500.0)])
+    assert row.rerun_s == 10.0
 
 
 def test_a_failure_after_the_pass_waits_for_the_next_commit():

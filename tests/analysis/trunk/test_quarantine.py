@@ -62,6 +62,7 @@ def test_two_flakes_on_two_commits_enter_with_rate_interval_and_rule():
 )
 def test_what_is_not_surely_flaky_does_not_enter(pattern, why):
     assert update(Quarantine(), runs(pattern)).entered == (), why
+    assert update(Quarantine(), runs(pattern)[::-1]).entered == (), "the order of rows is no order of time"
 
 
 def test_a_job_enters_only_where_jobs_are_asked_for():
@@ -79,6 +80,7 @@ def entry(**more):
 def test_an_entry_leaves_after_its_passes_in_a_row():
     old = Quarantine(tests=(entry(),))
     assert update(old, runs("F P P P P")).left == ()
+    assert update(old, runs("P P P P P F")[::-1]).left == (), "the order of rows is no order of time"
     done = update(old, runs("F P P P P P"))
     assert [(one.entry.id, one.passes) for one in done.left] == [("t.py::test_a", 5)]
     assert done.quarantine.tests == ()
@@ -93,6 +95,23 @@ def test_runs_of_all_parameters_count_for_the_function():
     old = Quarantine(tests=(entry(),))
     made = runs("P P P P P", "t.py::test_a[1]") + runs("P P F", "t.py::test_a[2]", at=MIDNIGHT + 1000)
     assert update(old, made).left == ()
+
+
+@pytest.mark.parametrize(("variant", "entered"), [("", ()), ("4 GPUs", ()), ("2 GPUs", ("t.py::test_a[1]",))])
+def test_what_an_entry_holds_already_does_not_enter_again(variant, entered):
+    old = Quarantine(tests=(entry(variant=variant),))
+    done = update(old, runs("FP P P FP P P", "t.py::test_a[1]", variant="4 GPUs"))
+    assert tuple(one.id for one in done.entered) == entered
+
+
+def test_flakes_are_counted_not_only_their_commits():
+    assert update(Quarantine(), runs("FP P P FP P P"), rule=Rule(failures=3)).entered == ()
+    assert update(Quarantine(), runs("FP P P FFP P P"), rule=Rule(failures=3)).entered
+
+
+def test_an_entry_that_nobody_dated_is_judged_by_all_its_runs():
+    old = Quarantine(tests=(entry(since=None),))
+    assert update(old, runs("P P P P P", at=60.0)).left
 
 
 def test_an_entry_that_never_ran_stays_and_is_named():

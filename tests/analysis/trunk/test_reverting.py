@@ -72,6 +72,13 @@ def test_the_days_limit_counts_what_was_begun_by_commit():
     assert reason(culprit(), journal, a_day=3) is None
 
 
+def test_without_limits_of_the_project_three_commits_a_day_are_reverted_none_older_than_two():
+    journal = [line(sha=letter * 40) for letter in "bcd"]
+    assert reason(culprit(time=NOW - 2 * DAY_S), journal[:2]) is None
+    assert reason(culprit(time=NOW - 2 * DAY_S - 1)) is Refusal.TOO_OLD
+    assert reason(culprit(), journal) is Refusal.DAILY_LIMIT
+
+
 def test_what_was_refused_before_it_was_pushed_does_not_count():
     refused = [line(), line(Action.REVERT, State.REFUSED)]
     pushed = [line(), line(state=State.DONE), line(Action.REVERT, State.REFUSED)]
@@ -117,6 +124,10 @@ def test_text_of_signals_cannot_write_lines_of_its_own():
     assert "\x1b" not in message
     assert "[skip ci]" not in message.lower()
     assert title_of(culprit(message="a [skip ci]")) == 'Revert "a (skip ci)"'
+
+
+def test_a_subject_is_cut_where_no_title_goes_on():
+    assert title_of(culprit(message="x" * 1000)) == f'Revert "{"x" * 200}"'
 
 
 def test_many_signals_are_counted_not_listed():

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from msgspec.structs import replace
 
 from sooner.analysis.trunk.breakages import Breakage
 from sooner.analysis.trunk.decide import decide
@@ -75,6 +76,13 @@ def test_few_culprits_teach_nothing() -> None:
     assert learn(commits, telling(commits, "ci / test", FOLDERS[0], 9)[:5]).everywhere == {}
 
 
+def test_culprits_that_are_not_sure_or_lie_before_the_window_teach_nothing() -> None:
+    commits = trunk(600, 1)
+    sure = telling(commits, "ci / test", FOLDERS[2], 6)
+    assert learn(commits, [replace(one, probability=0.6) for one in sure]).culprits == 0
+    assert learn(commits, [*sure, breakage("ci / test", 0)]) == learn(commits, sure)
+
+
 def test_a_signal_without_a_past_is_told_what_is_known_of_its_job() -> None:
     commits = trunk(600, 4)
     past = telling(commits, "ci / gpu :: a.py::test_a", FOLDERS[1], 6)
@@ -120,6 +128,8 @@ def test_a_commit_that_changes_the_test_itself_is_more_suspect() -> None:
     beside = related("tests/ops/test_add.py", ("tests/ops/conftest.py",))
     elsewhere = related("tests/ops/test_add.py", ("src/a.py",))
     assert own > beside > elsewhere == 1.0
+    assert related("tests/ops/test_add.py", ("ops/test_add.py",)) == own
+    assert related("test_add.py", ("src/a.py",)) == 1.0
 
 
 def test_names_never_convict_without_runs() -> None:

@@ -5,7 +5,8 @@ import pytest
 from sooner.analysis.trunk.facts import Signal, Status
 from sooner.analysis.trunk.load_digest import runs_of_tests
 from sooner.analysis.trunk.load_tests import Tests
-from sooner.history import History, HistoryOutcome, JobRow, TestRow, Where
+from sooner.history import History, HistoryOutcome, JobRow, TestRow, Where, of_requests
+from sooner.history.branches import is_of_a_request, trunk_among
 
 FAILED, PASSED, RUNNING, SKIPPED = (
     HistoryOutcome.FAILED,
@@ -132,6 +133,42 @@ def runs_of(tmp_path):
         return sorted((run.subject.id, run.code, run.failed) for run in runs)
 
     return told
+
+
+def test_flakes_of_another_branch_are_not_the_trunks(tmp_path) -> None:
+    rows = [(name, branch) for name, branch in (("main", "main"), ("topic", "topic"), ("any", ""))]
+    with History(tmp_path / "history") as history:
+        for name, branch in rows:
+            both = (case(node_id=name, branch=branch), case(PASSED, node_id=name, branch=branch, run="2"))
+            history.add_tests(both)
+        found, _ = runs_of_tests(history, Where(branch="main"))
+        every, _ = runs_of_tests(history, Where())
+    assert {run.subject.id for run in found} == {"main", "any"}
+    assert {run.subject.id for run in every} == {"main", "any", "topic"}
+
+
+@pytest.mark.parametrize(
+    ("attempts", "trunk"),
+    [({"topic": 9, "master": 2, "main": 1}, "main"), ({"topic": 9, "release": 10}, "release"), ({}, "")],
+)
+def test_the_trunk_is_what_is_usually_called_so_else_the_busiest_branch(attempts: dict[str, int], trunk: str) -> None:
+    assert trunk_among(attempts) == trunk
+
+
+REQUESTS = [("pull_request", None), ("pull_request_target", 7), ("", 7)]
+LANDED = [("push", 7), ("push", None), ("", None), ("schedule", None)]
+
+
+def test_an_attempt_is_a_requests_by_its_event_and_where_that_is_not_known_by_its_number(tmp_path) -> None:
+    assert all(is_of_a_request(*one) for one in REQUESTS)
+    assert not any(is_of_a_request(*one) for one in LANDED)
+    rows = [job(PASSED, run=str(i), event=event, pull_request=n) for i, (event, n) in enumerate(REQUESTS + LANDED)]
+    with History(tmp_path / "history") as history:
+        history.add_jobs(rows)
+        columns = history.columns("jobs", ["event", "pull_request", "run"], Where())
+        codes, names = columns.text("run")
+        found = dict(zip((names[code] for code in codes), of_requests(columns).tolist(), strict=True))
+    assert found == {str(i): i < len(REQUESTS) for i in range(len(rows))}
 
 
 def test_only_what_failed_and_passed_on_one_commit_is_looked_at_for_flakes(runs_of) -> None:

@@ -127,3 +127,57 @@ def test_parameters_that_stand_in_one_condition_are_changed_together():
     assert len(found) == 300
     assert {name for name, said in found.items() if said[0] == 4} == {f"test_pair[{each}-3-7]" for each in "xyz"}
     assert {said for said in found.values() if said[0] != 4} == {(1, 1, 1)}
+
+
+def test_a_list_of_cases_that_is_empty_is_one_test_that_is_skipped_unless_another_number_of_devices_fills_it():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            @pytest.mark.parametrize("a, b", [])
+            @pytest.mark.parametrize("c", [1, 2])
+            def test_empty(a, b, c):
+                torch.ones(1).cuda()
+
+            @pytest.mark.parametrize("size", [2] if torch.cuda.device_count() > 1 else [])
+            def test_filled(size):
+                torch.ones(1, device="cuda:1")
+            """
+        },
+    )
+    never = (None, None, None)
+    assert found == {"test_empty[1-NOTSET]": never, "test_empty[2-NOTSET]": never, "test_filled[2]": (2, 2, 2)}
+
+
+def test_a_fixture_sees_the_parameters_of_a_test():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            @pytest.fixture(autouse=True)
+            def only_first_stage(request):
+                try:
+                    if hasattr(request.node, "callspec") and hasattr(request.node.callspec, "params"):
+                        if request.node.callspec.params.get("stage") is False:
+                            pytest.skip("only the first")
+                except Exception:
+                    pass
+                yield
+
+            @pytest.mark.parametrize("stage", [True, False])
+            def test_stage(stage):
+                torch.ones(1).cuda()
+
+            def test_plain():
+                torch.ones(1).cuda()
+            """
+        },
+    )
+    once = (1, 1, 1)
+    assert found == {"test_stage[True]": once, "test_stage[False]": (None, None, None), "test_plain": once}

@@ -574,3 +574,30 @@ def test_a_hook_is_told_by_name_where_it_executes():
         },
     )
     assert found == {"test_offloads": (0, 1, 1), "test_second": (2, 2, 2), "test_host": (0, None, 0)}
+
+
+def test_a_module_of_another_vendors_devices_that_is_asked_for_is_not_there():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+            from importlib.util import find_spec
+
+            import torch
+
+            def nothing_there():
+                return not (torch.cuda.is_available() or find_spec("torch_xla"))
+
+            class TestIt(unittest.TestCase):
+                @unittest.skipIf(nothing_there(), "no device")
+                def test_it(self):
+                    pass
+
+                @unittest.skipIf(not find_spec("anything"), "not installed")
+                def test_other(self):
+                    pass
+            """
+        },
+    )
+    assert found == {"TestIt::test_it": (1, 1, 1), "TestIt::test_other": (0, None, 0)}

@@ -2,7 +2,7 @@
 
 import textwrap
 
-from small_projects import needs_of
+from small_projects import devices_of, needs_of
 
 from sooner.cli.needs_project import find_project
 from sooner.cli.needs_static import shipped_rules
@@ -602,3 +602,40 @@ def test_cupys_words_for_tools_and_platforms_need_no_device():
         "test_elsewhere": None,
         "test_here": 1,
     }
+
+
+def test_entries_of_a_list_have_the_names_that_its_function_gives_them():
+    found = devices_of(
+        "tests/models.py",
+        {
+            "tests/__init__.py": """
+            from dataclasses import dataclass
+
+            @dataclass
+            class OverrideDefinitions:
+                override_args: tuple = ()
+                test_descr: str = "default"
+                test_name: str = "default"
+                ngpu: int = 4
+                disabled: bool = False
+            """,
+            "tests/models.py": """
+            import dataclasses
+            from tests import OverrideDefinitions
+
+            def _on(entry, backend):
+                if entry.ngpu == 2:
+                    return entry
+                return dataclasses.replace(entry, test_name=f"{entry.test_name}_{backend}")
+
+            def build():
+                entries = [
+                    OverrideDefinitions([["a"]], "One", "one", ngpu=8),
+                    OverrideDefinitions([["b"]], "Two", "two", ngpu=2),
+                    OverrideDefinitions([["c"]], "Three", "three"),
+                ]
+                return [_on(each, "typed") for each in entries]
+            """,
+        },
+    )
+    assert found == {"one_typed": (8, 8, 8), "two": (2, 2, 2), "three_typed": (4, 4, 4)}

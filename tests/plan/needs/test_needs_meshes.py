@@ -167,3 +167,63 @@ def test_what_is_made_of_jaxs_devices_uses_them():
         "test_said": (0, 1, 1),
         "test_counted": (0, 1, 1),
     }
+
+
+def test_what_jax_compiles_or_derives_runs_on_the_first_device():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+
+            def test_compiled():
+                double = jax.jit(lambda x: 2 * x)
+                assert double(1) == 2
+
+            def test_derived():
+                assert jax.grad(lambda x: x * x)(2.0) == 4.0
+
+            def test_guarded():
+                @jax.jit
+                def double(x):
+                    return 2 * x
+
+                if jax.device_count() < 4:
+                    raise RuntimeError("four")
+                jax.device_put(double(1), jax.devices()[3])
+
+            def test_host():
+                assert jax.tree.map(lambda x: x, [1]) == [1]
+            """
+        },
+    )
+    assert found == {
+        "test_compiled": (0, 1, 1), "test_derived": (0, 1, 1), "test_guarded": (4, 4, 4), "test_host": (0, None, 0),
+    }  # fmt: skip
+
+
+def test_jax_draws_the_cases_of_a_test_as_numpy_does():
+    found = devices_of(
+        "tests/it_test.py",
+        {
+            "tests/it_test.py": """
+            import jax
+            from jax._src import test_util as jtu
+
+            class ItTest(jtu.JaxTestCase):
+                @jtu.sample_product(count=[1, 4], flag=[True, False])
+                def test_few(self, count, flag):
+                    if jax.device_count() < count:
+                        self.skipTest("devices")
+                    jax.device_put(1, jax.devices()[count - 1])
+
+                @jtu.sample_product([dict(a=1, b=1), dict(a=2, b=2)], c=range(20))
+                def test_drawn(self, a, b, c):
+                    pass
+            """
+        },
+    )
+    # RandomState(42).permutation(4) is 1, 3, 0, 2: the first of two columns changes fastest.
+    four, one = (4, 4, 4), (0, 1, 1)
+    few = {f"ItTest::test_few{number}": said for number, said in enumerate((four, four, one, one))}
+    assert found == few | {f"ItTest::test_drawn{number}": (0, None, 0) for number in range(10)}

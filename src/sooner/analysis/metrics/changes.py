@@ -114,6 +114,8 @@ def changes_of_totals(values: Values) -> list[Change]:
     """
     logs = _logs(values)
     n = len(logs)
+    if n < 2:  # noqa: PLR2004 - nothing can change
+        return []
     best: tuple[float, list[int]] = (math.inf, [])
     for scale in np.geomspace(0.3, 0.003, 25):
         starts = pelt(logs, penalty=float(scale) ** 2 * 4 * math.log(max(n, 2)), shortest=1)

@@ -26,7 +26,7 @@ _ENDINGS: Final[Mapping[str, Ending]] = {
     HistoryOutcome.RUNNING: Ending.OPEN,
     **dict.fromkeys(BROKEN, Ending.RED),
 }
-_TEXTS: Final = ("repository", "workflow", "run", "job", "commit", "event", "runner", "outcome")
+_TEXTS: Final = ("repository", "workflow", "run", "job", "shard", "commit", "event", "runner", "outcome")
 _NUMBERS: Final = ("attempt", "pull_request", "run_created", "created", "queued", "started", "completed")
 _JOB: Final = ("repository", "run", "job")
 """With the attempt, what a step is of."""
@@ -36,7 +36,7 @@ def job_facts(history: History, where: Where) -> Facts:
     """Attempts of jobs in the order of their times; what their steps took is known where measures tell it."""
     rows = history.columns("jobs", [*_TEXTS, *_NUMBERS], where)
     texts = {name: _text(rows, name) for name in _TEXTS}
-    attempt = np.nan_to_num(rows.number("attempt"), nan=1.0).astype(np.int64)
+    attempt = _told_apart(texts, rows)
     created = _known(rows.number("created"), rows.number("queued"))
     return Facts(
         workflow=texts["workflow"],
@@ -64,6 +64,20 @@ def _text(rows: Columns, name: str) -> Texts:
 
 def _known(numbers: Numbers, instead: Numbers) -> Numbers:
     return np.where(np.isnan(numbers), instead, numbers)
+
+
+def _told_apart(texts: Mapping[str, Texts], rows: Columns) -> Codes:
+    """The attempt of each row; without a run those of one job on one commit are counted (`sooner.history.told_apart`)."""
+    attempt: Codes = np.nan_to_num(rows.number("attempt"), nan=1.0).astype(np.int64)
+    loose = np.flatnonzero(~texts["run"].is_told() & texts["commit"].is_told())
+    same, first = grouped(*(texts[name].codes[loose] for name in ("repository", "workflow", "commit", "job", "shard")))
+    began = _known(_known(rows.number("started"), rows.number("created")), rows.number("completed"))
+    order = np.lexsort((attempt[loose], np.nan_to_num(began[loose]), same))
+    count = np.bincount(same, minlength=len(first))
+    place = np.arange(len(loose)) - np.repeat(np.cumsum(count) - count, count)
+    several = (count > 1)[same[order]]
+    attempt[loose[order][several]] = place[several] + 1
+    return attempt
 
 
 def _coded(texts: Texts, code: Callable[[str], int]) -> Codes:

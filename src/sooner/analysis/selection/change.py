@@ -86,12 +86,13 @@ def answer(
         if names[harmless] in whys and names[harmless] not in chosen:
             whys[names[harmless]] = "the change touches only documentation, which has never broken it"
     run_all = wish.sampled or wish.asked.everything
-    own = _own(_predicted(wish.files, lifts, whys) | chosen, names, ranking, rules, wish)
+    floored = _with_floors(_predicted(wish.files, lifts, whys) | chosen, names, ranking, rules)
+    own = _with_needs(floored | dict(wish.areas), names, rules, whys)
     if run_all:
         said = "[ci all]" if wish.asked.everything else "sample: this change runs everything"
         chosen = {names[job]: said for job in ranking.order} | dict.fromkeys(wish.asked.added, said)
     else:
-        chosen = _with_needs(own | dict(wish.asked.added), names, rules)
+        chosen = _with_needs(own | dict(wish.asked.added), names, rules, whys)
     dropped = {job: why for job, why in whys.items() if job not in chosen}
     for job, why in wish.asked.skipped.items():
         if job in whys or job in chosen:
@@ -109,14 +110,6 @@ def answer(
         drift=drift(past, level),
         would_drop=tuple(job for job in whys if job not in own),
     )
-
-
-def _own(
-    chosen: dict[str, str], names: Sequence[str], ranking: Ranking, rules: Constraints, wish: Wish
-) -> dict[str, str]:
-    """What runs without anybody asking: the rule's jobs, floors, folders that predict, areas, and what these need."""
-    found = _with_floors(chosen, names, ranking, rules)
-    return _with_needs(found | dict(wish.areas), names, rules)
 
 
 def _with_floors(chosen: dict[str, str], names: Sequence[str], ranking: Ranking, rules: Constraints) -> dict[str, str]:
@@ -138,13 +131,16 @@ def _predicted(files: Sequence[str], lifts: Sequence[Lift], alive: Mapping[str, 
     }
 
 
-def _with_needs(chosen: dict[str, str], names: Sequence[str], rules: Constraints) -> dict[str, str]:
+def _with_needs(
+    chosen: dict[str, str], names: Sequence[str], rules: Constraints, alive: Mapping[str, str]
+) -> dict[str, str]:
+    """These, and of what exists now all that they need."""
     place = {name: i for i, name in enumerate(names)}
     waiting = list(chosen)
     while waiting:
         job = waiting.pop()
         for need in rules.needs.get(place.get(job, -1), ()):
-            if names[need] not in chosen:
+            if names[need] in alive and names[need] not in chosen:
                 chosen[names[need]] = f"{job} needs it"
                 waiting.append(names[need])
     return chosen
@@ -160,7 +156,7 @@ def drift(past: Past, level: float) -> str:
             levels[commit] = min(levels.get(commit, 2.0), at)
     ordered = [levels[commit] for commit in sorted(levels)]
     late = max(_FEWEST, round(_RECENT * len(ordered)))
-    if len(ordered) < 2 * _FEWEST or late >= len(ordered):
+    if len(ordered) < 2 * _FEWEST:
         return ""
     missed = [at > level for at in ordered]
     new, old = sum(missed[-late:]), sum(missed[:-late])

@@ -122,7 +122,7 @@ def _shares(order: list[int], cost: Numbers, total: float, first: Mapping[int, s
 def _first(view: View, pinned: Mapping[int, str]) -> dict[int, str]:
     first = {job: why for job, why in pinned.items() if view.alive[job]}
     for job in np.flatnonzero(view.alive & (view.runs < GRACE_RUNS)).tolist():
-        first.setdefault(job, f"new: known on {view.runs[job]:.0f} commits")
+        first.setdefault(job, f"new: known on {_commits(int(view.runs[job]))}")
     return first
 
 
@@ -236,6 +236,10 @@ def _for_floors(ranking: Ranking, selected: Mapping[int, None], without: frozens
                 lacking -= 1
 
 
+def _commits(count: int) -> str:
+    return "1 commit" if count == 1 else f"{count} commits"
+
+
 def reasons(view: View, ranking: Ranking, choice: Choice) -> dict[int, str]:
     """For each job that exists: why it runs, or does not."""
     selected = set(choice.selected)
@@ -243,7 +247,7 @@ def reasons(view: View, ranking: Ranking, choice: Choice) -> dict[int, str]:
     found = {}
     for place, job in enumerate(ranking.order, 1):
         percent, minutes = 100 * ranking.score[job], view.minutes[job]
-        red = f"last red {view.commit - last_red[job]} commits ago" if job in last_red else "not red for long"
+        red = f"last red {_commits(view.commit - last_red[job])} ago" if job in last_red else "not red for long"
         if job in choice.added:
             found[job] = choice.added[job]
         elif job in ranking.first:

@@ -155,8 +155,16 @@ def _answer(method: str, kind: str, names: Sequence[str], alike: NDArray[Any], g
         clusters=tuple(tuple(some) for some in groups.values()),
         tree=grouping.tree,
         leaves=tuple(names),
-        matrix=tuple(tuple(None if np.isnan(value) else round(float(value), 4) for value in row) for row in rows),
+        matrix=tuple(map(_row, rows)),
     )
+
+
+def _row(values: NDArray[np.float64]) -> tuple[float | None, ...]:
+    """Numbers with four digits; there may be millions of rows' cells, and NaN is none."""
+    numbers = np.round(values, 4).tolist()
+    for i in np.flatnonzero(np.isnan(values)).tolist():
+        numbers[i] = None
+    return tuple(numbers)
 
 
 def _stand_ins(

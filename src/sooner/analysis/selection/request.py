@@ -18,6 +18,8 @@ from sooner.model.errors import UsageError
 _DIRECTIVE: Final = re.compile(r"\[ci[ \t]+([^\[\]\r\n]+(?:\[[^\[\]\r\n]*\][^\[\]\r\n]*)*)\]", re.IGNORECASE)
 """`[ci WORDS]`; the words may hold brackets of a glob."""
 _MOST_NAMED: Final = 5
+_ESCAPE: Final = re.compile(r"\\(?:([0-7]{3})|(.))", re.DOTALL)
+_ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 DOCUMENTATION: Final = (
     "docs/**",
     "doc/**",
@@ -52,6 +54,24 @@ class Asked(Struct, frozen=True, kw_only=True):
     """Directives that say nothing, such as `[ci skip]` alone."""
 
 
+def changed_paths(text: str) -> list[str]:
+    """Paths a line each as `git diff --name-only` writes them, or with `-z`; names that git puts in quotes are read."""
+    if "\0" in text:
+        return [path for path in text.split("\0") if path.strip()]
+    lines = (line.removesuffix("\r") for line in text.split("\n"))
+    return [_unquoted(line) for line in lines if line.strip()]
+
+
+def _unquoted(path: str) -> str:
+    """A path as it is; git's quotes hold escapes of C, and bytes in octal."""
+    if len(path) < 2 or not (path[0] == path[-1] == '"'):  # noqa: PLR2004 - two quotes
+        return path
+    # A byte is a character up to U+00FF here, so that the parts of one character in UTF-8 come together again.
+    raw = path[1:-1].encode("utf-8", "surrogateescape").decode("latin-1")
+    plain = _ESCAPE.sub(lambda m: chr(int(m[1], 8) & 0xFF) if m[1] else _ESCAPED.get(m[2], m[2]), raw)
+    return plain.encode("latin-1").decode("utf-8", "backslashreplace")
+
+
 def asked(message: str, jobs: Sequence[str]) -> Asked:
     """Read `[ci all]`, `[ci JOB-GLOB]` and `[ci skip JOB-GLOB]` anywhere in the messages of a change.
 
@@ -66,7 +86,7 @@ def asked(message: str, jobs: Sequence[str]) -> Asked:
     ignored = []
     for found in _DIRECTIVE.finditer(message + "\n"):
         words = found[1].strip()
-        verb, _, rest = words.partition(" ")
+        verb, _, rest = words.replace("\t", " ").partition(" ")
         if words.lower() == "all":
             everything = True
         elif verb.lower() == "skip":
@@ -77,7 +97,6 @@ def asked(message: str, jobs: Sequence[str]) -> Asked:
         else:
             added |= dict.fromkeys(matching(words, jobs, "[ci]"), f"[ci {words}]")
     skipped = {job: why for job, why in skipped.items() if job not in added}
-    ignored += ["[ci skip]"] if re.search(r"\[ci[ \t]+skip[ \t]*\]", message, re.IGNORECASE) and not ignored else []
     return Asked(everything=everything, added=added, skipped=skipped, ignored=tuple(ignored))
 
 

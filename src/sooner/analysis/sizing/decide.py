@@ -87,9 +87,10 @@ def decide(priced: Sequence[Priced], objective: Objective, limits: Limits) -> Pr
     ]
     front = frontier(priced)
     if not allowed:
-        return Proposal(
-            best=None, reason=f"every option loses tests or tells later than {limits.delay_h:g} h", frontier=front
-        )
+        reason = f"every option loses tests or tells later than {limits.delay_h:g} h"
+        if limits.moved is not None:
+            reason += f" or moves more than {limits.moved} tests"
+        return Proposal(best=None, reason=reason, frontier=front)
     measure = _MEASURES[objective]
     known = [(value, one) for one in allowed if (value := measure(one)) is not None]
     refused = next((one.refused or "queues are not known" for one in allowed if measure(one) is None), "")

@@ -177,6 +177,4 @@ def _standing(
     if recent:
         most = max(one.devices or 0 for one in recent)
         return Standing.TOO_SMALL, f"it ran on {most} of {wanted} devices"
-    if age is not None:
-        return Standing.LATE, "it ran too long ago"
     return (Standing.LATE, "it ran too long ago") if ran else (Standing.NEVER, "no execution is known")

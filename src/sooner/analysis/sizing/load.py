@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sooner.analysis.sizing.facts import DAY_S, Indices, Numbers, Queue
 from sooner.analysis.sizing.groups import released
 from sooner.analysis.sizing.ledger import Execution
-from sooner.history import History, HistoryOutcome, Where
+from sooner.history import History, HistoryOutcome
 from sooner.history.reading import EVERYTHING
 
 _FEW: Final = 50
@@ -142,11 +142,11 @@ def _to_predict(created: Numbers, started: Numbers, completed: Numbers) -> NDArr
     return tail if is_asked else np.zeros(len(started), dtype=np.bool_)
 
 
-def rows_of_history(history: History, where: Where = EVERYTHING, *, by_name: bool = False) -> Rows:
+def rows_of_history(history: History, *, by_name: bool) -> Rows:
     """A history's jobs that have a runner."""
     columns = ["runner", "created", "queued", "started", "completed", "run", "workflow", "branch", "job"]
     columns = columns if by_name else columns[:-1]
-    found = history.columns("jobs", columns, where)
+    found = history.columns("jobs", columns, EVERYTHING)
     codes, labels = found.text("runner")
     kept = np.flatnonzero(codes >= 0)
 

@@ -55,7 +55,9 @@ def waiting(option: Option, pools: Mapping[str, Pool], pushes: Sequence[float]) 
     queued: list[Numbers] = []
     missing = sorted({one.runner.label for one in option.lanes if one.runner.devices} - set(pools))
     if missing:
-        return f"the pool {missing[0]} is not known or not understood"
+        ours = ", ".join(sorted(label for label, pool in pools.items() if pool.ours.any()))
+        known = f"; what is replaced ran on {ours}" if ours else ""
+        return f"the pool {missing[0]} is not known or not understood{known}"
     for lanes in _together(option.lanes, pools):
         pool = pools.get(lanes[0].runner.label)
         if pool is not None and pool.crowd is not None:

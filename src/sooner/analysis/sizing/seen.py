@@ -23,6 +23,7 @@ _LONGEST_DELAY_S: Final = 1200.0
 longer: then `_USUAL` times that."""
 _USUAL: Final = 2.0
 _CROWD: Final = 4
+_MOMENTS: Final = 120
 _LONGEST_WAIT_S: Final = 5 * DAY_S
 _MARGIN_S: Final = 1.0
 
@@ -89,16 +90,16 @@ def _plausible(waits: Numbers) -> Numbers:
     return kept
 
 
-def disorder_of(queue: Queue, *, since: float, until: float, threshold_s: float, most: int = 120) -> float:
+def disorder_of(queue: Queue, *, since: float, until: float, threshold_s: float) -> float:
     """Mean place, among those who waited, of who was taken next: 0 the oldest, 0.5 anybody, 1 the newest.
 
-    Only moments at which at least `_CROWD` waited, and starts before `until`, are looked at: at most `most` of them.
+    Only moments at which at least `_CROWD` waited, and starts before `until`, are looked at: about `_MOMENTS` of them.
     """
     first, last = np.searchsorted(queue.created, [since, until])
     created, started = queue.created[first:last], queue.started[first:last]
     known = np.flatnonzero((started <= until) & (started - created > threshold_s))
     places = []
-    for index in known[:: max(1, len(known) // most)]:
+    for index in known[:: max(1, len(known) // _MOMENTS)]:
         at = started[index]
         low, high = np.searchsorted(created, [at - _LONGEST_WAIT_S, at - threshold_s])
         waits = ~(started[low:high] < at)
@@ -107,7 +108,7 @@ def disorder_of(queue: Queue, *, since: float, until: float, threshold_s: float,
         if crowd >= _CROWD:
             place = int(waits[: max(0, index - low)].sum())
             # What started with it at the same moment came before it.
-            places.append(place / (crowd - 1) if crowd > 1 else 0.0)
+            places.append(place / (crowd - 1))
     return min(1.0, float(np.mean(places))) if len(places) >= _FEW else 0.0
 
 

@@ -61,6 +61,8 @@ class Breakage(Struct, frozen=True, kw_only=True):
     """Runs that failed meanwhile."""
     is_certain: float
     """Probability that anything was broken at all."""
+    is_older: bool = False
+    """It was never seen sound before: what broke it is older than the record, and `culprit` only the first commit."""
 
 
 def series_of(key: str, events: Sequence[Event], places: dict[str, int]) -> Series:
@@ -109,7 +111,8 @@ def _of_one(key: str, failures: Array, passes: Array, broken: Array, switch: Arr
         low, high = max(ended, start - LOOK_AROUND), min(end, start + LOOK_AROUND)
         near = switch[low:high]
         ended = end
-        if start == 0 or near.sum() <= 0:
+        is_older = start == 0
+        if is_older or near.sum() <= 0:
             near = (np.arange(low, high) == start).astype(float)
         near = near / near.sum()
         culprit = int(near.argmax())
@@ -117,12 +120,13 @@ def _of_one(key: str, failures: Array, passes: Array, broken: Array, switch: Arr
         yield Breakage(
             signal=key,
             culprit=low + culprit,
-            probability=round(float(near[culprit]), 4),
+            probability=0.0 if is_older else round(float(near[culprit]), 4),
             first=low + first,
             last=low + last,
             fixed=next((i for i in range(end, len(broken)) if ran[i]), None),
             failures=int(failures[start:end].sum()),
             is_certain=round(float(broken[start:end].max()), 4),
+            is_older=is_older,
         )
 
 

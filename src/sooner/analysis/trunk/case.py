@@ -55,8 +55,11 @@ def is_documentation(path: str) -> bool:
 
 
 def suspicion_of(commit: Commit) -> float:
-    """How suspect a commit is before anything ran, beside any other."""
-    if commit.files is None:
+    """How suspect a commit is before anything ran, beside any other.
+
+    No files are files that nobody told: `git log` lists none for a merge, which brings in a whole branch.
+    """
+    if not commit.files:
         return 1.0
     return DOCUMENTATION if all(map(is_documentation, commit.files)) else 1.0
 

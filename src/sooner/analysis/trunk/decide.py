@@ -24,6 +24,7 @@ from sooner.analysis.trunk.facts import (
     Reason,
     Rerun,
     Revert,
+    Signal,
 )
 from sooner.analysis.trunk.outages import Array
 from sooner.analysis.trunk.posterior import BREAK_HAZARD, Posterior
@@ -46,16 +47,31 @@ MENDED: Final = 0.1
 
 
 def decide(question: Question, policy: Policy = Policy.BAYES) -> Answer:
-    """Decide about every signal of a question; of a commit that stands in it twice the newest place counts."""
+    """Decide about every signal of a question.
+
+    Of a commit that stands in it twice the newest place counts; a signal that does has the events of both places, each
+    once: taken for two signals it would bear witness for itself.
+    """
     once: dict[str, Commit] = {}
     for commit in question.commits:
         once.setdefault(commit.sha, commit)
-    question = msgspec.structs.replace(question, commits=tuple(once.values()))
+    question = msgspec.structs.replace(question, commits=tuple(once.values()), signals=_once(question.signals))
     if policy is Policy.RULES:
         found: list[Decision] = [decide_by_rules(question, signal) for signal in question.signals]
     else:
         found = list(_decide_by_posterior(question))
     return Answer(id=question.id, decisions=tuple(_together(found)))
+
+
+def _once(signals: Sequence[Signal]) -> tuple[Signal, ...]:
+    found: dict[str, Signal] = {}
+    for signal in signals:
+        known = found.get(signal.key)
+        if known is not None:
+            events = tuple(dict.fromkeys((*known.events, *signal.events)))
+            signal = msgspec.structs.replace(known, events=events)  # noqa: PLW2901 - both are this signal
+        found[signal.key] = signal
+    return tuple(found.values())
 
 
 def _decide_by_posterior(question: Question) -> Iterator[Decision]:

@@ -65,6 +65,7 @@ class Broke(Struct, frozen=True, kw_only=True):
     """One commit that broke signals, with all that it broke."""
 
     culprit: str
+    """Empty where the signals were red when the record began: what broke them is older, and nobody is named."""
     title: str
     author: str
     probability: float
@@ -244,13 +245,13 @@ def broke_in(
         until: Epoch seconds.
     """
     places = {commit.sha: i for i, commit in enumerate(commits)}
-    groups: dict[int, list[tuple[Breakage, float, float | None]]] = {}
+    groups: dict[tuple[int, bool], list[tuple[Breakage, float, float | None]]] = {}
     for breakage in breakages:
         if breakage.is_certain < CERTAIN or breakage.failures < _FEWEST_FAILURES:
             continue
         found, mended = _times(breakage, signals[breakage.signal], places)
         if found is not None and found < until and (mended is None or mended >= since):
-            groups.setdefault(breakage.culprit, []).append((breakage, found, mended))
+            groups.setdefault((breakage.culprit, breakage.is_older), []).append((breakage, found, mended))
     rows = [_broke(commits, group, told, until) for group in groups.values()]
     return sorted(rows, key=lambda row: (-row.red_s, row.found_at))
 
@@ -281,7 +282,7 @@ def _broke(
 ) -> Broke:
     first, found_at, _ = min(group, key=lambda one: one[1])
     surest = max((one for one, _, _ in group), key=lambda one: one.probability)
-    sha = commits[first.culprit].sha
+    sha = "" if first.is_older else commits[first.culprit].sha
     ends = [mended for _, _, mended in group]
     is_red = any(mended is None or mended > until for mended in ends)
     last = until if is_red else max(mended for mended in ends if mended is not None)
@@ -296,7 +297,7 @@ def _broke(
         found_at=found_at,
         red_s=last - found_at,
         is_red=is_red,
-        commits=(commits[surest.first].sha, commits[surest.last].sha),
+        commits=("", "") if first.is_older else (commits[surest.first].sha, commits[surest.last].sha),
     )
 
 

@@ -13,7 +13,7 @@ from sooner.analysis.trunk.facts import Commit, Event, Kind, Signal, Status
 from sooner.analysis.trunk.job_names import base_name
 from sooner.analysis.trunk.landed import commits_of, first_seen, landed_jobs
 from sooner.analysis.trunk.load_tests import Tests
-from sooner.history import History, HistoryOutcome, JobRow, Where
+from sooner.history import History, HistoryOutcome, JobRow, Where, told_apart
 from sooner.history.outcomes import BROKEN
 
 
@@ -55,16 +55,17 @@ def job_signals(rows: Sequence[JobRow]) -> list[Signal]:
         if status is None or not commit or not starts:
             continue
         ends = [row.completed for row in shards if row.completed is not None]
+        end = None if status is Status.PENDING else max(ends, default=None)
         events.setdefault(key, []).append(
-            Event(sha=commit, status=status, started_at=min(starts), ended_at=max(ends, default=None), attempt=attempt)
+            Event(sha=commit, status=status, started_at=min(starts), ended_at=end, attempt=attempt)
         )
     return [Signal(key=key, kind=Kind.JOB, events=tuple(found)) for key, found in sorted(events.items())]
 
 
-def by_attempt(rows: Iterable[JobRow]) -> dict[tuple[str, str, str, int], list[JobRow]]:
+def by_attempt(rows: Sequence[JobRow]) -> dict[tuple[str, str, str, int], list[JobRow]]:
     """The shards of each attempt of a job, by the key of its signal, commit, run and attempt."""
     groups: dict[tuple[str, str, str, int], list[JobRow]] = {}
-    for row in rows:
+    for row in told_apart(rows):
         key = f"{row.workflow} / {base_name(row.job)}" if row.workflow else base_name(row.job)
         groups.setdefault((key, row.commit, row.run, row.attempt), []).append(row)
     return groups
@@ -77,4 +78,4 @@ def of_shards(outcomes: Sequence[HistoryOutcome]) -> Status | None:
     if any(outcome is HistoryOutcome.RUNNING for outcome in outcomes):
         return Status.PENDING
     passed = [outcome is HistoryOutcome.PASSED for outcome in outcomes]
-    return Status.SUCCESS if passed and all(passed) else None
+    return Status.SUCCESS if all(passed) else None

@@ -1,6 +1,6 @@
 """Rows of the history as runs of tests and jobs, and as what landed; for `flaky` and `digest`. Needs numpy."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import numpy as np
@@ -94,7 +94,7 @@ def _number(column: NDArray[np.float64], i: int) -> float | None:
     return None if np.isnan(value) else value
 
 
-def runs_of_jobs(rows: Collection[JobRow]) -> list[Run]:
+def runs_of_jobs(rows: Sequence[JobRow]) -> list[Run]:
     """Attempts of jobs, the shards of one attempt together: failed if any of them did, passed if all of them did."""
     return [
         _job_run(name, commit or f"run {run}", shards, failed=status is Status.FAILURE)

@@ -126,9 +126,16 @@ def _table(
 
 
 def _may_enter(row: Flaky, rule: Rule, held: Collection[tuple[str, str]]) -> bool:
-    is_new = (row.id, row.variant) not in held and (row.id, "") not in held
+    is_new = not any(
+        (name, variant) in held for name in {row.id, _function_of(row.id)} for variant in {row.variant, ""}
+    )
     has_flaked = row.failures >= rule.failures and row.commits >= rule.commits
     return row.kind in rule.kinds and is_new and has_flaked and not (row.broken_now or row.has_cases)
+
+
+def _function_of(name: str) -> str:
+    """What an entry is named after that holds all parameters."""
+    return name.partition("[")[0]
 
 
 def _is_mended(row: Flaky, runs: Mapping[Subject, Sequence[Run]]) -> bool:
@@ -157,7 +164,7 @@ def _runs_since(entry: Entry, kind: Kind, runs: Mapping[Subject, Sequence[Run]])
         run
         for subject, own in runs.items()
         if subject.kind is kind
-        and entry.id in (subject.id, subject.id.partition("[")[0])
+        and entry.id in (subject.id, _function_of(subject.id))
         and entry.variant in ("", subject.variant)
         for run in own
         if run.started is None or run.started >= begin

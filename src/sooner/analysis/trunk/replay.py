@@ -5,7 +5,7 @@ from typing import Final
 
 from sooner.analysis.trunk.breakages import find_breakages, flake_rates_of, series_of
 from sooner.analysis.trunk.case import suspicion_of
-from sooner.analysis.trunk.facts import Commit, Event, Limits, Question, Signal, Status
+from sooner.analysis.trunk.facts import Commit, Event, Question, Signal, Status
 from sooner.analysis.trunk.lessons import Lessons, learn
 
 PRIOR_RUNS: Final = 60.0
@@ -20,7 +20,6 @@ def question_at(
     now: float,
     *,
     window: int,
-    limits: Limits | None = None,
     lessons: Lessons | None = None,
 ) -> Question:
     """The last commits of a trunk and their runs, as they were known then.
@@ -30,7 +29,6 @@ def question_at(
         signals: With all their events.
         now: Epoch seconds; runs that had not started are not there, runs that had not ended are pending.
         window: How many commits are looked at, besides those between them that nothing ran on.
-        limits: What decisions keep to.
         lessons: Which paths break which signals (`lessons_at`).
     """
     before, seen = _split(commits, signals, now, window)
@@ -55,7 +53,6 @@ def question_at(
             )
             for (signal, events), prior in zip(asked, flakes, strict=True)
         ),
-        limits=limits or Limits(),
     )
 
 

@@ -14,11 +14,11 @@ from sooner.history.tables import TABLES
 
 _TEXT: Final = "VARCHAR"
 _NUMBER_TYPES: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UINTEGER", "UBIGINT", "FLOAT", "DOUBLE", "DECIMAL")
+_ENDLESS: Final = 9e18
+"""What a column of whole numbers cannot hold."""
 _LONGEST_S: Final = 1e9
 """Thirty years: a longer duration is some other number, and its end lies in no calendar."""
 _NOT_NEGATIVE: Final = frozenset({"duration", "attempt", "devices", "peak_memory_mib"})
-REASON: Final = "sooner_reason"
-NAIVE: Final = "sooner_naive"
 ORDINAL: Final = "sooner_ordinal"
 
 
@@ -186,7 +186,8 @@ class Expressions:
         if field == "duration":
             self._reject(column, f"{number} > {_LONGEST_S}", "is no duration in seconds")
         if kind == "BIGINT":
-            self._reject(column, f"{number} <> round({number})", "is no whole number")
+            beyond = f"abs({number}) >= {_ENDLESS}"
+            self._reject(column, f"{number} <> round({number}) or {beyond}", "is no whole number")
             return f"try_cast({number} as bigint)"
         return number
 

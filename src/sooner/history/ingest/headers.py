@@ -159,9 +159,7 @@ class Reading(Struct, frozen=True):
     unused: tuple[str, ...] = ()
 
 
-def understand(
-    path: str, columns: Sequence[str], mapping: Mapping[str, str], kinds: Mapping[str, str], table: str = ""
-) -> Reading:
+def understand(path: str, columns: Sequence[str], mapping: Mapping[str, str], kinds: Mapping[str, str]) -> Reading:
     """Find out what a header means.
 
     Args:
@@ -169,7 +167,6 @@ def understand(
         columns: As they are spelled.
         mapping: Field by column, given by the user; empty: leave the column out.
         kinds: What the cells of a column look like: `status`, `number`, `text` or `empty`.
-        table: The table of the history, where the user says so.
 
     Raises:
         IngestError: Nobody can tell, or the mapping names what is not there.
@@ -177,9 +174,9 @@ def understand(
     _check_mapping(path, columns, mapping)
     ignored = {column for column, field in mapping.items() if not field}
     usable = [column for column in columns if column not in ignored]
-    for name in [table] if table else _ORDER:
+    for name in _ORDER:
         fields = _assign(name, usable, mapping)
-        if _is_enough(name, fields) and (table or name != "jobs" or not _names_a_test(usable, mapping)):
+        if _is_enough(name, fields) and (name != "jobs" or not _names_a_test(usable, mapping)):
             return _reading(name, Form.LONG, fields, columns)
     wide = _wide(usable, mapping, kinds)
     if wide is not None:

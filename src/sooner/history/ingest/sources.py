@@ -7,6 +7,7 @@ no JSON) is copied row by row first, so that what is broken is left out with its
 import csv
 import io
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -155,7 +156,7 @@ def mended(source: Source, folder: Path, report: Report) -> Source:
             writer.writerows(_whole_records(source, report))
         relation = csv_relation(copy, [*columns, LINE], ",")
     else:
-        with copy.open("w", encoding="utf-8") as file:
+        with copy.open("w", encoding="utf-8", errors="replace") as file:
             file.writelines(_whole_objects(source, report))
         relation = json_relation(copy, [*columns, LINE])
     kinds = dict.fromkeys([*columns, LINE], "VARCHAR")
@@ -170,13 +171,13 @@ def of_items(path: Path, folder: Path, report: Report) -> Source:
     """
     copy = folder / "items.jsonl"
     columns: dict[str, None] = {}
-    with opened(path) as stream, copy.open("w", encoding="utf-8") as file:
+    with opened(path) as stream, copy.open("w", encoding="utf-8", errors="replace") as file:
         for item in items(stream):
             if isinstance(item, Broken) or not isinstance(item.value, dict):
                 report.reject(str(path), item.line, item.reason if isinstance(item, Broken) else "no object")
                 continue
             columns.update(dict.fromkeys(item.value))
-            file.write(json.dumps(item.value | {LINE: item.line}) + "\n")
+            file.write(_line(item.value | {LINE: item.line}))
     if not columns:
         raise IngestError(str(path), "there is no JSON object in it")
     kinds = dict.fromkeys([*{name.lower(): name for name in columns}.values(), LINE], "VARCHAR")
@@ -215,7 +216,20 @@ def _whole_objects(source: Source, report: Report) -> Iterator[str]:
             if value is None:
                 report.reject(str(source.path), number, "no JSON object")
             else:
-                yield json.dumps(value | {LINE: number}) + "\n"
+                yield _line(value | {LINE: number})
+
+
+def _line(value: Mapping[str, Any]) -> str:
+    """An object as a line that the database takes; half a character becomes `?` where it is written."""
+    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value).replace("inf", "Infinity")
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list) else value
 
 
 def lines_of(source: Source, ordinals: Sequence[int]) -> dict[int, int]:

@@ -61,17 +61,20 @@ create or replace macro time_of_in(text, zone) as
         )
     end;
 
+-- Not every text in square brackets is one: "[ci all]".
+create or replace macro is_json_list(text) as text like '[%]' and json_valid(text);
+
 -- A list as text: JSON's, or its parts joined by commas, semicolons or line breaks.
 create or replace macro list_of(text) as
     case
         when text is null then null
-        when text like '[%]' then coalesce(try_cast(json_transform(text, '["VARCHAR"]') as varchar[]), [text])
+        when is_json_list(text) then coalesce(try_cast(json_transform(text, '["VARCHAR"]') as varchar[]), [text])
         else list_transform(regexp_split_to_array(text, '[,;\n]+'), lambda part: trim(part))
     end;
 
 -- Lists of labels come as JSON.
 create or replace macro plain_text(text) as
-    case when text like '[%' and text like '%]' then array_to_string(list_of(text), ',') else text end;
+    case when is_json_list(text) then array_to_string(list_of(text), ',') else text end;
 
 create or replace macro unit_of_column(name) as
     case

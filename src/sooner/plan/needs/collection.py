@@ -33,6 +33,8 @@ from sooner.plan.needs.values import (
 
 _MOST_CASES: Final = 3_000
 """Cases of one function; beyond that it gets one entry without brackets."""
+NO_CASES: Final = "NOTSET"
+"""What pytest calls the one case of an empty list; it is skipped."""
 _TEST_BASES: Final = ("TestCase", "TestBase", "TestsBase")
 
 
@@ -327,6 +329,8 @@ def _rows(
     machine: Machine, fields: list[str], cases: list[Any], ids: Any, *, listed: bool = False
 ) -> list[tuple[str, dict[str, Any], list[Any]]] | None:
     """Name, values and marks of each case; `listed`: of a list of names, be it of one, a case is a row of values."""
+    if not cases:
+        return [(NO_CASES, dict.fromkeys(fields, UNKNOWN), [Mark("skip", ("got empty parameter set",), {})])]
     given = machine.items_of(ids) if not isinstance(ids, Func | Native | Bound) else None
     if isinstance(hard(ids), Unknown | Ext) and given is None:
         return None

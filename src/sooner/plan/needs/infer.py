@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from sooner.plan.needs.cases import FEW, Picks, axes_of, named_together, parts, shared
-from sooner.plan.needs.collection import Item, Names, collect, taint
+from sooner.plan.needs.collection import NO_CASES, Item, Names, collect, taint
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import (
     BETWEEN,
@@ -128,8 +128,11 @@ class _File:
         self.judges[size] = Judge(machine, self.path)
 
     def nodeids(self) -> list[str]:
-        """All node ids that exist at any size."""
-        return list(dict.fromkeys(nodeid for size in reversed(SIZES) for nodeid in self.items[size]))
+        """All node ids that exist at any size; an empty list of cases is a test where it is empty at every size."""
+        found = dict.fromkeys(nodeid for size in reversed(SIZES) for nodeid in self.items[size])
+        empty = [nodeid for nodeid in found if NO_CASES in nodeid]
+        gone = {nodeid for nodeid in empty if any(nodeid not in self.items[size] for size in SIZES)}
+        return [nodeid for nodeid in found if nodeid not in gone]
 
     def stand_ins(self) -> dict[str, str]:
         """For tests of many cases: the case whose needs each has."""

@@ -265,6 +265,9 @@ class Judge:
             "cls": item.cls, "function": item.func, "fspath": path, "path": path, "funcargs": dict(item.params),
             "__added__": added, "module": self.module, "user_properties": [],
         }  # fmt: skip
+        if item.has_cases:
+            node.attrs["callspec"] = Inst(Cls("CallSpec", [Ext("pytest.CallSpec")], Mod("pytest", "")))
+            node.attrs["callspec"].attrs |= {"params": dict(item.params), "id": item.name.partition("[")[2][:-1]}
         return node
 
     def _hooks(self, node: Inst) -> None:

@@ -1,7 +1,8 @@
 """Tests that are no functions: entries of a list that a framework's own runner goes through (torchtitan's).
 
 A rule `[[listed]]` names the call that makes an entry; its `value` is the entry's name, which becomes the end of the
-node id. What the rule says else (`skip`, `needs`, `ranks`) holds for the entry.
+node id. What the rule says else (`skip`, `needs`, `ranks`) holds for the entry. A function that returns its entries
+changed (`dataclasses.replace`) is evaluated, where the class of the entries is in the tree.
 """
 
 import ast
@@ -16,7 +17,7 @@ from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.rules import Rule, Rules
 from sooner.plan.needs.state import TEST_FUEL
 from sooner.plan.needs.trace import Trace
-from sooner.plan.needs.values import OutOfFuel, Raised, Skip, hard
+from sooner.plan.needs.values import Func, Inst, OutOfFuel, Raised, Skip, hard
 
 
 def entries(text: str, tree: ast.Module, rules: Rules) -> list[tuple[ast.Call, Rule]]:
@@ -34,10 +35,11 @@ def needs_of_entries(
 ) -> Iterator[TestNeeds]:
     """The needs of entries; one whose name is not known is left out."""
     taken: set[str] = set()
-    for node, rule in found:
+    given = _returned(path, found, machines[SIZES[-1]])
+    for index, (node, rule) in enumerate(found):
         name, at = "", {}
         for size in SIZES:
-            said, at[size] = _at(machines[size], path, node, rule)
+            said, at[size] = _at(machines[size], path, node, rule, given.get(index))
             name = said or name
         if name and name not in taken:
             taken.add(name)
@@ -49,14 +51,35 @@ def _last(func: ast.expr) -> str:
     return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
 
 
-def _at(machine: Machine, path: str, node: ast.Call, rule: Rule) -> tuple[str, AtSize]:
+def _returned(path: str, found: list[tuple[ast.Call, Rule]], machine: Machine) -> dict[int, dict[str, Any]]:
+    """For entries by number: their fields as the function around them returns them, if it returns as many records."""
+    module = machine.load(path)
+    result: dict[int, dict[str, Any]] = {}
+    for function in [each for each in module.env.names.values() if isinstance(each, Func)]:
+        inside = {id(each) for each in ast.walk(function.node)}
+        numbers = [number for number, (node, _) in enumerate(found) if id(node) in inside]
+        if not numbers or not isinstance(function.node, ast.FunctionDef):
+            continue
+        machine.fuel, machine.rank, machine.trace = TEST_FUEL, None, Trace()
+        machine.current = (path, function.node.lineno)
+        try:
+            made = machine.items_of(machine.call(function, [], {})) or []
+        except (Skip, Raised, OutOfFuel, *HOST_ERRORS):
+            continue
+        records = [hard(each) for each in made]
+        if len(records) == len(numbers) and all(isinstance(each, Inst) for each in records):
+            result |= {number: each.attrs for number, each in zip(numbers, records, strict=True)}
+    return result
+
+
+def _at(machine: Machine, path: str, node: ast.Call, rule: Rule, fields: dict[str, Any] | None) -> tuple[str, AtSize]:
     """The name of an entry, and what it does with so many devices."""
     module = machine.load(path)
     trace = machine.trace = Trace()
     machine.fuel, machine.rank, machine.current = TEST_FUEL, None, (path, node.lineno)
     verdict, reason, name = Verdict.RUN, "", ""
     try:
-        args, kwargs = machine.arguments(node, module.env)
+        args, kwargs = machine.arguments(node, module.env) if fields is None else ([], fields)
         given: Any = hard(machine.natives.value_of(rule, "value", args, kwargs))
         name = given if isinstance(given, str) else ""
         machine.natives.obey(rule, args, kwargs)

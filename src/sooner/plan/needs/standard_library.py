@@ -17,6 +17,7 @@ from sooner.plan.needs.values import (
     Environment,
     Func,
     Function,
+    Inst,
     Kwargs,
     Native,
     Raised,
@@ -140,6 +141,16 @@ def _field(machine: "Machine", _args: Args, kwargs: Kwargs) -> Any:
     return UNKNOWN if factory is MISSING else machine.call(factory, [], {})
 
 
+def _replaced(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """A record with some of its fields changed."""
+    record = hard(args[0]) if args else None
+    if not isinstance(record, Inst):
+        return UNKNOWN
+    made = Inst(record.cls)
+    made.attrs |= record.attrs | kwargs
+    return made
+
+
 def _namedtuple(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     names = hard(args[1]) if len(args) > 1 else kwargs.get("field_names")
     fields = names.replace(",", " ").split() if isinstance(names, str) else machine.items_of(names)
@@ -223,6 +234,12 @@ def _path_join(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return Unknown("path")
 
 
+def _find_spec(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """None for a module of another vendor's devices; of others it is not known whether they are there."""
+    name = hard(args[0] if args else kwargs.get("name"))
+    return None if isinstance(name, str) and machine.rules.is_absent(name) else Unknown("importlib.util.find_spec()")
+
+
 def _dedent(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     """The same text, further to the left; one of which parts are not known stays where it is."""
     text = hard(args[0]) if args else UNKNOWN
@@ -254,13 +271,14 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "itertools.product": _combining(product), "itertools.chain": _combining(chain),
     "itertools.chain.from_iterable": _combining(chain.from_iterable),
     "itertools.permutations": _combining(permutations), "itertools.combinations": _combining(combinations),
-    "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "attr.s": _dataclass, "attrs.define": _dataclass,
+    "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "dataclasses.replace": _replaced,
+    "attr.s": _dataclass, "attrs.define": _dataclass,
     "collections.namedtuple": _namedtuple, "collections.OrderedDict": _default_dict,
     "collections.defaultdict": _default_dict, "contextlib.contextmanager": _contextmanager,
     "contextlib.asynccontextmanager": _contextmanager, "sys.exit": _exit, "os._exit": _exit, "os.getenv": _getenv,
     "os.environ.get": _getenv, "os.environ.setdefault": _environ_set, "os.environ.pop": _environ_pop,
     "os.environ.copy": _environ_copy, "copy.copy": _deepcopy, "copy.deepcopy": _deepcopy,
-    "textwrap.dedent": _dedent, "inspect.cleandoc": _dedent,
+    "importlib.util.find_spec": _find_spec, "textwrap.dedent": _dedent, "inspect.cleandoc": _dedent,
     "math.ceil": _computed(math.ceil), "math.floor": _computed(math.floor), "math.sqrt": _computed(math.sqrt),
     "math.prod": _computed(math.prod), "math.log2": _computed(math.log2), "math.log": _computed(math.log),
     "math.gcd": _computed(math.gcd), "platform.system": _constant("Linux"), "os.path.join": _path_join,
