@@ -67,7 +67,7 @@ def _known(numbers: Numbers, instead: Numbers) -> Numbers:
 
 
 def _told_apart(texts: Mapping[str, Texts], rows: Columns) -> Codes:
-    """The attempt of each row; without a run those of one job on one commit are counted (`sooner.history.told_apart`)."""
+    """The attempt of each row; without runs, rows of one job and commit are counted (`sooner.history.told_apart`)."""
     attempt: Codes = np.nan_to_num(rows.number("attempt"), nan=1.0).astype(np.int64)
     loose = np.flatnonzero(~texts["run"].is_told() & texts["commit"].is_told())
     same, first = grouped(*(texts[name].codes[loose] for name in ("repository", "workflow", "commit", "job", "shard")))
