@@ -22,6 +22,7 @@ demo: $(STAMP) ## Run a real script of 49 pytest calls on 8 virtual devices, the
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python bench/demo.py
 
 test: $(STAMP) ## Run the tests, with sooner itself: on as many pretended devices as there are CPUs. DEVICES= is plain pytest.
+	@$(BIN)/python -m compileall -q src  # once for the hundreds of processes, also where PYTHONDONTWRITEBYTECODE is set
 	$(BIN)/python -m pytest -q $(if $(DEVICES),--gpus=$(DEVICES))
 
 lint: $(STAMP) ## Check style and types.
