@@ -49,34 +49,34 @@ def test_the_json_is_what_the_interface_says(sooner, suite):
     assert (four["min"], host["min"], host["gpu_min"]) == (4, 0, None)
 
 
-def test_people_see_a_table_and_a_summary(sooner, suite):
-    done = sooner("needs", "tests", "--why")
+def test_people_see_a_table_and_a_summary(here, suite):
+    done = here("needs", "tests", "--why")
     assert done.returncode == 0
     assert "ssrrrr" in done.stdout
     assert "tests/test_it.py:6:" in done.stdout
     assert "3 tests: 1 from 0 on, 1 from 2 on, 1 from 4 on" in done.stdout
 
 
-def test_only_wide_ones_on_request(sooner, suite):
-    answer = json.loads(sooner("needs", "tests", "--min", "3", "--json").stdout)
+def test_only_wide_ones_on_request(here, suite):
+    answer = json.loads(here("needs", "tests", "--min", "3", "--json").stdout)
     assert [each["nodeid"] for each in answer] == ["tests/test_it.py::test_four"]
 
 
-def test_the_difference_to_where_ci_runs_it_fails_on_orphans(sooner, suite):
+def test_the_difference_to_where_ci_runs_it_fails_on_orphans(here, suite):
     (suite / "ci.toml").write_text('[[job]]\nname = "d"\ndevices = 2\npaths = ["tests/*"]\n')
-    done = sooner("needs", "tests", "--diff", "--placement", "ci.toml")
+    done = here("needs", "tests", "--diff", "--placement", "ci.toml")
     assert done.returncode == 12
     assert "orphan" in done.stdout
     assert "test_four" in done.stdout
-    answer = json.loads(sooner("needs", "tests", "--diff", "--placement", "ci.toml", "--json").stdout)
+    answer = json.loads(here("needs", "tests", "--diff", "--placement", "ci.toml", "--json").stdout)
     assert [(each["kind"], each["placed"]) for each in answer] == [("orphan", [2])]
 
 
-def test_rules_of_the_project_are_found_in_its_pyproject(sooner, suite):
+def test_rules_of_the_project_are_found_in_its_pyproject(here, suite):
     (suite / "pyproject.toml").write_text('[tool.sooner]\nneeds-rules = "own.toml"\n')
     (suite / "own.toml").write_text('[[mark]]\nnames = ["wide"]\nskip = "N < 3"\n')
     (suite / "tests" / "test_more.py").write_text("import pytest\n@pytest.mark.wide\ndef test_a(): pass\n")
-    (needs,) = json.loads(sooner("needs", "tests/test_more.py", "--json").stdout)
+    (needs,) = json.loads(here("needs", "tests/test_more.py", "--json").stdout)
     assert needs["min"] == 3
 
 
@@ -92,41 +92,41 @@ def test_rules_of_the_project_are_found_in_its_pyproject(sooner, suite):
         (("tests", "--dry", "--python", "/nowhere/python"), "--python"),
     ],
 )
-def test_what_is_not_understood_is_one_clear_error(sooner, suite, options, text):
-    done = sooner("needs", *options)
+def test_what_is_not_understood_is_one_clear_error(here, suite, options, text):
+    done = here("needs", *options)
     assert done.returncode == 4
     assert text in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_folder_without_tests_is_nothing_to_run(sooner, suite):
+def test_a_folder_without_tests_is_nothing_to_run(here, suite):
     (suite / "empty").mkdir()
-    done = sooner("needs", "empty")
+    done = here("needs", "empty")
     assert done.returncode == 5
     assert "no tests in empty" in done.stderr
 
 
-def test_ids_are_relative_to_the_root_wherever_it_is_called_from(sooner, suite):
-    answer = json.loads(sooner("needs", suite / "tests" / "test_it.py", "--json").stdout)
+def test_ids_are_relative_to_the_root_wherever_it_is_called_from(here, suite):
+    answer = json.loads(here("needs", suite / "tests" / "test_it.py", "--json").stdout)
     assert answer[0]["nodeid"] == "tests/test_it.py::test_two"
 
 
-def test_a_dry_sweep_adds_what_only_running_the_file_shows(sooner, suite):
+def test_a_dry_sweep_adds_what_only_running_the_file_shows(here, suite):
     (suite / "tests" / "test_made.py").write_text(
         "def make(n):\n    def test(): assert n\n    return test\n"
         "for n in (1, 2):\n    exec(f'test_made_{n} = make({n})')\n"
     )
-    before = json.loads(sooner("needs", "tests/test_made.py", "--json").stdout or "[]")
-    after = json.loads(sooner("needs", "tests/test_made.py", "--dry", "--json").stdout)
+    before = json.loads(here("needs", "tests/test_made.py", "--json").stdout or "[]")
+    after = json.loads(here("needs", "tests/test_made.py", "--dry", "--json").stdout)
     assert before == []
     assert [each["nodeid"].partition("::")[2] for each in after] == ["test_made_1", "test_made_2"]
 
 
-def test_a_dry_sweep_leaves_tests_that_pytest_cannot_be_asked_about(sooner, suite):
+def test_a_dry_sweep_leaves_tests_that_pytest_cannot_be_asked_about(here, suite):
     entry = "import nowhere\nALL = [ OverrideDefinitions([], 'a', 'two', ngpu=2)]\n"
     (suite / "tests" / "features.py").write_text(entry)
     (suite / "tests" / "test_it.py").write_text("def test_host(): pass\n")
-    answer = json.loads(sooner("needs", "tests", "--dry", "--json").stdout)
+    answer = json.loads(here("needs", "tests", "--dry", "--json").stdout)
     assert {each["nodeid"]: each["min"] for each in answer} == {
         "tests/test_it.py::test_host": 0,
         "tests/features.py::two": 2,
@@ -158,17 +158,17 @@ ADAPTS = """
 """
 
 
-def planned(sooner, *options):
-    done = sooner("needs", "tests/", "--plan", *options)
+def planned(here, *options):
+    done = here("needs", "tests/", "--plan", *options)
     assert done.returncode == 0, done.stderr
     document = tomllib.loads(done.stdout)
     return {unit["name"]: (unit["devices"], unit["command"][4:]) for unit in document["unit"]}
 
 
-def test_needs_become_a_plan_with_a_unit_for_each_file_and_width(sooner, suite):
+def test_needs_become_a_plan_with_a_unit_for_each_file_and_width(here, suite):
     (suite / "tests" / "test_adapts.py").write_text(textwrap.dedent(ADAPTS))
     (suite / "tests" / "test_plain.py").write_text("def test_host(): pass\n")
-    plan = planned(sooner)
+    plan = planned(here)
     path = "tests/test_adapts.py"
     assert plan == {
         "tests/test_adapts on 8": (8, [f"{path}::test_all"]),
@@ -180,7 +180,7 @@ def test_needs_become_a_plan_with_a_unit_for_each_file_and_width(sooner, suite):
         "tests/test_it on 0": (0, ["tests/test_it.py::test_host"]),
         "tests/test_plain": (0, ["tests/test_plain.py"]),
     }
-    assert planned(sooner, "--most", "4")["tests/test_adapts on 4"] == (4, [f"{path}::test_all"])
+    assert planned(here, "--most", "4")["tests/test_adapts on 4"] == (4, [f"{path}::test_all"])
 
 
 def test_the_plan_of_needs_runs(sooner, suite):
@@ -200,15 +200,15 @@ def test_the_plan_of_needs_runs(sooner, suite):
         (("--plan", "--most", "-1"), "--most N says how many devices there are, for --plan"),
     ],
 )
-def test_options_that_say_nothing_together_are_one_clear_error(sooner, suite, options, problem):
-    done = sooner("needs", "tests/", *options)
+def test_options_that_say_nothing_together_are_one_clear_error(here, suite, options, problem):
+    done = here("needs", "tests/", *options)
     assert done.returncode == 4
     assert problem in done.stderr
 
 
-def test_a_file_that_is_no_python_is_not_left_out_in_silence(sooner, project):
+def test_a_file_that_is_no_python_is_not_left_out_in_silence(here, project):
     (project / "test_good.py").write_text("\ufeffdef test_a(): pass\n", encoding="utf-8")
     (project / "test_bad.py").write_text("def test_x(:\n")
-    done = sooner("needs", "test_good.py", "test_bad.py", "--json")
+    done = here("needs", "test_good.py", "test_bad.py", "--json")
     assert (done.returncode, len(json.loads(done.stdout))) == (0, 1)
     assert done.stderr == "note: test_bad.py: no Python that can be read: its tests are not known\n"

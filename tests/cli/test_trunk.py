@@ -39,8 +39,8 @@ def history(project):
     return project / "h"
 
 
-def test_the_culprit_is_named_with_its_probability(sooner, history):
-    document = json.loads(sooner("trunk", "verdicts", "--history", history, "--json").stdout)
+def test_the_culprit_is_named_with_its_probability(here, history):
+    document = json.loads(here("trunk", "verdicts", "--history", history, "--json").stdout)
     (revert,) = [one for one in document["decisions"] if one["decision"] == "revert"]
     assert revert["culprit"] == f"{CULPRIT:040x}"
     assert revert["signals"] == ["ci / test (default)"]
@@ -113,11 +113,11 @@ def test_a_document_a_line_gives_decisions_a_line(sooner, policy):
     assert all(len(answer["decisions"]) == 1 for answer in answers)
 
 
-def test_a_broken_document_does_not_stop_the_loop(sooner):
+def test_a_broken_document_does_not_stop_the_loop(here):
     bad = document(id=7)
     bad["signals"][0]["events"][0]["status"] = "odd"
     text = "\n".join(["{", json.dumps(bad), json.dumps(document(id=8))]) + "\n"
-    done = sooner("trunk", "decide", "--jsonl", stdin=text)
+    done = here("trunk", "decide", "--jsonl", stdin=text)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 4
     assert [answer["id"] for answer in answers] == [None, 7, 8]
@@ -134,24 +134,24 @@ def test_a_broken_document_does_not_stop_the_loop(sooner):
         ({}, {"max_reruns_per_commit": -4}, "`int` >= 0"),
     ],
 )
-def test_numbers_that_cannot_be_are_an_error_of_their_line(sooner, of_signal, limits, text):
+def test_numbers_that_cannot_be_are_an_error_of_their_line(here, of_signal, limits, text):
     bad = document(limits=limits)
     bad["signals"][0] |= {"key": "x", **of_signal}
-    done = sooner("trunk", "decide", "--jsonl", stdin=json.dumps(bad) + "\n")
+    done = here("trunk", "decide", "--jsonl", stdin=json.dumps(bad) + "\n")
     assert done.returncode == 4
     assert text in json.loads(done.stdout)["error"]
 
 
 @pytest.mark.parametrize("identity", [1.5, "a", 7, None])
-def test_whatever_identifies_a_document_comes_back(sooner, identity):
-    done = sooner("trunk", "decide", "--jsonl", stdin=json.dumps(document(id=identity)) + "\n")
+def test_whatever_identifies_a_document_comes_back(here, identity):
+    done = here("trunk", "decide", "--jsonl", stdin=json.dumps(document(id=identity)) + "\n")
     assert done.returncode == 0
     assert json.loads(done.stdout)["id"] == identity
 
 
-def test_commits_that_are_oldest_first_are_told_but_judged_in_their_order(sooner):
+def test_commits_that_are_oldest_first_are_told_but_judged_in_their_order(here):
     commits = [{"sha": "b", "time": 1}, {"sha": "a", "time": 2}]
-    done = sooner("trunk", "decide", "--jsonl", stdin=json.dumps(document(commits=commits)) + "\n")
+    done = here("trunk", "decide", "--jsonl", stdin=json.dumps(document(commits=commits)) + "\n")
     assert done.returncode == 0
     assert "line 1: commits look oldest first; they must be newest first" in done.stderr
     assert len(json.loads(done.stdout)["decisions"]) == 1
@@ -190,37 +190,37 @@ def test_a_mistyped_verb_of_a_group_is_told_with_the_nearest(here, group, typed,
     assert f"there is no verb {typed!r}: did you mean {meant!r}?" in done.stderr
 
 
-def test_a_commit_that_stands_twice_in_a_document_counts_once(sooner):
+def test_a_commit_that_stands_twice_in_a_document_counts_once(here):
     once, twice = document(), document()
     twice["commits"] = [*twice["commits"], *twice["commits"][:3]]
-    done = sooner("trunk", "decide", "--jsonl", stdin=f"{json.dumps(once)}\n{json.dumps(twice)}\n")
+    done = here("trunk", "decide", "--jsonl", stdin=f"{json.dumps(once)}\n{json.dumps(twice)}\n")
     assert done.returncode == 0, done.stderr
     first, second = done.stdout.splitlines()
     assert first == second
 
 
-def test_a_signal_that_stands_twice_in_a_document_is_no_second_witness(sooner):
+def test_a_signal_that_stands_twice_in_a_document_is_no_second_witness(here):
     once, twice = document(), document()
     twice["signals"] = twice["signals"] * 2
-    done = sooner("trunk", "decide", "--jsonl", stdin=f"{json.dumps(once)}\n{json.dumps(twice)}\n")
+    done = here("trunk", "decide", "--jsonl", stdin=f"{json.dumps(once)}\n{json.dumps(twice)}\n")
     assert done.returncode == 0, done.stderr
     first, second = done.stdout.splitlines()
     assert first == second
 
 
-def test_a_document_that_is_nested_too_deeply_does_not_stop_the_loop(sooner):
+def test_a_document_that_is_nested_too_deeply_does_not_stop_the_loop(here):
     deep = json.dumps(document())[:-1] + ', "more": ' + "[" * 5_000 + "]" * 5_000 + "}"
     text = "\n".join(["[" * 100_000, deep, json.dumps(document(id=8))]) + "\n"
-    done = sooner("trunk", "decide", "--jsonl", stdin=text)
+    done = here("trunk", "decide", "--jsonl", stdin=text)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert (done.returncode, len(answers)) == (4, 3), done.stderr
     assert "Traceback" not in done.stderr
     assert answers[2]["decisions"]
 
 
-def test_documents_may_begin_with_a_byte_order_mark_and_end_lines_as_windows_does(sooner):
+def test_documents_may_begin_with_a_byte_order_mark_and_end_lines_as_windows_does(here):
     text = json.dumps(document())
-    done = sooner("trunk", "decide", "--jsonl", stdin=f"\ufeff{text}\r\n\r\n{text}\r\n")
+    done = here("trunk", "decide", "--jsonl", stdin=f"\ufeff{text}\r\n\r\n{text}\r\n")
     assert done.returncode == 0
     assert len(set(done.stdout.splitlines())) == 1
 
