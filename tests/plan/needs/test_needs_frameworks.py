@@ -639,3 +639,31 @@ def test_entries_of_a_list_have_the_names_that_its_function_gives_them():
         },
     )
     assert found == {"one_typed": (8, 8, 8), "two": (2, 2, 2), "three_typed": (4, 4, 4)}
+
+
+def test_entries_of_a_comprehension_are_as_many_as_it_makes_with_their_names():
+    found = devices_of(
+        "tests/overlap.py",
+        {
+            "tests/overlap.py": """
+            from elsewhere import OverrideDefinitions
+
+            def build():
+                wide = 8
+                modes = [("batch", wide, False), ("seq", 4, False), ("both", 4, True)]
+                return [
+                    OverrideDefinitions([["--plain"]], "Plain", "plain", ngpu=wide),
+                    *[
+                        OverrideDefinitions([["--mode", mode]], "Overlap", f"overlap_{mode}", ngpu=many, disabled=off)
+                        for mode, many, off in modes
+                    ],
+                ]
+            """,
+        },
+    )
+    assert found == {
+        "plain": (8, 8, 8),
+        "overlap_batch": (8, 8, 8),
+        "overlap_seq": (4, 4, 4),
+        "overlap_both": (None, None, None),
+    }

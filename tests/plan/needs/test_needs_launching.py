@@ -615,3 +615,34 @@ def test_a_mark_of_a_world_has_a_device_for_each_rank_where_another_mark_says_th
         "test_library": (2, 2, 2),
         "test_host[4]": (0, None, 0),
     }
+
+
+def test_of_ranks_that_a_launcher_has_started_each_takes_the_device_that_it_reads_from_the_environment():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+            import pytest
+            import torch
+
+            def take():
+                if "RANK" not in os.environ or int(os.environ["WORLD_SIZE"]) < 2:
+                    pytest.skip("two ranks")
+                local = int(os.environ.get("LOCAL_RANK", os.environ["RANK"]))
+                torch.cuda.set_device(local % torch.cuda.device_count())
+                return torch.device("cuda", torch.cuda.current_device())
+
+            def test_each():
+                torch.zeros(3, device=take())
+
+            def test_told():
+                assert int(os.environ["RANK"]) >= 0
+                torch.zeros(3, device="cuda:1")
+
+            def test_on_the_host():
+                assert int(os.environ["LOCAL_RANK"]) >= 0
+            """,
+        },
+    )
+    assert found == {"test_each": (2, 2, 8), "test_told": (2, 2, 2), "test_on_the_host": (0, None, 0)}

@@ -274,3 +274,69 @@ def test_that_an_assertion_holds_leaves_no_doubt():
         },
     )
     assert {name: (each.min, each.confidence.name) for name, each in found.items()} == {"test_eight": (8, "HIGH")}
+
+
+def test_a_mesh_of_torchtitans_is_not_there_for_a_degree_of_one():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "torchtitan/__init__.py": "",
+            "torchtitan/distributed/__init__.py": """
+            from torchtitan.distributed.parallel_dims import ParallelDims
+            """,
+            "torchtitan/distributed/parallel_dims.py": """
+            from dataclasses import dataclass, field
+
+            @dataclass
+            class ParallelDims:
+                dp_replicate: int
+                dp_shard: int
+                tp: int
+                world_size: int
+                meshes: dict = field(default_factory=dict)
+
+                def __post_init__(self):
+                    if self.dp_shard < 0:
+                        self.dp_shard = self.world_size // (self.dp_replicate * self.tp)
+                    assert self.dp_replicate * self.dp_shard * self.tp == self.world_size
+
+                def get_mesh(self, dims):
+                    mesh = self.meshes.get(dims)
+                    if mesh is None:
+                        raise ValueError(dims)
+                    return mesh
+            """,
+            "tests/test_it.py": """
+            import torch
+            from torch.testing._internal.common_fsdp import FSDPTest
+            from torchtitan.distributed import ParallelDims
+
+            class TestIt(FSDPTest):
+                def make(self, replicas, tp=1):
+                    self.dims = ParallelDims(replicas, -1, tp, world_size=self.world_size)
+
+                def test_half(self):
+                    self.make(self.world_size // 2)
+                    self.dims.get_mesh(["dp_replicate", "fsdp"])
+
+                def test_all(self):
+                    self.make(self.world_size)
+                    self.dims.get_mesh("dp_replicate")
+
+                def test_shards(self):
+                    self.make(1)
+                    self.dims.get_mesh("fsdp")
+
+                def test_not_split(self):
+                    self.make(1, tp=1)
+                    with self.assertRaises(ValueError):
+                        self.dims.get_mesh("tp")
+            """,
+        },
+    )
+    assert found == {
+        "TestIt::test_half": (4, 4, 8),
+        "TestIt::test_all": (2, 2, 8),
+        "TestIt::test_shards": (1, 1, 8),
+        "TestIt::test_not_split": (1, 1, 8),
+    }

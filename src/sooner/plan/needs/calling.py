@@ -42,6 +42,8 @@ class Calling(Attributes):
         """A call, with its place: what stops the test there is attributed to it."""
         before = self.current
         self.current = self.place(env, node)  # inside a rule or a model: the place that led there
+        if id(node) in self.watched:
+            self.watched[id(node)].append((args, kwargs))
         try:
             return self.call(func, args, kwargs, node)
         except Raised as raised:

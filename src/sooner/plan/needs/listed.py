@@ -1,8 +1,9 @@
 """Tests that are no functions: entries of a list that a framework's own runner goes through (torchtitan's).
 
 A rule `[[listed]]` names the call that makes an entry; its `value` is the entry's name, which becomes the end of the
-node id. What the rule says else (`skip`, `needs`, `ranks`) holds for the entry. A function that returns its entries
-changed (`dataclasses.replace`) is evaluated, where the class of the entries is in the tree.
+node id. What the rule says else (`skip`, `needs`, `ranks`) holds for the entry. The function around entries is
+evaluated: it may make several with one call (in a loop, a comprehension), or return them changed
+(`dataclasses.replace`), where the class of the entries is in the tree.
 """
 
 import ast
@@ -18,6 +19,8 @@ from sooner.plan.needs.rules import Rule, Rules
 from sooner.plan.needs.state import TEST_FUEL
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import Func, Inst, OutOfFuel, Raised, Skip, hard
+
+Given = tuple[list[Any], dict[str, Any]]
 
 
 def entries(text: str, tree: ast.Module, rules: Rules) -> list[tuple[ast.Call, Rule]]:
@@ -35,26 +38,31 @@ def needs_of_entries(
 ) -> Iterator[TestNeeds]:
     """The needs of entries; one whose name is not known is left out."""
     taken: set[str] = set()
-    given = _returned(path, found, machines[SIZES[-1]])
+    given = {size: _given(path, found, machine) for size, machine in machines.items()}
     for index, (node, rule) in enumerate(found):
-        name, at = "", {}
-        for size in SIZES:
-            said, at[size] = _at(machines[size], path, node, rule, given.get(index))
-            name = said or name
-        if name and name not in taken:
-            taken.add(name)
-            text = machines[SIZES[-1]].sources.line(path, node.lineno)[:160]
-            yield _needs(Evidence(path=path, line=node.lineno, text=text), name, rule, at)
+        for turn in range(max(1, len(given[SIZES[-1]].get(index, ())))):
+            name, at = "", {}
+            for size in SIZES:
+                turns = given[size].get(index, [])
+                said, at[size] = _at(machines[size], path, node, rule, turns[turn] if turn < len(turns) else None)
+                name = said or name
+            if name and name not in taken:
+                taken.add(name)
+                text = machines[SIZES[-1]].sources.line(path, node.lineno)[:160]
+                yield _needs(Evidence(path=path, line=node.lineno, text=text), name, rule, at)
 
 
 def _last(func: ast.expr) -> str:
     return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
 
 
-def _returned(path: str, found: list[tuple[ast.Call, Rule]], machine: Machine) -> dict[int, dict[str, Any]]:
-    """For entries by number: their fields as the function around them returns them, if it returns as many records."""
+def _given(path: str, found: list[tuple[ast.Call, Rule]], machine: Machine) -> dict[int, list[Given]]:
+    """What entries are given by number, each time that the function around them makes one.
+
+    Where it returns as many records, these say it: a function may change its entries (`dataclasses.replace`).
+    """
     module = machine.load(path)
-    result: dict[int, dict[str, Any]] = {}
+    result: dict[int, list[Given]] = {}
     for function in [each for each in module.env.names.values() if isinstance(each, Func)]:
         inside = {id(each) for each in ast.walk(function.node)}
         numbers = [number for number, (node, _) in enumerate(found) if id(node) in inside]
@@ -62,26 +70,31 @@ def _returned(path: str, found: list[tuple[ast.Call, Rule]], machine: Machine) -
             continue
         machine.fuel, machine.rank, machine.trace = TEST_FUEL, None, Trace()
         machine.current = (path, function.node.lineno)
+        machine.watched = {id(found[number][0]): [] for number in numbers}
         try:
-            made = machine.items_of(machine.call(function, [], {})) or []
+            made = [hard(each) for each in machine.items_of(machine.call(function, [], {})) or []]
         except (Skip, Raised, OutOfFuel, *HOST_ERRORS):
             continue
-        records = [hard(each) for each in made]
-        if len(records) == len(numbers) and all(isinstance(each, Inst) for each in records):
-            result |= {number: each.attrs for number, each in zip(numbers, records, strict=True)}
+        finally:
+            seen, machine.watched = machine.watched, {}
+        turns = {number: seen[id(found[number][0])] for number in numbers}
+        if len(made) == sum(map(len, turns.values())) and all(isinstance(each, Inst) for each in made):
+            records = iter(made)
+            turns = {number: [([], next(records).attrs) for _ in turns[number]] for number in numbers}
+        result |= {number: each for number, each in turns.items() if each}
     return result
 
 
-def _at(machine: Machine, path: str, node: ast.Call, rule: Rule, fields: dict[str, Any] | None) -> tuple[str, AtSize]:
+def _at(machine: Machine, path: str, node: ast.Call, rule: Rule, given: Given | None) -> tuple[str, AtSize]:
     """The name of an entry, and what it does with so many devices."""
     module = machine.load(path)
     trace = machine.trace = Trace()
     machine.fuel, machine.rank, machine.current = TEST_FUEL, None, (path, node.lineno)
     verdict, reason, name = Verdict.RUN, "", ""
     try:
-        args, kwargs = machine.arguments(node, module.env) if fields is None else ([], fields)
-        given: Any = hard(machine.natives.value_of(rule, "value", args, kwargs))
-        name = given if isinstance(given, str) else ""
+        args, kwargs = machine.arguments(node, module.env) if given is None else given
+        known: Any = hard(machine.natives.value_of(rule, "value", args, kwargs))
+        name = known if isinstance(known, str) else ""
         machine.natives.obey(rule, args, kwargs)
     except Skip as stop:
         verdict, reason = Verdict.SKIP, stop.reason

@@ -296,7 +296,7 @@ class Machine(Defining):
         number = index if known else self.current_device
         self._use(number + 1, what)
         if self.rank is None:
-            self.trace.touched.add(number)
+            self.trace.touched |= set(range(number + 1)) if number + 1 == self.trace.among else {number}
         else:
             self.trace.used = max(self.trace.used, min(self.rank[1], number + 1))
 

@@ -176,6 +176,19 @@ def _fail(machine: "Machine", args: list[Any]) -> Any:
     raise Raised("RuntimeError", str(_first(args)), *machine.current, device=True)
 
 
+def _refused_if(machine: "Machine", args: list[Any]) -> Any:
+    """The library under test refuses, with an exception of its own, what it was told: `refused_if(true, "ValueError")`.
+
+    Raises:
+        Raised: It does.
+    """
+    if not machine.truth(args[0]):
+        return args[0]
+    refused = Raised(str(hard(args[1])), "refused", *machine.current, device=True)
+    refused.refusal = True
+    raise refused
+
+
 def _suffixes(_machine: "Machine", args: list[Any]) -> Any:
     return Mark("__suffix__", (args[0],), {})
 
@@ -335,7 +348,7 @@ WORDS: Final[dict[str, Word]] = {
     "need": _need, "device_span": _device_span,
     "more_devices": _more_devices, "is_class": _is_class, "is_instance": _is_instance,
     "touch": _touch, "backend": _backend, "skip": _skip,
-    "fail": _fail, "suffixes": _suffixes, "visible": _visible, "is_known": _is_known,
+    "fail": _fail, "refused_if": _refused_if, "suffixes": _suffixes, "visible": _visible, "is_known": _is_known,
     "is_device": _is_device, "on_host": _on_host, "of_tree": _of_tree, "world": _world, "rank": _rank,
     "has_stranger": _has_stranger, "is_larger_than_world": _is_larger_than_world,
     "run_as_program": run_as_program, "device": _device, "device_module": _device_module,

@@ -77,6 +77,8 @@ class State(Statements):
         self.rank_left = False
         """Whether a worker has left a function for being none of some ranks (`if rank not in members: return`)."""
         self.no_device_work = 0
+        self.watched: dict[int, list[tuple[list[Any], dict[str, Any]]]] = {}
+        """Calls by their node, and what each was given every time that it was made."""
         self.modules: dict[str, Mod] = {}
         self.current: tuple[str, int] = ("", 0)
         self.ignored: frozenset[tuple[str, int]] = frozenset()

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -173,6 +174,8 @@ def environment_value(machine: "Machine", name: str, default: Any = None) -> Any
         return given
     rule = machine.rules.environment.get(name) if given is not MISSING else None
     if rule is not None:
+        if rule.ranks:
+            machine.trace.among = uncounted(hard(machine.natives.value_of(rule, "ranks", [], {})))
         return machine.natives.value_of(rule, "value", [], {})
     if default is MISSING:
         return MISSING

@@ -19,6 +19,8 @@ class Trace:
         """Devices that are used by number."""
         self.used = 0
         """Devices that workers use together, as far as the last of them tells."""
+        self.among = 0
+        """Ranks that a launcher has started, where the test asks the environment which of them it is: the last."""
         self.counted = False
         """Whether JAX was asked for its devices, which wakes the first one."""
         self.reach = 0
