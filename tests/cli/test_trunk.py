@@ -142,6 +142,19 @@ def test_numbers_that_cannot_be_are_an_error_of_their_line(here, of_signal, limi
     assert text in json.loads(done.stdout)["error"]
 
 
+def test_limits_that_are_none_are_named_once_and_the_others_hold(here):
+    odd = document(limits={"max_rerun_per_commit": 1, "patience": 2, "max_reruns_per_decision": 0})
+    done = here("trunk", "decide", "--jsonl", stdin=f"{json.dumps(odd)}\n{json.dumps(odd)}\n")
+    assert done.returncode == 0
+    assert [answer["decisions"][0]["decision"] for answer in map(json.loads, done.stdout.splitlines())] == ["hold"] * 2
+    misspelled, unknown = done.stderr.splitlines()
+    assert (
+        "line 1: limits: 'max_rerun_per_commit' is unknown and limits nothing: did you mean 'max_reruns_per"
+        in misspelled
+    )
+    assert "'patience' is unknown and limits nothing: there are max_reruns_per_commit, " in unknown
+
+
 @pytest.mark.parametrize("identity", [1.5, "a", 7, None])
 def test_whatever_identifies_a_document_comes_back(here, identity):
     done = here("trunk", "decide", "--jsonl", stdin=json.dumps(document(id=identity)) + "\n")

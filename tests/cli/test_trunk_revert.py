@@ -1,19 +1,23 @@
 """`sooner trunk revert` on real git repositories, with a fake GitHub that fails in every way at every call."""
 
+import contextlib
 import fcntl
 import io
 import json
 import os
 import random
 import shutil
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 from fake_github import FakeGitHub
 
+from sooner.cli import reverting_switch
 from sooner.cli.main import _run
 
 pytest.importorskip("urllib3")
@@ -418,6 +422,30 @@ def test_a_kill_switch_that_cannot_be_reached_stops_everything(revert, trunk):
         code, (found,) = revert(*options, "--pause", "0", stdin=document(sha))
         assert (code, found["reason"]) == (12, "kill_switch")
     assert trunk.branches == []
+
+
+@pytest.mark.parametrize("begin", [b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\no"])
+def test_a_kill_switch_that_drips_on_stops_everything(revert, trunk, monkeypatch, begin):
+    monkeypatch.setattr(reverting_switch, "_WHOLE_S", 0.2)
+    sha = trunk.commit("break it", bad="x\n")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip():
+            with server.accept()[0] as peer, contextlib.suppress(OSError):
+                peer.recv(4096)
+                peer.sendall(begin)
+                while not over.wait(0.01):
+                    peer.sendall(b".")
+
+        over = threading.Event()
+        thread = threading.Thread(target=drip)
+        thread.start()
+        switch = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        code, (found,) = revert("--execute", "--repo", trunk.bare, "--kill-switch", switch, stdin=document(sha))
+        over.set()
+        thread.join()
+    assert (code, found["reason"], trunk.branches) == (12, "kill_switch", [])
+    assert "no whole answer within 0.2 s" in found["detail"]
 
 
 # The journal

@@ -1,9 +1,12 @@
 import io
 from pathlib import Path
 
+import pytest
+
 from sooner.model.devices import Device, DeviceId, DeviceKind
 from sooner.model.events import Attempt, DeviceChanged, RunStarted, Started, Verdict
 from sooner.model.outcomes import ExitCode, Outcome
+from sooner.model.text import columns
 from sooner.report.board import Board
 from sooner.report.github import annotations, step_summary
 from sooner.report.progress import Progress
@@ -107,6 +110,15 @@ def test_a_cell_of_a_megabyte_widens_no_other_line():
     assert "x…  12  y" in long
     assert max(map(len, (first, small))) < 200
     assert len(long) < 1200
+
+
+@pytest.mark.parametrize("name", ["試験", "e\u0301te\u0301", "ﬁne", "🚀 launch", "a\u200bb", "試" * 200])
+def test_columns_stand_below_each_other_whatever_a_name_is_written_in(name):
+    for right in ((), (0,)):
+        lines = table([("JOB", "N"), (name, "12"), ("small", "34")], right=right).splitlines()
+        starts = [columns(line[: line.rindex(cell)]) for line, cell in zip(lines, ("N", "12", "34"), strict=True)]
+        assert len(set(starts)) == 1
+        assert starts[0] <= 122
 
 
 def test_indents_of_a_cell_are_kept():

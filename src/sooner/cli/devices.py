@@ -77,11 +77,11 @@ def _as_json(reports: "Sequence[DeviceReport]") -> str:
 
 def _as_table(reports: "Sequence[DeviceReport]") -> str:
     """Aligned columns, without those in which nothing is said."""
+    from sooner.report.wording import aligned
+
     rows = [_COLUMNS, *map(_cells, reports)]
     columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
-    widths = [max(map(len, column)) for column in columns]
-    lines = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in zip(*columns, strict=True))
-    return "\n".join("  ".join(line).rstrip() for line in lines)
+    return "\n".join(aligned(list(zip(*columns, strict=True))))
 
 
 def _cells(report: "DeviceReport") -> tuple[str, ...]:

@@ -4,6 +4,8 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
 from typing import Final
 
 from sooner.cli.reverting_api import GitHub
@@ -13,6 +15,9 @@ from sooner.model.text import one_line
 _GO: Final = frozenset({"on", "go", "enabled", "true", "yes", "1"})
 _ISSUE: Final = re.compile(r"github:(?P<repository>[\w.-]+/[\w.-]+)#(?P<number>\d+)(?::(?P<label>.+))?")
 _TIMEOUT_S: Final = 20.0
+"""For connecting, and for each piece of an answer."""
+_WHOLE_S: Final = 60.0
+"""For a whole answer, however it drips."""
 _MOST_BYTES: Final = 4096
 _OK: Final = 200
 
@@ -53,6 +58,26 @@ def _read(path: str) -> str:
 
 
 def _fetched(url: str) -> str:
+    """What a URL answers, if it has in time: the thread that waits for one that drips on is left behind."""
+    said: Queue[str | Exception] = Queue()
+
+    def ask() -> None:
+        try:
+            said.put(_get(url))
+        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+            said.put(error)
+
+    Thread(target=ask, daemon=True).start()
+    try:
+        found = said.get(timeout=_WHOLE_S)
+    except Empty:
+        raise OSError(f"no whole answer within {_WHOLE_S:g} s") from None
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def _get(url: str) -> str:
     try:
         import urllib3
     except ModuleNotFoundError:

@@ -37,6 +37,7 @@ def _serve(policy: "Policy") -> int:
     decoder, encoder = msgspec.json.Decoder(Question), msgspec.json.Encoder()
     code: int = 0
     has_warned = False
+    strange: set[str] = set()
     if sys.stdin.isatty():
         click.echo("sooner: type documents, one a line, or pipe them in (Ctrl-D ends)", err=True)
     for number, said in enumerate(sys.stdin.buffer, start=1):
@@ -45,6 +46,7 @@ def _serve(policy: "Policy") -> int:
             continue
         try:
             question = decoder.decode(line)
+            strange |= _warned(line, number, strange)
             if not has_warned and _is_upside_down(question):
                 has_warned = True
                 click.echo(f"sooner: line {number}: commits look oldest first; they must be newest first", err=True)
@@ -57,6 +59,26 @@ def _serve(policy: "Policy") -> int:
         sys.stdout.buffer.write(answer + b"\n")
         sys.stdout.buffer.flush()
     return code
+
+
+def _warned(line: bytes, number: int, known: set[str]) -> set[str]:
+    """Say which limits are none, each once: one that is misspelled limits nothing, and looks as if it did."""
+    from difflib import get_close_matches
+
+    import msgspec
+
+    from sooner.analysis.trunk.facts import Limits, NamedLimits
+
+    if b'"limits"' not in line:
+        return set()
+    named = msgspec.json.decode(line, type=NamedLimits).limits
+    there = Limits.__struct_fields__
+    unknown = set(named) - set(there) - known
+    for name in sorted(unknown):
+        near = get_close_matches(name, there, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(there)}"
+        click.echo(f"sooner: line {number}: limits: {name!r} is unknown and limits nothing: {hint}", err=True)
+    return unknown
 
 
 def _is_upside_down(question: "Question") -> bool:

@@ -9,10 +9,10 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from datetime import date
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import fields
 
 from sooner.model.errors import SoonerError
@@ -37,6 +37,10 @@ class QuarantineError(SoonerError):
     """A quarantine file that cannot be used."""
 
 
+Share = Annotated[float, Meta(ge=0, le=1)]
+Count = Annotated[int, Meta(ge=0)]
+
+
 class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One test, unit or job that is known to be flaky."""
 
@@ -46,13 +50,13 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Of a unit; empty is every variant."""
     since: date | None = None
     """The day on which it entered."""
-    rate: float | None = None
+    rate: Share | None = None
     """Share of its runs on sound code that failed, when it entered."""
-    low: float | None = None
-    high: float | None = None
+    low: Share | None = None
+    high: Share | None = None
     """Ends of the interval of 95 %."""
-    failures: int = 0
-    runs: int = 0
+    failures: Count = 0
+    runs: Count = 0
     stable_runs: int = STABLE_RUNS
     """It leaves after so many runs in a row that passed."""
     evidence: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ Sources: XML 1.0 section 2.2 (the characters a document may hold); ECMA-48 (esca
 
 import hashlib
 import re
+import unicodedata
 from typing import Final
 
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -58,6 +59,35 @@ def terminal_text(text: str, *, colour: bool) -> str:
 def one_line(text: str) -> str:
     """Text for a progress line: no escape sequence, no line break."""
     return " ".join(terminal_text(text, colour=False).split()) or "(empty)"
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a line takes: two for wide characters, none for those that combine (UAX 11)."""
+    return len(text) if text.isascii() else sum(map(_columns_of, text))
+
+
+def _columns_of(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """A line of so many columns at least."""
+    fill = " " * (width - columns(text))
+    return fill + text if right else text + fill
+
+
+def cut(text: str, most: int) -> str:
+    """A line of at most so many columns; what is cut off is an ellipsis."""
+    if columns(text) <= most:
+        return text
+    if text.isascii():
+        return f"{text[: most - 1]}…"
+    end, room = 0, most - 1
+    while end < len(text) and (room := room - _columns_of(text[end])) >= 0:
+        end += 1
+    return f"{text[:end]}…"
 
 
 def file_name(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from sooner.model.text import one_line
-from sooner.report.wording import counted
+from sooner.report.wording import aligned, counted
 
 _LETTERS: Final = {"run": "r", "skip": "s", "fail": "F", "absent": "-", "unknown": "?"}
 _WIDEST: Final = 100
@@ -43,10 +43,9 @@ def needs_text(rows: Sequence[NeedRow], most: int, *, why: bool) -> str:
         )
         for row in rows[:most]
     ]  # fmt: skip
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     lines: list[str] = []
-    for index, cells in enumerate(shown):
-        lines.append("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
+    for index, line in enumerate(aligned(shown)):
+        lines.append(line)
         if why and index:
             lines += [f"    {one_line(line)}" for line in rows[index - 1].lines]
     if len(rows) > most:

@@ -5,7 +5,7 @@ from typing import Final
 
 from sooner.model.devices import Device
 from sooner.model.outcomes import Outcome
-from sooner.model.text import one_line
+from sooner.model.text import columns, cut, one_line, padded
 
 WORDS: Final[Mapping[Outcome, str]] = {
     Outcome.PASSED: "passed",
@@ -76,19 +76,18 @@ def counted(count: int, noun: str) -> str:
 
 
 def short(text: str, most: int = _WIDEST_CELL) -> str:
-    """Text of at most so many characters on one line; what is cut off is an ellipsis (`--json` cuts nothing)."""
-    return _cut(one_line(text), most)
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    """Text of at most so many columns on one line; what is cut off is an ellipsis (`--json` cuts nothing)."""
+    return cut(one_line(text), most)
 
 
 def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
     """Rows as columns, those with these indices to the right; what is too long for a cell is cut off."""
     last = len(rows[0]) - 1
-    shown = [[_cut(cell, _LONGEST_LAST if i == last else _WIDEST_CELL) for i, cell in enumerate(row)] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    pads = [str.rjust if i in right else str.ljust for i in range(len(widths))]
-    lines = ("  ".join(pad(cell, width) for pad, cell, width in zip(pads, row, widths, strict=True)) for row in shown)
-    return "\n".join(map(str.rstrip, lines))
+    shown = [[cut(cell, _LONGEST_LAST if i == last else _WIDEST_CELL) for i, cell in enumerate(row)] for row in rows]
+    return "\n".join(aligned(shown, right=right))
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
+    """A line a row, whose cells stand in columns of a terminal."""
+    widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(padded(cell, widths[i], right=i in right) for i, cell in enumerate(row)).rstrip() for row in rows]

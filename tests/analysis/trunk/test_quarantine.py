@@ -173,6 +173,10 @@ def test_numbers_of_runs_are_written_too():
         ("version = 1\n[[test]]\nid = 'a'\n[[test]]\nid = 3", "q: test 2: Expected `str`, got `int`"),
         ("version = 1\n[[test]]\nid = 'a'\nsinc = 2026-01-01", "'sinc' is unknown: did you mean 'since'?"),
         ("version = 1\n[[test]]\nid = 'a'\nstable_runs = 0", "stable_runs must be at least 1"),
+        ("version = 1\n[[test]]\nid = 'a'\nrate = 7", "q: test 1: Expected `float` <= 1.0 - at `$.rate`"),
+        ("version = 1\n[[test]]\nid = 'a'\nrate = nan", "q: test 1: Expected `float` >= 0.0 - at `$.rate`"),
+        ("version = 1\n[[job]]\nid = 'a'\nlow = -1", "q: job 1: Expected `float` >= 0.0 - at `$.low`"),
+        ("version = 1\n[[test]]\nid = 'a'\nruns = -1", "q: test 1: Expected `int` >= 0 - at `$.runs`"),
         ("version = 1\ntest = [1]", "q: test 1: Expected `object`, got `int`"),
     ],
 )

@@ -78,6 +78,12 @@ class Limits(Struct, frozen=True, kw_only=True):
     """A revert needs a posterior of at least this."""
 
 
+class NamedLimits(Struct, frozen=True):
+    """The limits of a document by the names that they have in it, those that `Limits` does not know too."""
+
+    limits: dict[str, object] = {}
+
+
 class Question(Struct, frozen=True, kw_only=True):
     """Everything that a decision depends on."""
 
