@@ -251,6 +251,38 @@ def test_lists_in_block_style_begin_with_what_they_began_with():
     assert "- 1   # last" in new.text
 
 
+@pytest.mark.parametrize("quote", ["'", '"'])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_numbers_of_shards_that_are_text_stay_text(quote, count):
+    text = MATRIX.replace("[1, 2, 3]", f"[{quote}1{quote}, {quote}2{quote}]").replace("[3]", f"[{quote}3{quote}]")
+    for number in (1, 2):
+        text = text.replace(f"shard: {number}\n", f"shard: {quote}{number}{quote}\n")
+        text = text.replace(f"num_shards: {number}\n", f"num_shards: {quote}{number}{quote}\n")
+    workflow = read(text, "w.yml")
+    new = with_shards(
+        workflow, *find_matrix(workflow, "distributed"), "distributed", [Shards(label="gpu-2", count=count)]
+    )
+    numbers = [(row["shard"], row["num_shards"]) for row in rows(new, "distributed")]
+    assert numbers == [(str(number), str(count)) for number in range(1, count + 1)]
+    workflow = read(text.replace("[self-hosted, gpu-4]", "gpu-4"), "w.yml")
+    job, matrix, key = find_lists(workflow, "listed")
+    lists = (
+        with_listed_shards(workflow, job, matrix, key, Shards(label="gpu-2", count=count))
+        .jobs["listed"]
+        .matrices[0]
+        .lists
+    )
+    assert [spot.value for spot in lists["shard"]] == [str(number) for number in range(1, count + 1)]
+    assert [spot.value for spot in lists["num_shards"]] == [str(count)]
+
+
+def test_a_list_of_shards_that_are_no_numbers_is_refused():
+    workflow = read(MATRIX.replace("[1, 2, 3]", "['1/2', '2/2']").replace("[self-hosted, gpu-4]", "gpu-4"), "w.yml")
+    job, matrix, key = find_lists(workflow, "listed")
+    with pytest.raises(WorkflowError, match="would not give the shards"):
+        with_listed_shards(workflow, job, matrix, key, Shards(label="gpu-2", count=1))
+
+
 def test_a_label_of_runs_on_is_replaced():
     new = with_runs_on(read(TRUNK, "w.yml"), "lint", "ubuntu-latest", "ubuntu-24.04")
     assert new.text == TRUNK.replace("ubuntu-latest", "ubuntu-24.04")

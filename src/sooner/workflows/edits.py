@@ -85,13 +85,18 @@ def rows_wanted(
             model = rows[min(len(wanted), len(rows) - 1)]
             values = {**model.values, **one.more, key: one.label}
             if "shard" in model.cells or one.count > 1:
-                values["shard"] = number
+                values["shard"] = _as_in(model, "shard", number)
             if "num_shards" in model.cells or one.count > 1:
-                values["num_shards"] = one.count
+                values["num_shards"] = _as_in(model, "num_shards", one.count)
             if config is not None and "config" in model.cells:
                 values["config"] = config
             wanted.append(values)
     return wanted
+
+
+def _as_in(model: Row, key: str, number: int) -> Value:
+    """A number, as text where the row has it as text (`shard: '1'`)."""
+    return str(number) if isinstance(model.values.get(key), str) else number
 
 
 def with_shards(workflow: Workflow, job: Job, matrix: Matrix, config: str | None, shards: Sequence[Shards]) -> Workflow:
@@ -221,8 +226,11 @@ def with_listed_shards(workflow: Workflow, job: Job, matrix: Matrix, key: str, s
         WorkflowError: It cannot be edited so.
     """
     old = matrix.lists[key]
-    first = old[0].value if isinstance(old[0].value, int) else 1
-    wanted: list[Value] = [first + number for number in range(shards.count)]
+    begin = old[0].value
+    is_text = isinstance(begin, str) and begin.isdecimal()  # `['1', '2']`; an edit of other text (`1/2`) is refused
+    first = int(str(begin)) if str(begin).isdecimal() else 1
+    numbers = range(first, first + shards.count)
+    wanted: list[Value] = [str(number) for number in numbers] if is_text else list(numbers)
     style = Style.FLOW if _is_flow(workflow, old) else Style.BLOCK
     splices = [one for spot, value in zip(old, wanted, strict=False) for one in value_splice(workflow, spot, value)]
     more = [written(value, workflow.slice(old[-1].span)) for value in wanted[len(old) :]]
