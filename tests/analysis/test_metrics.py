@@ -1,13 +1,17 @@
 """Definitions against values computed by hand; a trace with every trap that a CI system sets."""
 
+import random
+
 import numpy as np
 import pytest
 
 from sooner.analysis.metrics import decide
 from sooner.analysis.metrics.changes import changes_of_runs, changes_of_totals
 from sooner.analysis.metrics.facts import Ending, Facts, JobFact, Sample, Samples
+from sooner.analysis.metrics.load import job_facts
 from sooner.analysis.metrics.statistics import percentile, rate
 from sooner.analysis.metrics.summary import By, summarise, week_of
+from sooner.history import History, HistoryOutcome, JobRow, Where, told_apart
 
 GREEN, RED, OTHER, OPEN = Ending.GREEN, Ending.RED, Ending.OTHER, Ending.OPEN
 
@@ -153,3 +157,22 @@ def test_weeks_begin_on_mondays():
     samples = [Sample(at=monday + 100, seconds=60.0), Sample(at=monday + 8 * 86_400, seconds=120.0)]
     rows = summarise(Samples.of(samples), By.WEEK)
     assert [float(row.key) for row in rows] == [monday, monday + 7 * 86_400]
+
+
+def test_attempts_without_a_run_are_counted_in_columns_as_in_rows(tmp_path):
+    rng = random.Random(5)
+    rows = [
+        JobRow(
+            job=rng.choice("ab"), commit=rng.choice(("c", "d", "")), run=rng.choice(("", "", "7")),
+            attempt=rng.choice((1, 2)), started=rng.choice((None, 1.7e9, 1.7e9 + number)),
+            completed=1.7e9 + 100 + number, runner=f"runner-{number}", source="made",
+            outcome=rng.choice((HistoryOutcome.PASSED, HistoryOutcome.FAILED)),
+        )
+        for number in range(60)
+    ]  # fmt: skip
+    with History(str(tmp_path / "h")) as history:
+        history.add_jobs(rows)
+        facts, kept = job_facts(history, Where()), history.jobs()
+    columns = {facts.label.names[code]: attempt for code, attempt in zip(facts.label.codes, facts.attempt, strict=True)}
+    assert columns == {row.runner: row.attempt for row in told_apart(kept)}
+    assert max(columns.values()) > 2

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from sooner.analysis.metrics.statistics import Estimate
 from sooner.analysis.trunk.digest import Broke, Digest, SignalTime, Undone, What
-from sooner.model.text import one_line
+from sooner.model.text import cut, one_line
 from sooner.report.flaky import name_of, percent
 from sooner.report.signal_times import how_long
 from sooner.report.wording import counted, table
@@ -129,15 +129,16 @@ def _broke(one: Broke) -> tuple[str, ...]:
     red = f"{how_long(one.red_s)}, still red" if one.is_red else how_long(one.red_s)
     sure = percent(one.probability) if one.culprit else "-"
     return (
-        one.culprit[:_SHA] or "(older)", sure, _short(one.title) or "-", one.author or "-",
-        str(len(one.signals)), _short(one.found_by), _when(one.found_at), red,
+        one.culprit[:_SHA] or "(older)", sure, cut(one.title, _WIDEST) or "-", one.author or "-",
+        str(len(one.signals)), cut(one.found_by, _WIDEST), _when(one.found_at), red,
     )  # fmt: skip
 
 
 def _undone(one: Undone) -> tuple[str, ...]:
     after = "-" if one.after_s is None else how_long(one.after_s)
     what = "reverted" if one.what is What.REVERT else "landed again"
-    return what, one.sha[:_SHA], one.of[:_SHA] or "-", _short(one.title), after, one.by or "-", _short(one.why) or "-"
+    title, why = cut(one.title, _WIDEST), cut(one.why, _WIDEST) or "-"
+    return what, one.sha[:_SHA], one.of[:_SHA] or "-", title, after, one.by or "-", why
 
 
 def _signal(one: SignalTime) -> tuple[str, ...]:
@@ -157,10 +158,6 @@ def _moved(now: Estimate | None, before: Estimate | None) -> str:
         return ""
     sure = now.low > before.high or now.high < before.low
     return f"{100 * (now.value / before.value - 1):+.0f} %" if sure else "same"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
 
 
 def _when(at: float) -> str:

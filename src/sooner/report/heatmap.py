@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
-from sooner.model.text import xml_text
+from sooner.model.text import columns, cut, xml_text
 
 _CELL: Final = 14
 _LETTER: Final = 6.6
@@ -34,8 +34,8 @@ def svg(values: Sequence[Sequence[float]], labels: Sequence[str], clusters: Sequ
         labels: Names; they are data and are escaped.
         clusters: Number of each label's cluster, neighbours together.
     """
-    shown = [label if len(label) <= _MOST_LABEL else label[: _MOST_LABEL - 1] + "…" for label in labels]
-    left = 12 + _LETTER * max(map(len, shown), default=0)
+    shown = [cut(label, _MOST_LABEL) for label in labels]
+    left = 12 + _LETTER * max(map(columns, shown), default=0)
     size = _CELL * len(labels)
     extent = f'width="{left + size + 12:.0f}" height="{size + 24}"'
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {extent} font-family="monospace" font-size="11" role="img">']
