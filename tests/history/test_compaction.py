@@ -257,6 +257,21 @@ def test_a_job_that_goes_on_as_several_was_split():
     assert proposals(*jobs) == [("split", ("acceptance",), ("acceptance (misc)", "acceptance (secure)"))]
 
 
+def test_jobs_that_go_on_as_one_were_merged():
+    jobs = [life("it (filesystem)", 0, 40), life("it (hdds, om)", 0, 41), life("it (filesystem, hdds)", 41, 100)]
+    assert proposals(*jobs, life("it (other)", 0, 100)) == [
+        ("merged", ("it (filesystem)", "it (hdds, om)"), ("it (filesystem, hdds)",))
+    ]
+
+
+def test_a_job_that_has_a_successor_of_its_own_is_not_merged_into_another():
+    jobs = [life("unit", 0, 40), life("unit slow", 0, 40), life("basic unit", 41, 100), life("basic unit slow", 41, 100)]
+    assert sorted(proposals(*jobs)) == [
+        ("renamed", ("unit",), ("basic unit",)),
+        ("renamed", ("unit slow",), ("basic unit slow",)),
+    ]
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -7,7 +7,7 @@ whoever counts runs by name. What is proposed here is for people (or an analysis
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -50,6 +50,10 @@ class Succession(Struct, frozen=True):
     """Epoch seconds of the first run under a new name."""
     likeness: float
     """0 to 1: how much the names have in common."""
+
+
+_Pair = tuple[float, Life, Life]
+"""How alike an old and a new job are."""
 
 
 def lives(history: History, repository: str = "") -> list[Life]:
@@ -100,28 +104,35 @@ def base_of(job: str) -> tuple[str, str]:
     return (_SHARD.sub("#", job), found[2]) if found else (job, "")
 
 
-def _proposals(pairs: Sequence[tuple[float, Life, Life]]) -> list[Succession]:
+def _proposals(pairs: Sequence[_Pair]) -> list[Succession]:
     """The best predecessor of each new job, and what follows for the old ones."""
-    best: dict[str, tuple[float, Life, Life]] = {}
-    for likeness, old, new in pairs:
-        exact = base_of(old.job)[0] == base_of(new.job)[0]
-        rank = (exact, likeness, -abs(new.first - old.last))
-        if new.job not in best or rank > _rank(best[new.job]):
-            best[new.job] = (likeness, old, new)
-    groups: dict[str, list[tuple[float, Life, Life]]] = {}
-    for found in best.values():
-        old, new = found[1], found[2]
-        same = base_of(old.job)[0] == base_of(new.job)[0]
-        groups.setdefault(base_of(old.job)[0] if same else old.job, []).append(found)
+    before = _best(pairs, lambda pair: pair[2].job)
+    groups: dict[str, list[_Pair]] = {}
+    for found in before.values():
+        old, new = base_of(found[1].job)[0], base_of(found[2].job)[0]
+        groups.setdefault(old if old == new else found[1].job, []).append(found)
+    taken = {found[1].job for found in before.values()}
+    for found in _best(pairs, lambda pair: pair[1].job).values():
+        mine = groups.get(before[found[2].job][1].job, [])
+        if found[1].job not in taken and len({pair[2].job for pair in mine}) == 1:
+            mine.append(found)
     return sorted((_proposal(group, pairs) for group in groups.values()), key=lambda found: (found.at, found.old))
 
 
-def _rank(found: tuple[float, Life, Life]) -> tuple[bool, float, float]:
+def _best(pairs: Sequence[_Pair], of: Callable[[_Pair], str]) -> dict[str, _Pair]:
+    best: dict[str, _Pair] = {}
+    for pair in pairs:
+        if of(pair) not in best or _rank(pair) > _rank(best[of(pair)]):
+            best[of(pair)] = pair
+    return best
+
+
+def _rank(found: _Pair) -> tuple[bool, float, float]:
     likeness, old, new = found
     return base_of(old.job)[0] == base_of(new.job)[0], likeness, -abs(new.first - old.last)
 
 
-def _proposal(group: Sequence[tuple[float, Life, Life]], pairs: Sequence[tuple[float, Life, Life]]) -> Succession:
+def _proposal(group: Sequence[_Pair], pairs: Sequence[_Pair]) -> Succession:
     old = {found[1].job for found in group}
     new = {found[2].job for found in group}
     if all(base_of(a.job)[0] == base_of(b.job)[0] for _, a, b in group):
@@ -129,7 +140,7 @@ def _proposal(group: Sequence[tuple[float, Life, Life]], pairs: Sequence[tuple[f
         old |= {a.job for _, a, b in pairs if b.job in new and base_of(a.job)[0] == base}
         kind = "resharded"
     else:
-        kind = "split" if len(new) > 1 else "renamed"
+        kind = "split" if len(new) > 1 else "merged" if len(old) > 1 else "renamed"
     return Succession(
         kind,
         tuple(sorted(old)),
