@@ -265,11 +265,40 @@ def test_jobs_that_go_on_as_one_were_merged():
 
 
 def test_a_job_that_has_a_successor_of_its_own_is_not_merged_into_another():
-    jobs = [life("unit", 0, 40), life("unit slow", 0, 40), life("basic unit", 41, 100), life("basic unit slow", 41, 100)]
+    jobs = [
+        life("unit", 0, 40),
+        life("unit slow", 0, 40),
+        life("basic unit", 41, 100),
+        life("basic unit slow", 41, 100),
+    ]
     assert sorted(proposals(*jobs)) == [
         ("renamed", ("unit",), ("basic unit",)),
         ("renamed", ("unit slow",), ("basic unit slow",)),
     ]
+
+
+def test_of_two_jobs_that_hold_a_name_the_one_that_holds_less_besides_goes_on():
+    jobs = [life("unit", 0, 40), life("basic unit", 41, 100), life("basic slow nightly unit", 41, 100, runs=60)]
+    old = [life("unit slow", 0, 40), life("unit", 0, 40)]
+    assert proposals(*old, life("basic unit", 41, 100)) == [("renamed", ("unit",), ("basic unit",))]
+    assert [new for _, _, new in proposals(*jobs)] == [("basic slow nightly unit", "basic unit")]
+
+
+def test_a_new_number_of_shards_goes_on_from_the_old_one_though_another_name_is_as_like():
+    old = [life("test (gpu, 1, 1)", 0, 40), life("gpu test", 0, 41)]
+    new = [life("test (gpu, 1, 2)", 41, 100), life("test (gpu, 2, 2)", 41, 100)]
+    ((kind, before, _),) = proposals(*old, *new)
+    assert (kind, before) == ("resharded", ("test (gpu, 1, 1)",))
+
+
+@pytest.mark.parametrize(("gap", "found"), [(-3, True), (-4, False), (14, True), (15, False)])
+def test_a_job_goes_on_up_to_two_weeks_later_or_three_days_earlier(gap, found):
+    assert bool(proposals(life("unit", 0, 40), life("basic (unit)", 40 + gap, 100))) is found
+
+
+@pytest.mark.parametrize(("runs", "found"), [(2, False), (3, True)])
+def test_three_runs_make_a_job(runs, found):
+    assert bool(proposals(life("unit", 0, 40, runs=runs), life("basic (unit)", 41, 100, runs=runs))) is found
 
 
 @pytest.mark.parametrize(

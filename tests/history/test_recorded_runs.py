@@ -160,6 +160,62 @@ def test_the_run_itself_becomes_a_row(folder, root):
     )
 
 
+def run_of(path, root):
+    record_run(path, root)
+    with History(root) as history:
+        (row,) = history.runs()
+    return row
+
+
+def test_a_run_without_a_journal_began_with_its_first_and_ended_with_its_last_unit(folder, root):
+    results = [result("b", attempts=[attempt(begin=3, end=9)]), result("a", attempts=[attempt(begin=1, end=4)])]
+    row = run_of(folder(results, events=None), root)
+    assert (row.created, row.completed, row.run[:8], len(row.run)) == (AT + 1, AT + 9, "results@", 24)
+
+
+def test_a_run_without_a_unit_that_started_began_when_its_folder_says(folder, root):
+    assert run_of(folder([result("u", "not_run", [])], events=None), root).created == AT
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        (["passed", "skipped"], "passed"),
+        (["passed", "failed", "worker_lost"], "failed"),
+        (["passed", "worker_lost"], "infrastructure"),
+        (["passed", "not_run"], "infrastructure"),
+    ],
+)
+def test_a_run_whose_end_is_not_told_came_to_what_its_units_did(folder, root, outcomes, expected):
+    results = [result(f"u{i}", outcome, [] if outcome == "not_run" else None) for i, outcome in enumerate(outcomes)]
+    assert run_of(folder(results), root).outcome == expected
+
+
+def test_a_run_that_was_resumed_came_to_what_its_last_part_did(folder, root):
+    ends = [event("run_finished", 9, run="x", exit_code=2), event("run_finished", 20, run="x", exit_code=0)]
+    row = run_of(folder([result("u")], events=[BEGIN, *ends]), root)
+    assert (row.outcome, row.as_of) == ("passed", AT + 20)
+
+
+def test_a_journal_that_tells_less_of_a_unit_than_its_result_changes_nothing(folder, root):
+    attempts = [attempt("failed"), attempt("passed", 6, 12)]
+    path = folder([result("u", attempts=attempts)], events=[BEGIN, started("u"), finished("u", outcome="failed")])
+    assert run_of(path, root).outcome == "passed"
+    assert told(root) == {("u", "", 1): "failed", ("u", "", 2): "passed"}
+
+
+def test_a_result_without_an_attempt_gives_way_to_what_the_journal_tells(folder, root):
+    events = [BEGIN, started("u"), finished("u", outcome="failed"), started("u", 6, 2), finished("u", 11, 2)]
+    row = run_of(folder([result("u", "not_run", [])], events=events), root)
+    assert (row.outcome, row.completed) == ("passed", AT + 11)
+
+
+def test_devices_of_a_run_that_does_not_tell_them_are_not_known(folder, root):
+    path = folder([result("u")])
+    (path / "run.json").write_text("{}")
+    assert run_of(path, root).devices is None
+
+
 def test_an_interrupted_run_is_recorded_from_its_journal(folder, root):
     events = [BEGIN, started("done"), finished("done"), started("going", 5)]
     record_run(folder(None, events=events), root)
