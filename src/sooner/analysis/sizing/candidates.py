@@ -9,9 +9,8 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Indices, Numbers, PoolSpec, Queue, Steps
+from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Flags, Indices, Numbers, PoolSpec, Queue, Steps
 from sooner.analysis.sizing.fifo import starts, starts_by_priority, starts_out_of_order, whole
 from sooner.analysis.sizing.seen import BIN_S, Load, Seen, delays
 
@@ -215,14 +214,14 @@ def as_on_days_before(past: Past, until: float) -> Sequence[Draw]:
 class _Lifetimes:
     """How often there are more than so many machines (Kaplan and Meier 1958), from bins that saw them or a floor."""
 
-    def __init__(self, counts: Numbers, is_seen: NDArray[np.bool_]) -> None:
+    def __init__(self, counts: Numbers, is_seen: Flags) -> None:
         order = np.lexsort((~is_seen, counts))
         at_risk = np.arange(len(counts), 0, -1)
         reached = np.cumprod(np.where(is_seen[order], 1.0 - 1.0 / at_risk, 1.0))
         self._counts, self._above = counts[order][is_seen[order]], reached[is_seen[order]]
         self._most = float(counts.max())
 
-    def imputed(self, counts: Numbers, is_seen: NDArray[np.bool_], random: np.random.Generator) -> Numbers:
+    def imputed(self, counts: Numbers, is_seen: Flags, random: np.random.Generator) -> Numbers:
         """Counts as seen; each stretch of bins that were not has one number, that of chance above what ran in it."""
         found = counts.copy()
         edges = np.flatnonzero(np.diff(is_seen.astype(np.int8))) + 1

@@ -10,11 +10,10 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct, structs
-from numpy.typing import NDArray
 
 from sooner.analysis.sizing.candidates import WINDOW_S, height_of
 from sooner.analysis.sizing.events import Machines, Nodes, Task, play
-from sooner.analysis.sizing.facts import Indices, Numbers, Queue
+from sooner.analysis.sizing.facts import Flags, Indices, Numbers, Queue
 
 _MOST_NODES: Final = 4096
 _MOST_FITTED: Final = 20_000
@@ -41,7 +40,7 @@ class Crowd(Struct, frozen=True, kw_only=True):
         return structs.replace(self, queue=some_of(self.queue, kept), label=self.label[kept])
 
 
-def some_of(queue: Queue, kept: NDArray[np.bool_] | Indices) -> Queue:
+def some_of(queue: Queue, kept: Flags | Indices) -> Queue:
     """Some of a queue's jobs."""
     return Queue(
         created=queue.created[kept],

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 DAY_S: Final = 86_400.0
 HOUR_S: Final = 3_600.0
@@ -28,7 +29,7 @@ class Queue(Struct, frozen=True, kw_only=True):
     """When it ended; for one that never started, when it was given up."""
     seconds: Numbers
     """How long it runs; NaN where nobody knows."""
-    to_predict: NDArray[np.bool_]
+    to_predict: Flags
     """Jobs of the last part of the record whose start is not told: the model has to."""
     priority: Numbers | None = None
     """Higher is taken first; None: all are alike."""

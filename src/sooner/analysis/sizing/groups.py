@@ -4,12 +4,11 @@ Such a job waits for no machine. Its wait begins when its group lets it go, as t
 """
 
 from collections.abc import Sequence
-from math import isnan
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from sooner.analysis.sizing.facts import Indices, Numbers
+from sooner.analysis.sizing.facts import Flags, Indices, Numbers
 
 _CLOCKS_S: Final = 2.0
 """By how much clocks of two machines, and whole seconds, may put an end behind the start that it allowed."""
@@ -46,57 +45,84 @@ def released(
         labels: Of the runners.
     """
     found = created.copy()
-    known: dict[str, int] = {}
+    known: dict[str, int] = {"": 0}
     codes = np.array([known.setdefault(key, len(known)) for key in groups], dtype=np.int64)
     # Of jobs that came in one second nobody knows which was first: the order is that in which they began.
     begun = np.where(started < completed, started, np.where(np.isnan(completed), created, completed))
     order = np.lexsort((begun, codes))
-    order = order[~np.isnan(created[order])]
-    for members in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
-        if len(members) > _FEWEST and groups[members[0]]:
-            _, came, beside = _let_go(members[:_GLANCE].tolist(), created, started, completed, runs)
-            if beside > came / 2:
-                continue
-            ready, came, beside = _let_go(members.tolist(), created, started, completed, runs)
-            waited = ready > created[members]
-            held = members[waited]
-            if len(held) < _FEWEST or beside > _OVERLAPS * came:
-                continue
-            if not labels or _are_passed(held, ready[waited], created, started, labels):
-                found[members] = ready
+    order = order[(codes[order] > 0) & ~np.isnan(created[order])]
+    if not len(order):
+        return found
+    firsts = np.diff(codes[order], prepend=0) > 0
+    group = np.cumsum(firsts) - 1
+    came, begin, end = created[order], started[order], completed[order]
+    older = _older(begin, end, group, firsts | _differ(runs, order))
+    ready = np.fmax(came, np.fmin(older, np.fmin(begin, end)))
+    ready = np.where(np.isnan(begin) & np.isnan(end), came, ready)
+    size = int(group[-1]) + 1
+    busy = older > came
+    beside = busy & (begin < end) & (begin < older - _CLOCKS_S)
+    first = np.flatnonzero(firsts)
+    glance = np.arange(len(order)) - first[group] < _GLANCE
+    early, early_beside = (np.bincount(group[which & glance], minlength=size) for which in (busy, beside))
+    all_busy, all_beside = (np.bincount(group[which], minlength=size) for which in (busy, beside))
+    last = np.append(first[1:], len(order))
+    held = np.bincount(group[ready > came], minlength=size)
+    is_group = (last - first > _FEWEST) & (early_beside <= early / 2)
+    is_group &= (held >= _FEWEST) & (all_beside <= _OVERLAPS * all_busy)
+    others = _Others(started, labels, by_age := np.argsort(created), created[by_age]) if labels else None
+    for number in np.flatnonzero(is_group).tolist():
+        mine = slice(first[number], last[number])
+        waited = ready[mine] > came[mine]
+        held_jobs, until = order[mine][waited], ready[mine][waited]
+        if others is None or _are_passed(held_jobs, until, created[held_jobs], others):
+            found[order[mine]] = ready[mine]
     return found
 
 
-def _let_go(
-    members: Sequence[int], created: Numbers, started: Numbers, completed: Numbers, runs: Sequence[str]
-) -> tuple[Numbers, int, int]:
-    """When each is let go, how many came while an older run was under way, and how many of these began beside it."""
-    ready, came, beside = [], 0, 0
-    older = latest = -np.inf
-    current: object = None
-    for index in members:
-        run = runs[index] if runs else index
-        if run != current:
-            older, latest, current = max(older, latest), -np.inf, run
-        at, begin, end = float(created[index]), float(started[index]), float(completed[index])
-        ran, seen = begin < end, [time for time in (begin, end) if not isnan(time)]
-        if older > at:
-            came += 1
-            beside += ran and begin < older - _CLOCKS_S
-        ready.append(max(at, min(older, *seen)) if seen else at)
-        latest = max(latest, end) if ran else latest
-    return np.array(ready), came, beside
+def _differ(runs: Sequence[str], order: Indices) -> Flags:
+    """Whether each job is of another run than the one before it."""
+    if not runs:
+        return np.ones(len(order), dtype=np.bool_)
+    known: dict[str, int] = {}
+    codes = np.array([known.setdefault(run, len(known)) for run in runs], dtype=np.int64)[order]
+    found: Flags = np.diff(codes, prepend=-1) != 0
+    return found
 
 
-def _are_passed(held: Indices, until: Numbers, created: Numbers, started: Numbers, labels: Sequence[str]) -> bool:
+def _older(begin: Numbers, end: Numbers, group: Indices, first_of_run: Flags) -> Numbers:
+    """The latest end of the older runs of each job's group, as far as they ran; minus infinity for none."""
+    ends = np.where(begin < end, end, -np.inf)
+    run = np.cumsum(first_of_run) - 1
+    latest = np.maximum.reduceat(ends, np.flatnonzero(first_of_run))
+    # A running maximum within each group: places in the order of all values are exact, sums of times would not be.
+    values, places = np.unique(np.append(latest, -np.inf), return_inverse=True)
+    of_group = group[first_of_run]
+    highest = np.maximum.accumulate(places[:-1] + of_group * len(values)) - of_group * len(values)
+    before = np.concatenate([[0], highest[:-1]])
+    before[np.diff(of_group, prepend=-1) > 0] = 0
+    found: Numbers = values[before][run]
+    return found
+
+
+class _Others(NamedTuple):
+    """All jobs, by which it is told whether younger ones passed."""
+
+    started: Numbers
+    labels: Sequence[str]
+    by_age: Indices
+    ages: Numbers
+    """When they came, in order."""
+
+
+def _are_passed(held: Indices, until: Numbers, since: Numbers, others: _Others) -> bool:
     """Whether younger jobs of the same label began while these were held."""
     step = max(1, len(held) // _LOOKED_AT)
-    by_age = np.argsort(created)
-    ages = created[by_age]
     came = passed = 0
-    for index, ready in zip(held[::step].tolist(), until[::step].tolist(), strict=True):
-        first, last = np.searchsorted(ages, [created[index] + _CLOCKS_S, ready])
-        younger = [other for other in by_age[first:last].tolist() if labels[other] == labels[index]]
+    for index, at, ready in zip(held[::step].tolist(), since[::step].tolist(), until[::step].tolist(), strict=True):
+        first, last = np.searchsorted(others.ages, [at + _CLOCKS_S, ready])
+        labels = others.labels
+        younger = [other for other in others.by_age[first:last].tolist() if labels[other] == labels[index]]
         came += bool(younger)
-        passed += any(started[other] < ready - _CLOCKS_S for other in younger)
+        passed += any(others.started[other] < ready - _CLOCKS_S for other in younger)
     return passed >= _FEWEST and passed >= _PASSED * came

@@ -5,9 +5,8 @@ from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sooner.analysis.sizing.facts import DAY_S, Indices, Numbers, Queue
+from sooner.analysis.sizing.facts import DAY_S, Flags, Indices, Numbers, Queue
 from sooner.analysis.sizing.groups import released
 from sooner.analysis.sizing.ledger import Execution
 from sooner.history import History, HistoryOutcome
@@ -127,7 +126,7 @@ def _together(created: Numbers) -> Numbers:
     return np.where((created >= most[0]) & (created <= most[-1]), created, np.nan)
 
 
-def _to_predict(created: Numbers, started: Numbers, completed: Numbers) -> NDArray[np.bool_]:
+def _to_predict(created: Numbers, started: Numbers, completed: Numbers) -> Flags:
     """Jobs at the end of a record, none of which has a start: they are asked for, not told.
 
     Where others began or ended until they had come, they only wait still: the record was cut, not blanked.
@@ -183,7 +182,7 @@ def let_go_by_workflow(rows: Rows, workflows: Sequence[str], branches: Sequence[
     return let_go(rows, keys, rows.labels) if any(keys) else rows
 
 
-def meant(names: Sequence[str], pattern: str) -> NDArray[np.bool_]:
+def meant(names: Sequence[str], pattern: str) -> Flags:
     """Which jobs a pattern means."""
     known = {name: fnmatchcase(name, pattern) for name in set(names)}
     return np.array([known[name] for name in names], dtype=np.bool_)

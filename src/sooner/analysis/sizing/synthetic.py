@@ -5,10 +5,9 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct, field
-from numpy.typing import NDArray
 
 from sooner.analysis.sizing.events import Machines, Nodes, Task, play
-from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Node, Numbers, Queue, Steps
+from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Flags, Indices, Node, Numbers, Queue, Steps
 from sooner.analysis.sizing.fifo import starts
 
 _MONDAY: Final = 1_767_571_200.0
@@ -81,9 +80,9 @@ class World(Struct, frozen=True, kw_only=True):
     created: Numbers
     seconds: Numbers
     delays: Numbers
-    ours: NDArray[np.bool_]
+    ours: Flags
     """Jobs that are in the record."""
-    bursts: NDArray[np.int64]
+    bursts: Indices
     """Which push each job came with."""
     capacity: Steps
 
