@@ -75,7 +75,24 @@ def test_large_files_are_left_alone(history, root):
     assert files(root) == names
 
 
-def test_files_of_an_old_version_are_written_in_the_current_one(history, root):
+def test_a_new_file_holds_neighbours_in_time_and_grows_no_further_than_a_large_one(history, root):
+    fill(history, 6)
+    one = max(path.stat().st_size for path in files(root))
+    compact(history, large_bytes=2 * one + 10)
+    days = [
+        sorted(
+            int((seconds - AT) // DAY)
+            for (seconds,) in duckdb.execute(
+                "select distinct epoch(started) from read_parquet(?)", [str(path)]
+            ).fetchall()
+        )
+        for path in files(root)
+    ]
+    assert sorted(days) == [[0, 1], [2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize("large_bytes", [10, 10**6])
+def test_files_of_an_old_version_are_written_in_the_current_one(history, root, large_bytes):
     folder = root / "v0" / "tests" / "day=2025-06-15"
     folder.mkdir(parents=True)
     duckdb.execute(
@@ -84,7 +101,7 @@ def test_files_of_an_old_version_are_written_in_the_current_one(history, root):
         null::varchar as message, 'old' as source) to '{folder}/20250615-old.parquet' (format parquet)"""
     )
     before = history.tests()
-    compact(history)
+    compact(history, large_bytes=large_bytes)
     assert [path.relative_to(root).parts[0] for path in files(root)] == ["v1"]
     assert history.tests() == before
 
