@@ -179,7 +179,7 @@ def _alarm(options: Mapping[str, Any], where: Any, learner: "Learner") -> str:
 
     History, _ = history_door()  # noqa: N806 - a class
     with History(existing(options["root"])) as history:
-        kept, verdicts = kept_changes(history, where)
+        kept, verdicts = kept_changes(history, where, learner.facts.jobs)
     if not kept or learner.judged is None:
         return ""
     flakes = dict(zip(learner.facts.jobs, learner.judged.rates.flakes.tolist(), strict=True))

@@ -1,7 +1,8 @@
 """Rows of the history as the record of one branch. Needs numpy."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -49,7 +50,7 @@ def trunk(history: History, where: Where) -> tuple[Record, list[str]]:
     notes: list[str] = []
     _one_repository(rows)
     chosen = _landed(rows, where, notes)
-    return _record(rows, chosen, _failure_lines(history, where), notes), notes
+    return _record(rows, chosen, partial(_failure_lines, history, where), notes), notes
 
 
 def _one_repository(rows: Columns) -> None:
@@ -76,7 +77,10 @@ def _landed(rows: Columns, where: Where, notes: list[str]) -> Flags:
     return chosen
 
 
-def _record(rows: Columns, chosen: Flags, lines: Mapping[tuple[str, str], str], notes: list[str]) -> Record:
+_Lines = Callable[[Sequence[str]], Mapping[tuple[str, str], str]]
+
+
+def _record(rows: Columns, chosen: Flags, lines: _Lines, notes: list[str]) -> Record:
     state = _states(rows)
     asked, started = _first(rows, "created", "queued", "started", "completed"), rows.number("started")
     known = _first(rows, "completed", "closed")
@@ -94,7 +98,7 @@ def _record(rows: Columns, chosen: Flags, lines: Mapping[tuple[str, str], str], 
     runners = _runners(rows, chosen, jobs, len(names))
     places = {name: i for i, name in enumerate(names)}
     at = {sha: i for i, sha in enumerate(commits)}
-    kept = {(at[c], places[j]): line for (c, j), line in lines.items() if c in at and j in places}
+    kept = {(at[c], places[j]): line for (c, j), line in lines(names).items() if c in at and j in places}
     return recorded(
         commits,
         names,
@@ -138,12 +142,31 @@ def _job_names(rows: Columns, chosen: Flags) -> tuple[Indices, list[str]]:
     pairs, packed, _ = numbered(codes[chosen].astype(np.int64) * width + flows[chosen] + 1, len(names) * width)
     shared = np.bincount(pairs // width, minlength=len(names)) > 1
     labels = [
-        f"{flow_names[flow - 1]} / {names[code]}" if shared[code] and flow else names[code]
+        _beside(flow_names[flow - 1], names[code]) if shared[code] and flow else names[code]
         for code, flow in zip((pairs // width).tolist(), (pairs % width).tolist(), strict=True)
     ]
     unique = sorted(set(labels))
     place = {label: i for i, label in enumerate(unique)}
     return np.array([place[label] for label in labels], dtype=np.int64)[packed], unique
+
+
+def _beside(workflow: str, job: str) -> str:
+    return f"{workflow} / {job}"
+
+
+def _known_as(rows: Columns, some: Indices, known: Sequence[str]) -> list[str]:
+    """The names of the jobs of some rows: behind the workflow where that is how one is known. Empty for none."""
+    jobs, names = rows.text("job")
+    flows, flow_names = rows.text("workflow")
+    width, among = len(flow_names) + 1, frozenset(known)
+    pairs, place = np.unique((jobs[some] + 1).astype(np.int64) * width + flows[some] + 1, return_inverse=True)
+    found = []
+    for pair in pairs.tolist():
+        job, flow = pair // width - 1, pair % width - 1
+        name = names[job] if job >= 0 else ""
+        longer = _beside(flow_names[flow], name) if flow >= 0 and name else ""
+        found.append(longer if longer in among else name)
+    return [found[i] for i in place.tolist()]
 
 
 def _blocked(rows: Columns, state: Any, known: Numbers) -> Any:
@@ -166,14 +189,14 @@ def _runners(rows: Columns, chosen: Flags, jobs: Indices, count: int) -> list[st
     return [names[code] if code >= 0 else "" for code in last]
 
 
-def _failure_lines(history: History, where: Where) -> dict[tuple[str, str], str]:
+def _failure_lines(history: History, where: Where, known: Sequence[str]) -> dict[tuple[str, str], str]:
     """(commit, job) -> the first line that says what failed."""
-    rows = history.columns("jobs", ["commit", "job", "failure_line"], where, ordered=False)
+    rows = history.columns("jobs", ["commit", "workflow", "job", "failure_line"], where, ordered=False)
     lines, said = rows.text("failure_line")
     commits, shas = rows.text("commit")
-    jobs, names = rows.text("job")
-    told = np.flatnonzero((lines >= 0) & (commits >= 0) & (jobs >= 0))
-    return {(shas[commits[i]], names[jobs[i]]): said[lines[i]] for i in told[::-1]}
+    told = np.flatnonzero((lines >= 0) & (commits >= 0))[::-1]
+    names = _known_as(rows, told, known)
+    return {(shas[commits[i]], name): said[lines[i]] for i, name in zip(told.tolist(), names, strict=True)}
 
 
 def changed_files(history: History, where: Where) -> dict[str, tuple[str, ...]]:
@@ -188,13 +211,13 @@ def changed_files(history: History, where: Where) -> dict[str, tuple[str, ...]]:
     return {sha: tuple(some) for sha, some in found.items()}
 
 
-def kept_changes(history: History, where: Where) -> tuple[list[Kept], list[Verdict]]:
-    """Records that `for-change --record` left, and what became of the jobs of those changes."""
+def kept_changes(history: History, where: Where, jobs: Sequence[str]) -> tuple[list[Kept], list[Verdict]]:
+    """Records that `for-change --record` left, and what became of these jobs on those changes."""
     shared = Where(repository=where.repository)
     rows = history.columns("measures", ["commit", "name", "subject", "value"], shared)
     commits, shas = rows.text("commit")
     names, labels = rows.text("name")
-    subjects, jobs = rows.text("subject")
+    subjects, dropped_jobs = rows.text("subject")
     values = rows.number("value")
     everything: dict[str, bool] = {}
     recall: dict[str, float] = {}
@@ -206,27 +229,27 @@ def kept_changes(history: History, where: Where) -> tuple[list[Kept], list[Verdi
         elif label == RECALL_MEASURE:
             recall[sha] = float(values[i])
         elif label == DROPPED_MEASURE and subjects[i] >= 0:
-            dropped.setdefault(sha, []).append(jobs[subjects[i]])
+            dropped.setdefault(sha, []).append(dropped_jobs[subjects[i]])
     kept = [
         Kept(identity=sha, everything=ran, recall=recall.get(sha, 1.0), dropped=tuple(dropped.get(sha, ())))
         for sha, ran in everything.items()
     ]
-    return kept, _verdicts(history, shared, set(everything)) if kept else []
+    return kept, _verdicts(history, shared, set(everything), jobs) if kept else []
 
 
-def _verdicts(history: History, where: Where, changes: set[str]) -> list[Verdict]:
-    rows = history.columns("jobs", ["commit", "job", "outcome"], where, ordered=False)
+def _verdicts(history: History, where: Where, changes: set[str], known: Sequence[str]) -> list[Verdict]:
+    rows = history.columns("jobs", ["commit", "workflow", "job", "outcome"], where, ordered=False)
     commits, shas = rows.text("commit")
-    jobs, names = rows.text("job")
     state = _states(rows)
     wanted = np.array([sha in changes for sha in shas] + [False], dtype=bool)
-    some = wanted[commits] & (jobs >= 0) & ((state == State.PASSED) | (state == State.FAILED))
-    counts: dict[tuple[int, int], list[int]] = {}
-    for commit, job, failed in zip(commits[some], jobs[some], state[some] == State.FAILED, strict=True):
-        counts.setdefault((int(commit), int(job)), [0, 0])[int(failed)] += 1
+    some = np.flatnonzero(wanted[commits] & ((state == State.PASSED) | (state == State.FAILED)))
+    counts: dict[tuple[str, str], list[int]] = {}
+    for i, name in zip(some.tolist(), _known_as(rows, some, known), strict=True):
+        counts.setdefault((shas[commits[i]], name), [0, 0])[int(state[i] == State.FAILED)] += 1
     return [
-        Verdict(identity=shas[commit], job=names[job], passes=passes, failures=failures)
-        for (commit, job), (passes, failures) in counts.items()
+        Verdict(identity=sha, job=job, passes=passes, failures=failures)
+        for (sha, job), (passes, failures) in counts.items()
+        if job
     ]
 
 
