@@ -27,6 +27,7 @@ from sooner.analysis.selection.request import (
     only_documentation,
     path_matches,
 )
+from sooner.analysis.selection.settings import JobSettings, constraints
 
 JOBS = ["build", "linux_cuda_test", "linux_rocm_test", "integration (ozone)", "docs [fast]"]
 
@@ -37,6 +38,21 @@ def test_ci_all_asks_for_everything_in_any_commit_of_the_change():
 
 def test_a_glob_asks_for_all_jobs_that_it_fits():
     assert list(asked("x [ci linux_*_test]", JOBS).added) == ["linux_cuda_test", "linux_rocm_test"]
+
+
+TWICE = ["linux / build", "linux / test", "mac / build", "mac / test", "lint"]
+
+
+def test_a_name_that_several_workflows_have_means_the_jobs_of_all():
+    assert list(asked("x [ci build] [ci skip T*]", TWICE).added) == ["linux / build", "mac / build"]
+    assert list(asked("x [ci skip t*t]", TWICE).skipped) == ["linux / test", "mac / test"]
+    assert list(area_jobs(["a.py"], {"*.py": ["mac / build", "lint"]}, TWICE)) == ["mac / build", "lint"]
+
+
+def test_a_job_needs_that_of_its_own_workflow():
+    rules = constraints(TWICE, JobSettings(needs={"test": ("build", "lint")}), frozenset())
+    assert rules.needs == {1: (0, 4), 3: (2, 4)}
+    assert constraints(TWICE, JobSettings(needs={"lint": ("build",)}), frozenset()).needs == {4: (0, 2)}
 
 
 def test_a_name_with_brackets_is_a_name():

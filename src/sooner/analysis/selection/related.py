@@ -20,7 +20,8 @@ from sooner.analysis.selection.correlation import matrices, pairs, phi, stands, 
 from sooner.analysis.selection.facts import Cells, Indices, Record, State, cells
 from sooner.analysis.selection.flakes import REAL, Judged, Rates, judge
 from sooner.analysis.selection.load import folded
-from sooner.analysis.selection.settings import JobSettings, members
+from sooner.analysis.selection.request import members
+from sooner.analysis.selection.settings import JobSettings
 
 _BUILDS: Final = re.compile(r"build|compile|binary|wheel|docker", re.IGNORECASE)
 

@@ -101,19 +101,30 @@ def asked(message: str, jobs: Sequence[str]) -> Asked:
 
 
 def matching(glob: str, jobs: Sequence[str], place: str) -> list[str]:
-    """Jobs that a name or a glob means; a name that is a job is never taken for a glob.
+    """Jobs that a name or a glob means, as `members` says.
 
     Raises:
         UnknownJobError: None.
     """
-    if glob in jobs:
-        return [glob]
-    found = [job for job in jobs if fnmatchcase(job.lower(), glob.lower())]
+    found = members(jobs, glob)
     if not found:
         lowered = {job.lower(): job for job in jobs}
         near = [lowered[name] for name in get_close_matches(glob.lower(), lowered, n=_MOST_NAMED, cutoff=0.5)]
         raise UnknownJobError(glob, near, place)
-    return found
+    return [jobs[i] for i in found]
+
+
+def members(jobs: Sequence[str], glob: str) -> tuple[int, ...]:
+    """Indices of the jobs that a name or a glob means.
+
+    A name that is a job is never taken for a glob. What fits none is looked for behind the workflows: once a second
+    workflow has a job `build`, they are `linux / build` and `mac / build`, and whoever says `build` means both.
+    """
+    if glob in jobs:
+        return tuple(i for i, job in enumerate(jobs) if job == glob)
+    wanted = glob.lower()
+    found = tuple(i for i, job in enumerate(jobs) if fnmatchcase(job.lower(), wanted))
+    return found or tuple(i for i, job in enumerate(jobs) if fnmatchcase(job.lower().partition(" / ")[2], wanted))
 
 
 def path_matches(path: str, glob: str) -> bool:

@@ -13,7 +13,7 @@ from sooner.analysis.selection.cover import Constraints, Floor
 from sooner.analysis.selection.facts import Numbers, Record
 from sooner.analysis.selection.load import FOLDED_2019
 from sooner.analysis.selection.policy import Terms
-from sooner.analysis.selection.request import DOCUMENTATION
+from sooner.analysis.selection.request import DOCUMENTATION, members
 from sooner.model.errors import SettingsError
 
 
@@ -97,13 +97,6 @@ def terms(facts: Record, settings: JobSettings) -> Terms:
     return Terms(price=prices(facts, settings), pinned=pinned, rules=rules)
 
 
-def members(jobs: Sequence[str], glob: str) -> tuple[int, ...]:
-    """Indices of the jobs that a name or a glob means; a name that is a job is never taken for a glob."""
-    if glob in jobs:
-        return tuple(i for i, job in enumerate(jobs) if job == glob)
-    return tuple(i for i, job in enumerate(jobs) if fnmatchcase(job.lower(), glob.lower()))
-
-
 def idle(jobs: Sequence[str], settings: JobSettings) -> tuple[str, ...]:
     """What the settings lay down about jobs that nobody knows: it changes nothing, and one may rely on it."""
     said = [f"pinned: {glob!r} fits no job" for glob in settings.pinned if not members(jobs, glob)]
@@ -127,6 +120,13 @@ def constraints(jobs: Sequence[str], settings: JobSettings, fixed: frozenset[int
     needs: dict[int, tuple[int, ...]] = {}
     for glob, globs in settings.needs.items():
         for job in members(jobs, glob):
-            wanted = [need for one in globs for need in members(jobs, one) if need != job]
+            wanted = [need for one in globs for need in _needed(jobs, job, one) if need != job]
             needs[job] = tuple(dict.fromkeys((*needs.get(job, ()), *wanted)))
     return Constraints(fixed=fixed, floors=tuple(floors), needs=needs)
+
+
+def _needed(jobs: Sequence[str], job: int, name: str) -> Sequence[int]:
+    """What a job needs by a name or a glob; of a name that several workflows have, the one of its own workflow."""
+    found = members(jobs, name)
+    beside = [one for one in found if jobs[one] == f"{jobs[job].partition(' / ')[0]} / {name}"]
+    return beside or found
