@@ -1,6 +1,7 @@
 """Definitions against values computed by hand; a trace with every trap that a CI system sets."""
 
 import random
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -176,3 +177,22 @@ def test_attempts_without_a_run_are_counted_in_columns_as_in_rows(tmp_path):
     columns = {facts.label.names[code]: attempt for code, attempt in zip(facts.label.codes, facts.attempt, strict=True)}
     assert columns == {row.runner: row.attempt for row in told_apart(kept)}
     assert max(columns.values()) > 2
+
+
+def test_a_job_whose_name_two_workflows_have_is_told_apart_and_any_other_keeps_its_name(tmp_path):
+    rows = [
+        JobRow(
+            run=f"{flow}{i}", workflow=flow, job=name, commit=f"c{i}", created=1e9 + i, outcome=HistoryOutcome.PASSED
+        )
+        for i in range(2)
+        for flow, name in (("linux", "build"), ("mac", "build"), ("linux", "lint"), ("", "build"))
+    ]
+    with History(str(tmp_path / "h")) as history:
+        history.add_jobs(rows)
+        job = job_facts(history, Where()).job
+    assert Counter(job.names[code] for code in job.codes) == {
+        "linux / build": 2,
+        "mac / build": 2,
+        "lint": 2,
+        "build": 2,
+    }

@@ -40,7 +40,7 @@ def job_facts(history: History, where: Where) -> Facts:
     created = _known(rows.number("created"), rows.number("queued"))
     return Facts(
         workflow=texts["workflow"],
-        job=texts["job"],
+        job=_jobs(texts["job"], texts["workflow"]),
         commit=texts["commit"],
         label=texts["runner"],
         attempt=attempt,
@@ -60,6 +60,21 @@ def _text(rows: Columns, name: str) -> Texts:
     if "" in names:
         return Texts(np.where(codes < 0, names.index(""), codes).astype(np.int64), names)
     return Texts(codes.astype(np.int64) + 1, ["", *names])
+
+
+def _jobs(job: Texts, workflow: Texts) -> Texts:
+    """Names of jobs; one that several workflows have stands behind its workflow, or two jobs would be told as one."""
+    pair, first = grouped(job.codes, workflow.codes)
+    some = np.bincount(job.codes[first], minlength=len(job.names)) > 1
+    told = workflow.is_told()
+    names = [
+        f"{workflow.names[workflow.codes[row]]} / {job.names[job.codes[row]]}"
+        if some[job.codes[row]] and told[row] and job.names[job.codes[row]]
+        else job.names[job.codes[row]]
+        for row in first.tolist()
+    ]
+    unique = Texts.of(names)
+    return Texts(unique.codes[pair], unique.names)
 
 
 def _known(numbers: Numbers, instead: Numbers) -> Numbers:
