@@ -87,6 +87,40 @@ def test_a_policy_stands_in_pyproject_or_a_file(here, history, project):
     assert judged(here, history, "--policy", "strict.toml")[2]["t::old"] == "covered"
 
 
+@pytest.fixture
+def two(project, history):
+    """Another repository has a test of the same name that ran on four devices, on a branch."""
+    from sooner.history import History, HistoryOutcome, JobRow, TestRow
+
+    say = {"run": "r1", "job": "gpu", "outcome": HistoryOutcome.PASSED, "started": NOW - 60}
+    devices = ("0", "1", "2", "3")
+    with History(history) as kept:
+        kept.add_tests([
+            TestRow(repository="o/other", unit="t.py", node_id="t::four", kind="case", devices=devices, **say),
+        ])  # fmt: skip
+        kept.add_jobs([JobRow(repository="o/other", branch="topic", **say)])
+    return history
+
+
+def test_a_test_of_the_same_name_in_another_repository_proves_nothing(here, two):
+    done = here("coverage", "--history", two, "--needs", "needs.json", "--now", int(NOW))
+    assert done.returncode == 4
+    assert "several repositories, name one with --repository: o/other, o/r" in done.stderr
+    assert judged(here, two, "--repository", "o/r")[2]["t::four"] == "never"
+    assert judged(here, two, "--repository", "o/other")[2]["t::four"] == "covered"
+
+
+def test_a_branch_has_only_what_ran_on_it_by_the_test_or_its_job(here, two):
+    assert judged(here, two, "--repository", "o/other", "--branch", "topic")[2]["t::four"] == "covered"
+    assert judged(here, two, "--repository", "o/other", "--branch", "main")[2]["t::four"] == "never"
+
+
+def test_without_needs_only_tests_of_the_repository_are_judged(here, two):
+    options = ("--history", two, "--now", int(NOW), "--at", "any", "--json")
+    found = json.loads(here("coverage", *options, "--repository", "o/other").stdout)
+    assert [entry["test"] for entry in found["entries"]] == ["t::four"]
+
+
 def test_people_see_the_tests_and_a_count(here, history):
     done = here("coverage", "--history", history, "--needs", "needs.json", "--now", int(NOW))
     assert done.returncode == 12

@@ -12,6 +12,8 @@ import click
     "--at", type=click.Choice(["full", "gpu_min", "min", "any"]), help="The need that it must meet (default: full)."
 )
 @click.option("--runner", "runners", multiple=True, metavar="LABEL=N", help="Devices of a runner; LABEL may hold *.")
+@click.option("--repository", default="", metavar="OWNER/NAME", help="Only executions of this repository.")
+@click.option("--branch", default="", help="Only executions on this branch.")
 @click.option("--now", metavar="TIME", help="Judge as at this time (ISO 8601 or epoch seconds).")
 @click.option(
     "--limit", type=click.IntRange(min=0), default=40, show_default=True, metavar="N", help="How many tests are listed."

@@ -15,11 +15,12 @@ from sooner.analysis.sizing.needs import TestNeed
 from sooner.cli import sizing_files as files
 from sooner.cli.settings import project_table
 from sooner.cli.spans import epoch_of
-from sooner.history import DEFAULT_ROOT, History
+from sooner.history import DEFAULT_ROOT, History, Where
 from sooner.model.errors import SettingsError, UsageError
 from sooner.model.outcomes import ExitCode
 
 _WITHIN = "24h"
+_NAMED = 5
 _KEYS = {"within", "at", "runners", "rule", "exempt"}
 _RULE_KEYS = {"match", "within", "at", "exempt"}
 
@@ -37,6 +38,7 @@ class Question(Struct, frozen=True, kw_only=True):
     root: str
     needs: Path | None
     policy: Policy
+    where: Where
     now: float
     limit: int
     show_all: bool
@@ -60,6 +62,7 @@ class Question(Struct, frozen=True, kw_only=True):
             root=root,
             needs=Path(options["needs"]) if options["needs"] else None,
             policy=Policy(rules=_rules(source, given, options["within"], options["at"]), sizes=sizes),
+            where=Where(repository=options["repository"], branch=options["branch"]),
             now=time.time() if now is None else epoch_of(now, "--now"),
             **{name: options[name] for name in ("limit", "show_all", "as_json")},
         )
@@ -158,8 +161,11 @@ def _show(question: Question) -> int:
 
     needs = needs_of(question.needs) if question.needs else {}
     with History(question.root) as history:
-        ran = executions(history, question.policy.sizes, question.now)
-        seen = set(history.cases())
+        if not question.where.repository and len(names := history.case_repositories()) > 1:
+            several = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+            raise UsageError(f"the history holds tests of several repositories, name one with --repository: {several}")
+        ran = executions(history, question.policy.sizes, question.now, question.where)
+        seen = set(history.cases(question.where.repository))
     entries = ledger(set(needs) or seen, needs, ran, question.policy.rules, question.now)
     if needs and (extra := len(seen - set(needs))):
         click.echo(f"note: {extra} tests of the history are not in {question.needs}: they are left out", err=True)

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from sooner.history.database import Database
 from sooner.history.outcomes import HistoryOutcome
+from sooner.history.reading import Where
 from sooner.history.statements import listed, sql
 
 
@@ -27,8 +28,11 @@ class LastRun(Struct, frozen=True, kw_only=True, gc=False):
     ranks: int | None
 
 
-def last_runs(database: Database, jobs_time: str, outcomes: Iterable[HistoryOutcome], until: float) -> list[LastRun]:
+def last_runs(
+    database: Database, jobs_time: str, outcomes: Iterable[HistoryOutcome], until: float, where: Where
+) -> list[LastRun]:
     """By test, the latest last; see `History.last_runs`."""
+    given = {"repository": where.repository, "branch": where.branch}
     places = {"jobs_time": jobs_time, "outcomes": listed(sorted(outcomes)), "until": repr(until)}
     return [
         LastRun(
@@ -36,10 +40,15 @@ def last_runs(database: Database, jobs_time: str, outcomes: Iterable[HistoryOutc
             outcome=HistoryOutcome(outcome), ranks=ranks,
         )
         for node_id, at, devices, runner, run, job, worker, commit, outcome, ranks
-        in database.rows(sql("executions", "latest", **places))
+        in database.rows(sql("executions", "latest", **places), given)
     ]  # fmt: skip
 
 
-def all_cases(database: Database) -> list[str]:
-    """Node ids of every test case that was ever seen, run or not."""
-    return [node_id for (node_id,) in database.rows(sql("executions", "cases"))]
+def all_cases(database: Database, repository: str) -> list[str]:
+    """Node ids of every test case that was ever seen, run or not; of one repository, if it is named."""
+    return [node_id for (node_id,) in database.rows(sql("executions", "cases"), {"repository": repository})]
+
+
+def case_repositories(database: Database) -> list[str]:
+    """Repositories that test cases tell they are of."""
+    return [repository for (repository,) in database.rows(sql("executions", "repositories"))]

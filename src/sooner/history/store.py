@@ -12,7 +12,7 @@ from msgspec import Struct
 from sooner.history.commit import Added, Commit, Repeats, select_list
 from sooner.history.database import MEMORY_MIB, Database, Vanished
 from sooner.history.durations import Subject, expected
-from sooner.history.executions import LastRun, all_cases, last_runs
+from sooner.history.executions import LastRun, all_cases, case_repositories, last_runs
 from sooner.history.files import Folder, StoredFile, open_folder
 from sooner.history.outcomes import HistoryOutcome
 from sooner.history.reading import EVERYTHING, Columns, Where, condition, in_order, load_columns, load_rows
@@ -210,7 +210,7 @@ class History:
         which = condition(table.columns, table.time, where)
         return self.read(lambda: expected(self._database, which, of), "tests")
 
-    def last_runs(self, outcomes: Iterable[HistoryOutcome], until: float) -> list[LastRun]:
+    def last_runs(self, outcomes: Iterable[HistoryOutcome], until: float, where: Where = EVERYTHING) -> list[LastRun]:
         """When each test case last ended so, for each number of devices and each label of a runner.
 
         What ran on no rank at all did not run.
@@ -218,13 +218,18 @@ class History:
         Args:
             outcomes: What counts.
             until: Epoch seconds, included: what ran later is not looked at.
+            where: Its repository and branch; a branch that a test does not tell is that of its job.
         """
-        time = TABLES["jobs"].time
-        return self.read(lambda: last_runs(self._database, time, outcomes, until), "tests", "jobs", "runs", "measures")
+        time, tables = TABLES["jobs"].time, ("tests", "jobs", "runs", "measures")
+        return self.read(lambda: last_runs(self._database, time, outcomes, until, where), *tables)
 
-    def cases(self) -> list[str]:
+    def cases(self, repository: str = "") -> list[str]:
         """Node ids of all test cases that were ever seen, run or not; sorted."""
-        return self.read(lambda: all_cases(self._database), "tests")
+        return self.read(lambda: all_cases(self._database, repository), "tests")
+
+    def case_repositories(self) -> list[str]:
+        """Repositories that test cases tell they are of; sorted."""
+        return self.read(lambda: case_repositories(self._database), "tests")
 
     def info(self) -> dict[str, TableInfo]:
         """What there is, by table."""

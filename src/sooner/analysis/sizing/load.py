@@ -10,7 +10,7 @@ from sooner.analysis.sizing.facts import DAY_S, Flags, Indices, Numbers, Queue
 from sooner.analysis.sizing.groups import released
 from sooner.analysis.sizing.ledger import Execution
 from sooner.history import History, HistoryOutcome
-from sooner.history.reading import EVERYTHING
+from sooner.history.reading import EVERYTHING, Where
 
 _FEW: Final = 50
 """Jobs without a start at the end of a record that make it one whose end is to be predicted."""
@@ -212,7 +212,7 @@ _RAN: Final = frozenset(
 """Outcomes of tests whose body ran: skips, cancellations, losses and errors before the body (fixtures) are none."""
 
 
-def executions(history: History, sizes: Mapping[str, int], until: float) -> list[Execution]:
+def executions(history: History, sizes: Mapping[str, int], until: float, where: Where = EVERYTHING) -> list[Execution]:
     """The last executions of single tests, for each number of devices that they had.
 
     How many devices a test had is the number that it held, else that of its job, else what `sizes` says of its runner.
@@ -221,6 +221,7 @@ def executions(history: History, sizes: Mapping[str, int], until: float) -> list
         history: Where from.
         sizes: Devices by label of a runner, or pattern of labels.
         until: Epoch seconds, included: what ran later is not looked at.
+        where: Repository and branch.
     """
     return [
         Execution(
@@ -231,7 +232,7 @@ def executions(history: History, sizes: Mapping[str, int], until: float) -> list
             ranks=row.ranks,
             outcome=str(row.outcome),
         )
-        for row in history.last_runs(_RAN, until)
+        for row in history.last_runs(_RAN, until, where)
     ]
 
 

@@ -2,7 +2,7 @@
 -- Of each test case, for each number of devices and each label of a runner that it ran on, the last execution. What the
 -- test's own record does not tell is taken from its job's; ranks are told by measures about the test.
 with ran_in as (
-    select repository, run, job, runner, nullif(devices, 0) as devices, started
+    select repository, run, job, runner, branch, nullif(devices, 0) as devices, started
     from jobs
     qualify row_number() over (partition by repository, run, job order by @jobs_time desc nulls last, attempt desc, key) = 1
 ),
@@ -27,6 +27,8 @@ ran as (
         and t.repository is not distinct from m.repository
         and t.node_id = m.subject
     where t.node_id is not null and t.kind <> 'summary' and t.outcome in (select unnest(@outcomes))
+        and ($repository = '' or t.repository = $repository)
+        and ($branch = '' or coalesce(t.branch, j.branch) = $branch)
 )
 select
     node_id, max(epoch_us(began)) / 1e6, devices, coalesce(runner, ''),
@@ -43,4 +45,10 @@ group by node_id, devices, runner
 order by node_id, 2, devices
 
 -- name: cases
-select distinct node_id from tests where node_id is not null and kind <> 'summary' order by node_id
+select distinct node_id
+from tests
+where node_id is not null and kind <> 'summary' and ($repository = '' or repository = $repository)
+order by node_id
+
+-- name: repositories
+select distinct repository from tests where node_id is not null and repository is not null order by repository
