@@ -40,8 +40,13 @@ def test_a_skip_that_was_seen_is_believed_where_the_source_left_doubt():
 
 
 def test_a_source_that_is_sure_stays():
-    (found,) = merged([needs("rrrrrr", confidence=Confidence.HIGH)], sweeps("ssrrrr"))
+    (found,) = merged([needs("rrrrrr", confidence=Confidence.HIGH)], sweeps("rrssss"))
     assert letters(found) == "rrrrrr"
+
+
+def test_a_skip_that_is_gone_with_more_devices_is_believed_against_a_source_that_is_sure():
+    (found,) = merged([needs("rrrrrr", confidence=Confidence.HIGH)], sweeps("ssrrrr"))
+    assert (letters(found), found.min, found.confidence) == ("ssrrrr", 2, Confidence.MEDIUM)
 
 
 def test_a_failure_of_a_cut_body_says_nothing_and_that_of_a_whole_one_does():

@@ -31,8 +31,8 @@ def merged(static: Sequence[TestNeeds], sweeps: Mapping[int, Sweep]) -> list[Tes
 
     - A sweep that collected a file knows which ids exist. An entry that stood for all cases of a function is replaced
       by its cases.
-    - In a dry sweep a skip is believed where the source left doubt, and a failure only as a failed collection: a body
-      that is cut down to its guards can fail for reasons of its own.
+    - In a dry sweep a skip is believed where the source left doubt, or where the test is not skipped with more devices,
+      and a failure only as a failed collection: a body that is cut down to its guards can fail for reasons of its own.
     - A complete sweep is believed in everything.
     """
     ids = _ids(sweeps)
@@ -76,7 +76,7 @@ def _corrected(each: TestNeeds, nodeid: str, sweeps: Mapping[int, Sweep]) -> Tes
             reason=each.reasons.get(name, ""),
             vacuous=size in each.vacuous,
         )
-        at[size] = _seen(before, nodeid, each, sweeps[size]) if size in sweeps else before
+        at[size] = _seen(before, nodeid, each, sweeps, size) if size in sweeps else before
     vacuous = {size for size in each.vacuous if at[size].verdict is Verdict.RUN} | set(_vacuous(nodeid, sweeps))
     same = all(
         at[size].verdict == each.profile[str(size)] and at[size].devices == each.devices.get(str(size), 0)
@@ -94,14 +94,22 @@ def _corrected(each: TestNeeds, nodeid: str, sweeps: Mapping[int, Sweep]) -> Tes
         adaptive=each.adaptive if same else numbers.adaptive,
         devices=each.devices if same else {str(size): one.devices for size, one in at.items() if one.devices},
         vacuous=sorted(vacuous),
-        confidence=Confidence.HIGH if same and each.confidence is not Confidence.LOW else each.confidence,
+        confidence=_confidence(each, is_same=same, is_sure=any(sweep.complete for sweep in sweeps.values())),
         reasons={str(size): one.reason for size, one in at.items() if one.verdict is not Verdict.RUN},
     )
 
 
-def _seen(before: AtSize, nodeid: str, each: TestNeeds, sweep: Sweep) -> AtSize:
+def _confidence(each: TestNeeds, *, is_same: bool, is_sure: bool) -> Confidence:
+    if each.confidence is Confidence.LOW:
+        return each.confidence
+    if is_same:
+        return Confidence.HIGH
+    return each.confidence if is_sure else Confidence.MEDIUM
+
+
+def _seen(before: AtSize, nodeid: str, each: TestNeeds, sweeps: Mapping[int, Sweep], size: int) -> AtSize:
     """What is believed of a test at one size."""
-    path = nodeid.partition("::")[0]
+    path, sweep = nodeid.partition("::")[0], sweeps[size]
     if nodeid not in sweep.tests:
         if path in sweep.files:
             return AtSize(verdict=Verdict(sweep.files[path]), reason="the file is not collected")
@@ -111,7 +119,8 @@ def _seen(before: AtSize, nodeid: str, each: TestNeeds, sweep: Sweep) -> AtSize:
         said = before if outcome == before.verdict else AtSize(verdict=Verdict(outcome), reason=reason)
         return msgspec.structs.replace(said, devices=sweep.devices.get(nodeid, said.devices))
     doubtful = each.confidence is not Confidence.HIGH or before.verdict in (Verdict.UNKNOWN, Verdict.ABSENT)
-    if outcome == "skip" and before.verdict is not Verdict.SKIP and doubtful:
+    too_few = any(seen.tests.get(nodeid, ("", ""))[0] == "run" for more, seen in sweeps.items() if more > size)
+    if outcome == "skip" and before.verdict is not Verdict.SKIP and (doubtful or too_few):
         return AtSize(verdict=Verdict.SKIP, reason=reason)
     if outcome == "run" and before.verdict in (Verdict.UNKNOWN, Verdict.ABSENT):
         return AtSize(verdict=Verdict.RUN)
