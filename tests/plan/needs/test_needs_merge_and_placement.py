@@ -1,6 +1,7 @@
 """Sweeps laid over the source's answers; declarations, needs and placement compared."""
 
 import pytest
+from msgspec.structs import replace
 
 from sooner.model.errors import SettingsError
 from sooner.plan.needs import Confidence, Evidence, TestNeeds, Verdict
@@ -129,6 +130,13 @@ def test_every_kind_of_disagreement():
         ("test_lost", "not placed"),
     }
     assert counted(found)["orphan"] == 2
+
+
+def test_a_guard_for_the_number_of_the_device_that_is_touched_is_no_over_declaration():
+    tight = needs("ssssrr", gpu_min=4, full=4, text="device_count() < 4", devices=1)
+    loose = needs("ssssrr", gpu_min=4, full=4, text="device_count() < 4", devices=1)
+    found = differences([replace(tight, reach={"4": 4, "8": 4}), replace(loose, reach={"4": 2, "8": 2})], [])
+    assert [each.detail for each in found] == ["its guard asks for 4, and it touches 1, for which 2 must be visible"]
 
 
 @pytest.mark.parametrize("text", ["[[job]]\nname='a'", "[[job]]\ndevices='2'\npaths=[]", "[["])
