@@ -97,6 +97,7 @@ def test_a_file_that_cannot_be_collected_is_told(project):
     (project / "test_broken.py").write_text("raise RuntimeError('no')\n")
     (seen,) = sweep(project, ["test_broken.py"], (1,))
     assert seen.files == {"test_broken.py": "fail"}
+    assert seen.errors == {"test_broken.py": "RuntimeError: no"}
 
 
 def test_a_real_sweep_runs_bodies_and_counts_workers(tmp_path):

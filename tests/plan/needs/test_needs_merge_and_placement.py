@@ -84,6 +84,18 @@ def test_a_file_that_was_not_collected_fails():
     assert letters(found) == "ffrrrr"
 
 
+@pytest.mark.parametrize("files", [{"t.py": "fail"}, {"pkg": "fail"}, {}])
+def test_a_file_that_a_dry_sweep_never_collects_for_want_of_a_package_keeps_what_its_source_says(files):
+    lost = {size: Sweep(tests={}, files=files) for size in SIZES}
+    (found,) = merged([needs("ssssrr", confidence=Confidence.HIGH)], lost)
+    assert (letters(found), found.min, found.confidence) == ("ssssrr", 4, Confidence.MEDIUM)
+
+
+def test_a_file_that_skips_itself_with_every_number_of_devices_never_runs():
+    (found,) = merged([needs("ssssrr")], {size: Sweep(tests={}, files={"t.py": "skip"}) for size in SIZES})
+    assert letters(found) == "ssssss"
+
+
 def test_a_pass_without_the_workers_of_other_sizes_is_vacuous():
     seen = {
         size: Sweep(tests={"t.py::test_a": ("run", "")}, workers={"t.py::test_a": size}, complete=True)

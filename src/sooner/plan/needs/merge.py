@@ -33,13 +33,20 @@ def merged(static: Sequence[TestNeeds], sweeps: Mapping[int, Sweep]) -> list[Tes
       by its cases.
     - In a dry sweep a skip is believed where the source left doubt, or where the test is not skipped with more devices,
       and a failure only as a failed collection: a body that is cut down to its guards can fail for reasons of its own.
+      Of a file that it collects with no number of devices it says nothing: a package is missing, not a device.
     - A complete sweep is believed in everything.
     """
     ids = _ids(sweeps)
+    unseen = _unseen({each.path for each in static}, sweeps)
     known = {each.nodeid: each for each in static}
     result: list[TestNeeds] = []
     taken: set[str] = set()
     for each in static:
+        if each.path in unseen:
+            taken.add(each.nodeid)
+            doubt = Confidence.MEDIUM if each.confidence is Confidence.HIGH else each.confidence
+            result.append(msgspec.structs.replace(each, confidence=doubt))
+            continue
         cases = (
             [each.nodeid] if each.nodeid in ids else [nodeid for nodeid in ids if nodeid.startswith(f"{each.nodeid}[")]
         )
@@ -54,6 +61,15 @@ def merged(static: Sequence[TestNeeds], sweeps: Mapping[int, Sweep]) -> list[Tes
             result.append(_corrected(each, each.nodeid, sweeps))
     result += [_found(nodeid, sweeps) for nodeid in ids if nodeid not in taken]
     return result
+
+
+def _unseen(paths: set[str], sweeps: Mapping[int, Sweep]) -> set[str]:
+    """Files of which a dry sweep has seen nothing with any number of devices."""
+    if any(sweep.complete for sweep in sweeps.values()):
+        return set()
+    seen = {nodeid.partition("::")[0] for sweep in sweeps.values() for nodeid in sweep.tests}
+    skipped = {path for sweep in sweeps.values() for path, outcome in sweep.files.items() if outcome == "skip"}
+    return paths - seen - skipped
 
 
 def _ids(sweeps: Mapping[int, Sweep]) -> dict[str, None]:

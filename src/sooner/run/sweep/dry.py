@@ -43,6 +43,8 @@ class Swept(Struct, frozen=True, kw_only=True):
     tests: dict[str, Seen]
     files: dict[str, str]
     """Files that were not collected: `skip` or `fail`."""
+    errors: dict[str, str] = {}
+    """Why those that failed did."""
 
 
 def sweep(
@@ -134,7 +136,7 @@ def _read(path: Path, size: int, place: Path, touched: Touched | None) -> Swept:
     except (OSError, ValueError):
         raise SweepError(f"the sweep with {size} devices ended without an answer: {_tail(place / 'log')}") from None
     tests = {nodeid: _seen(each, touched) for nodeid, each in found["tests"].items()}
-    return Swept(size=size, tests=tests, files=found["files"])
+    return Swept(size=size, tests=tests, files=found["files"], errors=found["errors"])
 
 
 def _seen(told: dict[str, Any], touched: Touched | None) -> Seen:

@@ -3,8 +3,8 @@
     python inside.py REQUEST.json
 
 The request: `{"root", "tests", "sizes", "mode": "dry" | "real", "out", "jobs"}`. For each size a line is appended to
-`out`: `{"size", "tests": {nodeid: {"outcome", "reason", "workers"}}, "files": {path: outcome}}`; a real sweep adds when
-each test `began` and `ended`, on the monotonic clock.
+`out`: `{"size", "tests": {nodeid: {"outcome", "reason", "workers"}}, "files": {path: outcome}, "errors": {path:
+text}}`; a real sweep adds when each test `began` and `ended`, on the monotonic clock.
 """
 
 import contextlib
@@ -120,7 +120,7 @@ def _sweep(request: dict[str, Any], size: int) -> None:
         )
     if int(code) in (3, 4):
         return  # pytest itself failed: its words are in the log
-    line = json.dumps({"size": size, "tests": plugin.tests, "files": plugin.files})
+    line = json.dumps({"size": size, "tests": plugin.tests, "files": plugin.files, "errors": plugin.errors})
     with open(f"{request['out']}.{size}", "w", encoding="utf-8") as file:  # noqa: PTH123 - no more than needed
         file.write(line)
 

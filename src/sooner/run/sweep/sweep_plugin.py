@@ -25,6 +25,7 @@ class Plugin:
         self.dry = dry
         self.tests: dict[str, dict[str, Any]] = {}
         self.files: dict[str, str] = {}
+        self.errors: dict[str, str] = {}
         self._started = None if dry else Started()
         self._blind: set[str] = set()
         """Tests without source: nothing of them was run, their guards neither."""
@@ -33,6 +34,8 @@ class Plugin:
         """A file that cannot be collected, or says that it is skipped."""
         if report.outcome != "passed" and report.nodeid:
             self.files[report.nodeid] = "skip" if report.outcome == "skipped" else "fail"
+        if report.outcome == "failed" and report.nodeid:
+            self.errors[report.nodeid] = _last_line(report.longreprtext)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
@@ -81,8 +84,12 @@ def _outcome(reports: list[Any]) -> dict[str, Any]:
         if report.outcome == "failed" and report.longreprtext.startswith("Unexpected success"):
             return {"outcome": "run", "reason": ""}  # cut down, it has no chance to fail as it should
         if report.outcome == "failed":
-            return {"outcome": "fail", "reason": report.longreprtext.strip().rpartition("\n")[2][:200]}
+            return {"outcome": "fail", "reason": _last_line(report.longreprtext)}
     return {"outcome": "run", "reason": ""}
+
+
+def _last_line(text: str) -> str:
+    return text.strip().rpartition("\n")[2].removeprefix("E ").strip()[:200]
 
 
 def _cut_item(item: Any) -> bool:
