@@ -46,7 +46,7 @@ class Plugin:
         if isinstance(collector, pytest.Module):
             self._is_at(collector.nodeid)
         try:
-            return (yield)  # type: ignore[no-any-return, return-value]
+            return (yield)
         except SystemExit as stop:
             is_skip = stop.code in (None, 0) or stop.code in _SKIP_EXITS
             text = f"exit {stop.code}"
