@@ -122,6 +122,17 @@ def test_a_dry_sweep_adds_what_only_running_the_file_shows(here, suite):
     assert [each["nodeid"].partition("::")[2] for each in after] == ["test_made_1", "test_made_2"]
 
 
+def test_a_dry_sweep_names_files_that_lack_a_package_and_keeps_what_their_source_says(here, suite):
+    (suite / "tests" / "test_it.py").write_text(
+        "import absent_here\nimport pytest\nimport torch\n\n"
+        "@pytest.mark.skipif(torch.cuda.device_count() < 4, reason='four')\ndef test_a(): pass\n"
+    )
+    answer = here("needs", "tests", "--dry", "--json")
+    assert [(each["min"], each["confidence"]) for each in json.loads(answer.stdout)] == [(4, "medium")]
+    assert "1 file could not be imported" in answer.stderr
+    assert "tests/test_it.py (ModuleNotFoundError: No module named 'absent_here')" in answer.stderr
+
+
 def test_a_dry_sweep_leaves_tests_that_pytest_cannot_be_asked_about(here, suite):
     entry = "import nowhere\nALL = [ OverrideDefinitions([], 'a', 'two', ngpu=2)]\n"
     (suite / "tests" / "features.py").write_text(entry)

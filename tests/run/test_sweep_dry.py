@@ -97,6 +97,37 @@ def test_a_file_that_cannot_be_collected_is_told(project):
     (project / "test_broken.py").write_text("raise RuntimeError('no')\n")
     (seen,) = sweep(project, ["test_broken.py"], (1,))
     assert seen.files == {"test_broken.py": "fail"}
+    assert seen.errors == {"test_broken.py": "RuntimeError: no"}
+
+
+@pytest.mark.parametrize(("code", "outcome"), [("0", "skip"), ("3", "fail"), ("'no devices'", "fail"), ("78", "skip")])
+def test_a_file_that_exits_while_it_is_imported_is_one_file_that_is_not_collected(project, code, outcome):
+    (project / "test_exits.py").write_text(f"import sys\nsys.exit({code})\ndef test_a(): pass\n")
+    (seen,) = sweep(project, ["test_exits.py", "test_it.py"], (2,))
+    assert seen.files == {"test_exits.py": outcome}
+    assert seen.tests["test_it.py::test_plain"].outcome == "run"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os\nos._exit(7)\n",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n",
+        "import os, pytest\n@pytest.fixture\ndef f():\n    if os._exit(1): pytest.skip('x')\ndef test_a(f): pass\n",
+    ],
+)
+def test_a_file_that_ends_the_sweeps_process_costs_no_other_file_its_answer(project, text):
+    (project / "test_ends.py").write_text(text)
+    found = sweep(project, ["test_ends.py", "test_it.py"], (0, 2))
+    assert [each.files for each in found] == [{"test_ends.py": "fail"}] * 2
+    assert [each.errors for each in found] == [{"test_ends.py": "it ended the process that asked it"}] * 2
+    assert outcomes(found, "test_plain") == "rr"
+
+
+def test_a_file_that_hangs_is_named(project):
+    (project / "test_hangs.py").write_text("import time\ntime.sleep(600)\n")
+    with pytest.raises(SweepError, match=r"took more than 4 s and was at test_hangs\.py"):
+        sweep(project, ["test_hangs.py"], (2,), timeout_s=4)
 
 
 def test_a_real_sweep_runs_bodies_and_counts_workers(tmp_path):

@@ -3,12 +3,13 @@
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from sooner.cli.needs_project import Project
 from sooner.model.errors import UsageError
+from sooner.model.text import terminal_text
 from sooner.plan.needs import SIZES, TestNeeds
 from sooner.plan.needs.merge import Sweep, merged
 from sooner.report.wording import counted
@@ -17,6 +18,9 @@ from sooner.run.sweep.dry import Swept, sweep
 if TYPE_CHECKING:
     from sooner.model.devices import Device
     from sooner.run.sweep.touched import Usage
+
+_SHOWN: Final = 5
+"""Files whose errors are named."""
 
 
 def swept(project: Project, static: Sequence[TestNeeds], *, real: bool, python: str, devices: str) -> list[TestNeeds]:
@@ -36,9 +40,22 @@ def swept(project: Project, static: Sequence[TestNeeds], *, real: bool, python: 
     timeout_s = 3600.0 if real else 600.0
     with _usage(present) as usage:
         seen = sweep(project.root, asked, sizes, mode=mode, python=python, timeout_s=timeout_s, usage=usage)
+    _tell_errors(seen, real=real)
     kept = [each for each in static if each.path in project.lists]
     others = [each for each in static if each.path not in project.lists]
     return [*merged(others, {each.size: _sweep(each, real=real) for each in seen}), *kept]
+
+
+def _tell_errors(seen: Sequence[Swept], *, real: bool) -> None:
+    """Name files that could be imported with no number of devices: a package is missing, or they are broken."""
+    broken = [path for path in seen[0].errors if all(path in each.errors for each in seen)]
+    if not broken:
+        return
+    shown = "; ".join(f"{path} ({seen[0].errors[path]})" for path in broken[:_SHOWN])
+    more = f"; and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
+    stands = "" if real else ": of their tests the source alone is asked; --python names the project's interpreter"
+    text = f"{counted(len(broken), 'file')} could not be imported{stands}: {shown}{more}"
+    click.echo(f"sooner: {terminal_text(text, colour=False)}", err=True)
 
 
 def _present(devices: str) -> "tuple[Device, ...]":

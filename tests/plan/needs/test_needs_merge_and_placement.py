@@ -1,6 +1,7 @@
 """Sweeps laid over the source's answers; declarations, needs and placement compared."""
 
 import pytest
+from msgspec.structs import replace
 
 from sooner.model.errors import SettingsError
 from sooner.plan.needs import Confidence, Evidence, TestNeeds, Verdict
@@ -40,8 +41,13 @@ def test_a_skip_that_was_seen_is_believed_where_the_source_left_doubt():
 
 
 def test_a_source_that_is_sure_stays():
-    (found,) = merged([needs("rrrrrr", confidence=Confidence.HIGH)], sweeps("ssrrrr"))
+    (found,) = merged([needs("rrrrrr", confidence=Confidence.HIGH)], sweeps("rrssss"))
     assert letters(found) == "rrrrrr"
+
+
+def test_a_skip_that_is_gone_with_more_devices_is_believed_against_a_source_that_is_sure():
+    (found,) = merged([needs("rrrrrr", confidence=Confidence.HIGH)], sweeps("ssrrrr"))
+    assert (letters(found), found.min, found.confidence) == ("ssrrrr", 2, Confidence.MEDIUM)
 
 
 def test_a_failure_of_a_cut_body_says_nothing_and_that_of_a_whole_one_does():
@@ -76,6 +82,18 @@ def test_a_file_that_was_not_collected_fails():
     }
     (found,) = merged([needs("rrrrrr")], lost)
     assert letters(found) == "ffrrrr"
+
+
+@pytest.mark.parametrize("files", [{"t.py": "fail"}, {"pkg": "fail"}, {}])
+def test_a_file_that_a_dry_sweep_never_collects_for_want_of_a_package_keeps_what_its_source_says(files):
+    lost = {size: Sweep(tests={}, files=files) for size in SIZES}
+    (found,) = merged([needs("ssssrr", confidence=Confidence.HIGH)], lost)
+    assert (letters(found), found.min, found.confidence) == ("ssssrr", 4, Confidence.MEDIUM)
+
+
+def test_a_file_that_skips_itself_with_every_number_of_devices_never_runs():
+    (found,) = merged([needs("ssssrr")], {size: Sweep(tests={}, files={"t.py": "skip"}) for size in SIZES})
+    assert letters(found) == "ssssss"
 
 
 def test_a_pass_without_the_workers_of_other_sizes_is_vacuous():
@@ -124,6 +142,13 @@ def test_every_kind_of_disagreement():
         ("test_lost", "not placed"),
     }
     assert counted(found)["orphan"] == 2
+
+
+def test_a_guard_for_the_number_of_the_device_that_is_touched_is_no_over_declaration():
+    tight = needs("ssssrr", gpu_min=4, full=4, text="device_count() < 4", devices=1)
+    loose = needs("ssssrr", gpu_min=4, full=4, text="device_count() < 4", devices=1)
+    found = differences([replace(tight, reach={"4": 4, "8": 4}), replace(loose, reach={"4": 2, "8": 2})], [])
+    assert [each.detail for each in found] == ["its guard asks for 4, and it touches 1, for which 2 must be visible"]
 
 
 @pytest.mark.parametrize("text", ["[[job]]\nname='a'", "[[job]]\ndevices='2'\npaths=[]", "[["])

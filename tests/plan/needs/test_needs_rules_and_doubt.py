@@ -160,3 +160,47 @@ def test_a_python_api_gives_typed_facts():
     (needs,) = needs_of("import torch\ndef test_a():\n    torch.ones(1, device='cuda:1')\n").values()
     assert (needs.min, needs.gpu_min, needs.full, needs.max, needs.adaptive) == (2, 2, 2, None, False)
     assert needs.evidence[0].line == 3
+
+
+GUARDS_ELSEWHERE = """
+import acme.testing as t
+from acme.testing import needs_gpus, requires_multi_accelerators, profiled, only_on_big_machines
+
+@needs_gpus(count=4)
+def test_four(): pass
+
+@t.requires_n_gpus(2)
+class TestPair:
+    def test_it(self): pass
+
+@t.requires_gpu
+def test_one(): pass
+
+@requires_multi_accelerators
+def test_multi(): pass
+
+@only_on_big_machines("8x")
+class TestBig:
+    def test_it(self): pass
+
+@profiled
+@t.retried(3)
+def test_host(): pass
+"""
+
+
+def test_a_packages_guard_that_names_a_number_of_devices_is_believed_and_others_leave_a_doubt():
+    found = needs_of(GUARDS_ELSEWHERE)
+    assert {name.partition("::")[2]: (each.min, each.confidence.name) for name, each in found.items()} == {
+        "test_four": (4, "HIGH"),
+        "TestPair::test_it": (2, "HIGH"),
+        "test_one": (1, "HIGH"),
+        "test_multi": (0, "MEDIUM"),
+        "TestBig::test_it": (0, "MEDIUM"),
+        "test_host": (0, "HIGH"),
+    }
+
+
+def test_the_line_of_a_guard_that_is_not_known_is_among_the_evidence():
+    found = needs_of(GUARDS_ELSEWHERE)
+    assert [each.text for each in found["test_it.py::test_multi"].evidence] == ["@requires_multi_accelerators"]

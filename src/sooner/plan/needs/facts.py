@@ -82,6 +82,8 @@ class TestNeeds(Struct, frozen=True, kw_only=True):
     evidence: list[Evidence]
     ranks: dict[str, int | None] = {}
     devices: dict[str, int] = {}
+    reach: dict[str, int] = {}
+    """Devices that must be visible for those that it touches, where that is more: `cuda:3` touches 1 and reaches 4."""
     backend: list[str] = []
     vacuous: list[int] = []
     """Numbers of visible devices at which it passes without having started a worker."""
@@ -154,6 +156,7 @@ def described(
         evidence=evidence,
         ranks={size: each.ranks for size, each in runs.items()},
         devices={size: each.devices for size, each in runs.items()},
+        reach={size: each.reach for size, each in runs.items() if each.reach > each.devices},
         backend=sorted({name for each in runs.values() for name in each.backends}),
         vacuous=[int(size) for size, each in runs.items() if each.vacuous],
         reasons={str(size): each.reason for size, each in at.items() if each.verdict is not Verdict.RUN},

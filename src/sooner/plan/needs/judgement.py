@@ -220,10 +220,9 @@ class Judge:
             truth = self.machine.truth(value)
             if truth:
                 self._stop(Skip(_reason(mark), mark.path, mark.line, soft=isinstance(value, Soft)))
-            elif truth is None:
-                self.machine.guesses += 1
-            else:
-                self.machine.trace.note(mark.path, mark.line, "guard")
+                continue
+            self.machine.guesses += truth is None
+            self.machine.trace.note(mark.path, mark.line, "guard")
 
     def _condition(self, condition: Any) -> Any:
         text = hard(condition)

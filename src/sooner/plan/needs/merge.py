@@ -31,15 +31,22 @@ def merged(static: Sequence[TestNeeds], sweeps: Mapping[int, Sweep]) -> list[Tes
 
     - A sweep that collected a file knows which ids exist. An entry that stood for all cases of a function is replaced
       by its cases.
-    - In a dry sweep a skip is believed where the source left doubt, and a failure only as a failed collection: a body
-      that is cut down to its guards can fail for reasons of its own.
+    - In a dry sweep a skip is believed where the source left doubt, or where the test is not skipped with more devices,
+      and a failure only as a failed collection: a body that is cut down to its guards can fail for reasons of its own.
+      Of a file that it collects with no number of devices it says nothing: a package is missing, not a device.
     - A complete sweep is believed in everything.
     """
     ids = _ids(sweeps)
+    unseen = _unseen({each.path for each in static}, sweeps)
     known = {each.nodeid: each for each in static}
     result: list[TestNeeds] = []
     taken: set[str] = set()
     for each in static:
+        if each.path in unseen:
+            taken.add(each.nodeid)
+            doubt = Confidence.MEDIUM if each.confidence is Confidence.HIGH else each.confidence
+            result.append(msgspec.structs.replace(each, confidence=doubt))
+            continue
         cases = (
             [each.nodeid] if each.nodeid in ids else [nodeid for nodeid in ids if nodeid.startswith(f"{each.nodeid}[")]
         )
@@ -54,6 +61,15 @@ def merged(static: Sequence[TestNeeds], sweeps: Mapping[int, Sweep]) -> list[Tes
             result.append(_corrected(each, each.nodeid, sweeps))
     result += [_found(nodeid, sweeps) for nodeid in ids if nodeid not in taken]
     return result
+
+
+def _unseen(paths: set[str], sweeps: Mapping[int, Sweep]) -> set[str]:
+    """Files of which a dry sweep has seen nothing with any number of devices."""
+    if any(sweep.complete for sweep in sweeps.values()):
+        return set()
+    seen = {nodeid.partition("::")[0] for sweep in sweeps.values() for nodeid in sweep.tests}
+    skipped = {path for sweep in sweeps.values() for path, outcome in sweep.files.items() if outcome == "skip"}
+    return paths - seen - skipped
 
 
 def _ids(sweeps: Mapping[int, Sweep]) -> dict[str, None]:
@@ -76,7 +92,7 @@ def _corrected(each: TestNeeds, nodeid: str, sweeps: Mapping[int, Sweep]) -> Tes
             reason=each.reasons.get(name, ""),
             vacuous=size in each.vacuous,
         )
-        at[size] = _seen(before, nodeid, each, sweeps[size]) if size in sweeps else before
+        at[size] = _seen(before, nodeid, each, sweeps, size) if size in sweeps else before
     vacuous = {size for size in each.vacuous if at[size].verdict is Verdict.RUN} | set(_vacuous(nodeid, sweeps))
     same = all(
         at[size].verdict == each.profile[str(size)] and at[size].devices == each.devices.get(str(size), 0)
@@ -94,14 +110,22 @@ def _corrected(each: TestNeeds, nodeid: str, sweeps: Mapping[int, Sweep]) -> Tes
         adaptive=each.adaptive if same else numbers.adaptive,
         devices=each.devices if same else {str(size): one.devices for size, one in at.items() if one.devices},
         vacuous=sorted(vacuous),
-        confidence=Confidence.HIGH if same and each.confidence is not Confidence.LOW else each.confidence,
+        confidence=_confidence(each, is_same=same, is_sure=any(sweep.complete for sweep in sweeps.values())),
         reasons={str(size): one.reason for size, one in at.items() if one.verdict is not Verdict.RUN},
     )
 
 
-def _seen(before: AtSize, nodeid: str, each: TestNeeds, sweep: Sweep) -> AtSize:
+def _confidence(each: TestNeeds, *, is_same: bool, is_sure: bool) -> Confidence:
+    if each.confidence is Confidence.LOW:
+        return each.confidence
+    if is_same:
+        return Confidence.HIGH
+    return each.confidence if is_sure else Confidence.MEDIUM
+
+
+def _seen(before: AtSize, nodeid: str, each: TestNeeds, sweeps: Mapping[int, Sweep], size: int) -> AtSize:
     """What is believed of a test at one size."""
-    path = nodeid.partition("::")[0]
+    path, sweep = nodeid.partition("::")[0], sweeps[size]
     if nodeid not in sweep.tests:
         if path in sweep.files:
             return AtSize(verdict=Verdict(sweep.files[path]), reason="the file is not collected")
@@ -111,7 +135,8 @@ def _seen(before: AtSize, nodeid: str, each: TestNeeds, sweep: Sweep) -> AtSize:
         said = before if outcome == before.verdict else AtSize(verdict=Verdict(outcome), reason=reason)
         return msgspec.structs.replace(said, devices=sweep.devices.get(nodeid, said.devices))
     doubtful = each.confidence is not Confidence.HIGH or before.verdict in (Verdict.UNKNOWN, Verdict.ABSENT)
-    if outcome == "skip" and before.verdict is not Verdict.SKIP and doubtful:
+    too_few = any(seen.tests.get(nodeid, ("", ""))[0] == "run" for more, seen in sweeps.items() if more > size)
+    if outcome == "skip" and before.verdict is not Verdict.SKIP and (doubtful or too_few):
         return AtSize(verdict=Verdict.SKIP, reason=reason)
     if outcome == "run" and before.verdict in (Verdict.UNKNOWN, Verdict.ABSENT):
         return AtSize(verdict=Verdict.RUN)

@@ -16,6 +16,7 @@ from sooner.plan.needs.testing_names import (
     TESTING,
     apply_mark,
     context_of,
+    doubt_guard,
     environment_value,
     mark_now,
     patched,
@@ -231,6 +232,7 @@ class Natives:
         last = func.path.rpartition(".")[2]
         decorated = len(args) == 1 and not kwargs and isinstance(args[0], Func | Cls)
         if decorated and ("()" in func.path or last[:1].islower()) and last not in ("Mock", "partial"):
+            doubt_guard(self.machine, func.path, args[0])
             return args[0]
         machine = self.machine
         for each in (*args, *kwargs.values()):

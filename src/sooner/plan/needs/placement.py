@@ -121,11 +121,13 @@ def _difference(needs: TestNeeds, kind: str, detail: str, placed: tuple[int, ...
 def _kinds(needs: TestNeeds, placed: tuple[int, ...], has_jobs: bool) -> list[tuple[str, str]]:  # noqa: FBT001 - private
     kinds: list[tuple[str, str]] = []
     declared, needed = declared_of(needs), _need(needs)
-    touched = max([reach for reach in needs.devices.values() if reach], default=0)
+    touched = max(needs.devices.values(), default=0)
+    enough = max(touched, *needs.reach.values(), 0)
     if declared is not None and needed is not None and needed > declared and _fails_at(needs, declared):
         kinds.append(("under-declared", f"its guard lets it through at {declared}, where it fails: it needs {needed}"))
-    if declared is not None and 0 < touched < declared and not needs.adaptive:
-        kinds.append(("over-declared", f"its guard asks for {declared}, and it touches {touched}"))
+    if declared is not None and 0 < touched <= enough < declared and not needs.adaptive:
+        there = f", for which {enough} must be visible" if enough > touched else ""
+        kinds.append(("over-declared", f"its guard asks for {declared}, and it touches {touched}{there}"))
     if has_jobs:
         kinds += _placing(needs, placed)
     return kinds

@@ -51,6 +51,10 @@ _NO_DEVICE: Final = (
 )  # fmt: skip
 """What PyTorch, NCCL and CUDA say where a device is missing."""
 _SAYS_WHEN: Final = re.compile(r"(?:^|_)skip_?(?:test_?)?(if|unless)$", re.IGNORECASE)
+_GUARDS: Final = re.compile(
+    "skip|only|need|requir|gpu|cuda|rocm|nccl|device|accelerator|rank|world|multi|distributed", re.IGNORECASE
+)
+"""Words in the name of a decorator that may skip for lack of devices."""
 _OTHER_ERROR: Final = Ext("OtherError")
 """An error whose message is none of these."""
 
@@ -104,6 +108,13 @@ def skipping(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Mark 
         made: Mark = _skip_unless(machine, [condition], {})
         return made
     return Mark("skipif", (condition,), {}, *machine.current)
+
+
+def doubt_guard(machine: "Machine", path: str, target: Any) -> None:
+    """A decorator of which nothing is known but a name that speaks of devices or guards: the test may be skipped."""
+    name = path.replace("()", "").rpartition(".")[2]
+    if _GUARDS.search(name):
+        apply_mark(target, Mark("skipif", (UNKNOWN,), {"reason": f"what {name} does is not known"}, *machine.current))
 
 
 def _skip(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,8 @@ from sooner.run.sweep.touched import Touched, Usage
 
 _HERE: Final = Path(__file__).resolve().parent
 _LAST_LINES: Final = 8
+_MOST_ENDS: Final = 8
+"""So often a dry sweep begins again because a file ended its process."""
 
 
 class SweepError(SoonerError):
@@ -43,6 +46,8 @@ class Swept(Struct, frozen=True, kw_only=True):
     tests: dict[str, Seen]
     files: dict[str, str]
     """Files that were not collected: `skip` or `fail`."""
+    errors: dict[str, str] = {}
+    """Why those that failed did."""
 
 
 def sweep(
@@ -85,14 +90,42 @@ def sweep(
             "options": list(options),
             "out": str(place / "seen"),
         }
-        (place / "request.json").write_text(json.dumps(request), encoding="utf-8")
         with contextlib.nullcontext() if usage is None else Touched(usage) as touched:
-            _run(python or sys.executable, place, root, timeout_s)
-        return [_read(place / f"seen.{size}", size, place, touched) for size in sizes]
+            ended = _until_all_answer(request, place, python or sys.executable, timeout_s)
+        return [_read(place / f"seen.{size}", size, place, touched, ended) for size in sizes]
 
 
-def _run(python: str, place: Path, root: Path, timeout_s: float) -> None:
-    """Run the inside in a session of its own; whatever it started ends with it."""
+def _until_all_answer(request: dict[str, Any], place: Path, python: str, timeout_s: float) -> list[str]:
+    """Ask; in a dry sweep again without a file that ended a process. Gives back these files."""
+    ended: list[str] = []
+    until = time.monotonic() + timeout_s
+    for _ in range(_MOST_ENDS):
+        (place / "request.json").write_text(json.dumps(request), encoding="utf-8")
+        if not _run(python, place, Path(request["root"]), until):
+            files = sorted({at for size in request["sizes"] if (at := _at(place, size))})
+            where = f" and was at {', '.join(files)}" if files else ""
+            raise SweepError(f"the sweep took more than {timeout_s:.0f} s{where}: name fewer files")
+        lost = [size for size in request["sizes"] if not (place / f"seen.{size}").exists()]
+        guilty = {_at(place, size) for size in lost} & set(request["tests"])
+        if not guilty or request["mode"] != "dry":
+            break
+        ended += sorted(guilty)
+        request["tests"] = [each for each in request["tests"] if each not in guilty]
+        for old in place.glob("seen.*"):
+            old.unlink()
+    return ended
+
+
+def _at(place: Path, size: int) -> str:
+    """The file that the process of a size asked last; empty where it asked none."""
+    try:
+        return (place / f"seen.{size}.at").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _run(python: str, place: Path, root: Path, until: float) -> bool:
+    """Run the inside in a session of its own; whatever it started ends with it. False if it took too long."""
     environment = {**os.environ, "SOONER_SWEEP_LOG": str(place / "log"), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     command = [python, str(_HERE / "inside.py"), str(place / "request.json")]
     try:
@@ -111,15 +144,16 @@ def _run(python: str, place: Path, root: Path, timeout_s: float) -> None:
             f"{python} cannot be started: {error.strerror}: name the project's interpreter with --python"
         ) from None
     try:
-        code = process.wait(timeout_s)
+        code = process.wait(max(0.0, until - time.monotonic()))
     except subprocess.TimeoutExpired:
-        raise SweepError(f"the sweep took more than {timeout_s:.0f} s: name fewer files") from None
+        return False
     finally:
         _end(process)
     if code != 0:
         raise SweepError(
             f"{python} failed: {_tail(place / 'errors')}: --python names the project's interpreter; it needs pytest"
         )
+    return True
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -128,13 +162,19 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def _read(path: Path, size: int, place: Path, touched: Touched | None) -> Swept:
+def _read(path: Path, size: int, place: Path, touched: Touched | None, ended: Sequence[str]) -> Swept:
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise SweepError(f"the sweep with {size} devices ended without an answer: {_tail(place / 'log')}") from None
+        at = f" while it asked {found_at}" if (found_at := _at(place, size)) else ""
+        raise SweepError(f"the sweep with {size} devices ended without an answer{at}: {_tail(place / 'log')}") from None
     tests = {nodeid: _seen(each, touched) for nodeid, each in found["tests"].items()}
-    return Swept(size=size, tests=tests, files=found["files"])
+    return Swept(
+        size=size,
+        tests=tests,
+        files=found["files"] | dict.fromkeys(ended, "fail"),
+        errors=found["errors"] | dict.fromkeys(ended, "it ended the process that asked it"),
+    )
 
 
 def _seen(told: dict[str, Any], touched: Touched | None) -> Seen:

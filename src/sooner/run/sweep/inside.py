@@ -3,8 +3,8 @@
     python inside.py REQUEST.json
 
 The request: `{"root", "tests", "sizes", "mode": "dry" | "real", "out", "jobs"}`. For each size a line is appended to
-`out`: `{"size", "tests": {nodeid: {"outcome", "reason", "workers"}}, "files": {path: outcome}}`; a real sweep adds when
-each test `began` and `ended`, on the monotonic clock.
+`out`: `{"size", "tests": {nodeid: {"outcome", "reason", "workers"}}, "files": {path: outcome}, "errors": {path:
+text}}`; a real sweep adds when each test `began` and `ended`, on the monotonic clock.
 """
 
 import contextlib
@@ -98,7 +98,7 @@ def _sweep(request: dict[str, Any], size: int) -> None:
     from sweep_plugin import Plugin  # type: ignore[import-not-found, unused-ignore]
 
     sys.path.remove(str(_HERE))
-    plugin = Plugin(dry=request["mode"] == "dry")
+    plugin = Plugin(dry=request["mode"] == "dry", at=f"{request['out']}.{size}.at")
     options = [
         "-p",
         "no:cacheprovider",
@@ -114,13 +114,14 @@ def _sweep(request: dict[str, Any], size: int) -> None:
         "--rootdir",
         request["root"],
     ]
+    code = 0
     with tempfile.TemporaryDirectory(prefix="sooner-sweep-") as folder:
-        code = pytest.main(
-            [*options, f"--basetemp={folder}/t", *request["options"], *request["tests"]], plugins=[plugin]
-        )
-    if int(code) in (3, 4):
+        arguments = [*options, f"--basetemp={folder}/t", *request["options"], *request["tests"]]
+        if request["tests"]:
+            code = int(pytest.main(arguments, plugins=[plugin]))
+    if code in (3, 4):
         return  # pytest itself failed: its words are in the log
-    line = json.dumps({"size": size, "tests": plugin.tests, "files": plugin.files})
+    line = json.dumps({"size": size, "tests": plugin.tests, "files": plugin.files, "errors": plugin.errors})
     with open(f"{request['out']}.{size}", "w", encoding="utf-8") as file:  # noqa: PTH123 - no more than needed
         file.write(line)
 

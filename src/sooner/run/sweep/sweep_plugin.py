@@ -19,20 +19,46 @@ class Plugin:
 
     Args:
         dry: Whether bodies are cut down to their guards.
+        at: Where the file that is asked now is kept, for who finds this process ended.
     """
 
-    def __init__(self, *, dry: bool) -> None:
+    def __init__(self, *, dry: bool, at: str) -> None:
         self.dry = dry
+        self._at = at
+        self._last = ""
         self.tests: dict[str, dict[str, Any]] = {}
         self.files: dict[str, str] = {}
+        self.errors: dict[str, str] = {}
         self._started = None if dry else Started()
         self._blind: set[str] = set()
         """Tests without source: nothing of them was run, their guards neither."""
+
+    def _is_at(self, nodeid: str) -> None:
+        path = nodeid.partition("::")[0]
+        if path != self._last:
+            self._last = path
+            with open(self._at, "w", encoding="utf-8") as file:  # noqa: PTH123 - no more than needed
+                file.write(path)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(self, collector: Any) -> Iterator[None]:
+        """A file that exits while it is imported is skipped, or has failed, by its code."""
+        if isinstance(collector, pytest.Module):
+            self._is_at(collector.nodeid)
+        try:
+            return (yield)
+        except SystemExit as stop:
+            is_skip = stop.code in (None, 0) or stop.code in _SKIP_EXITS
+            text = f"exit {stop.code}"
+            told = (str(collector.path), 0, text) if is_skip else text
+            return pytest.CollectReport(collector.nodeid, "skipped" if is_skip else "failed", told, [])  # type: ignore[return-value]
 
     def pytest_collectreport(self, report: Any) -> None:
         """A file that cannot be collected, or says that it is skipped."""
         if report.outcome != "passed" and report.nodeid:
             self.files[report.nodeid] = "skip" if report.outcome == "skipped" else "fail"
+        if report.outcome == "failed" and report.nodeid:
+            self.errors[report.nodeid] = _last_line(report.longreprtext)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
@@ -45,6 +71,7 @@ class Plugin:
         """Run an item and keep its outcome; nothing is reported."""
         from _pytest.runner import runtestprotocol
 
+        self._is_at(item.nodeid)
         before, began = self._workers(), time.monotonic()
         try:
             reports = runtestprotocol(item, log=False, nextitem=nextitem)
@@ -81,8 +108,12 @@ def _outcome(reports: list[Any]) -> dict[str, Any]:
         if report.outcome == "failed" and report.longreprtext.startswith("Unexpected success"):
             return {"outcome": "run", "reason": ""}  # cut down, it has no chance to fail as it should
         if report.outcome == "failed":
-            return {"outcome": "fail", "reason": report.longreprtext.strip().rpartition("\n")[2][:200]}
+            return {"outcome": "fail", "reason": _last_line(report.longreprtext)}
     return {"outcome": "run", "reason": ""}
+
+
+def _last_line(text: str) -> str:
+    return text.strip().rpartition("\n")[2].removeprefix("E ").strip()[:200]
 
 
 def _cut_item(item: Any) -> bool:
