@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sooner.analysis.metrics import decide
-from sooner.analysis.metrics.changes import changes_of_runs, changes_of_totals
+from sooner.analysis.metrics.changes import changes_of_runs, changes_of_totals, pelt
 from sooner.analysis.metrics.facts import Ending, Facts, JobFact, Sample, Samples
 from sooner.analysis.metrics.load import job_facts
 from sooner.analysis.metrics.statistics import percentile, rate
@@ -150,6 +150,26 @@ def test_a_change_names_the_part_and_the_jobs_that_moved_it():
     (group,) = summarise(Samples.of(samples), By.WORKFLOW)
     assert {shift.part for shift in group.changes} == {"queue"}
     assert group.changes[0].jobs[0].part == "gpu"
+
+
+@pytest.mark.parametrize("length", [3_001, 20_000])
+def test_a_step_in_a_series_of_very_many_runs_is_found_at_its_place(length):
+    values = noisy(length, 3)
+    begins = (length * 2 // 7, length * 5 // 7)
+    for begin in begins:
+        values[begin:] = [1.5 * value for value in values[begin:]]
+    assert [change.index for change in changes_of_runs(values)] == pytest.approx(begins, abs=2)
+
+
+def test_the_place_of_a_change_does_not_hang_on_where_it_is_looked_for():
+    values = np.repeat([1.0, 2.0, 1.0, 5.0], [103, 9, 88, 6])
+    for most in (500, 103, 69, 52, 40):
+        assert pelt(values, penalty=0.5, shortest=5, most=most) == [103, 112, 200], most
+
+
+def test_without_noise_as_without_a_change_nothing_is_found_however_long_the_series():
+    assert pelt(np.ones(500), penalty=0.1, shortest=5, most=70) == []
+    assert pelt(np.ones(3), penalty=0.1, shortest=5) == []
 
 
 def test_weeks_begin_on_mondays():

@@ -6,6 +6,7 @@ changepoints with a linear computational cost", 2012) with the squared error as 
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -14,6 +15,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
+Codes = NDArray[np.int64]
 Values: TypeAlias = Sequence[float] | Numbers
 
 _FEWEST_RUNS: Final = 5
@@ -30,6 +32,10 @@ _NOISE_FLOOR: Final = 0.02
 """Log-durations of the same work on the same machine differ by this at least."""
 _AROUND: Final = 51
 """Values over which the level around a value is taken."""
+_AT_ONCE: Final = 20_000
+"""Values whose levels are taken at once: each needs as many places as are around it."""
+_PLACES: Final = 2_000
+"""Where a change may begin that are compared at once: the search takes the square of it."""
 
 
 _STEP: Final = math.log(1.15)
@@ -40,6 +46,8 @@ _BASELINE: Final = 40
 """Runs after which the level is known well enough to watch it."""
 _DOUBT: Final = 1.0
 """Standard errors of the level that are given to it for nothing: a level of 40 runs is not exact."""
+_PRUNE_EVERY: Final = 16
+"""Steps of the search after which places that cannot win any more are dropped."""
 _NEAR: Final = 15
 """Changes that are so many runs apart at most are one."""
 
@@ -85,25 +93,40 @@ def watch(logs: Numbers, sigma: float) -> int | None:
     """
     if len(logs) <= _BASELINE:
         return None
+    counts = _baselines(len(logs))
+    medians = np.array([np.median(logs[:count]) for count in counts])
     for sign in (1.0, -1.0):
-        if (found := _rises(sign * logs, sigma)) is not None:
+        if (found := _rises(sign * logs, counts, (sign * medians).tolist(), sigma)) is not None:
             return found
     return None
 
 
-def _rises(logs: Numbers, sigma: float) -> int | None:
-    ratio, since = 0.0, 0
-    counts = np.maximum(_BASELINE, np.arange(0, len(logs), _BASELINE))
-    levels = [float(np.median(logs[:count])) + _DOUBT * sigma / math.sqrt(count) for count in counts.tolist()]
+def _rises(logs: Numbers, counts: Sequence[int], medians: Sequence[float], sigma: float) -> int | None:
+    """Where the series began to lie above the medians of its first so many values."""
+    levels = [median + _DOUBT * sigma / math.sqrt(count) for count, median in zip(counts, medians, strict=True)]
+    ratio, since, weight, most = 0.0, 0, _STEP / sigma**2, _OUTLIER * sigma
+    level = levels[0]
     for i, value in enumerate(logs[_BASELINE:].tolist(), _BASELINE):
-        level = levels[min(max(since // _BASELINE, 1), len(levels) - 1)]
-        distance = min(max(value - level, -_OUTLIER * sigma), _OUTLIER * sigma)
-        ratio += (distance - _STEP / 2) * _STEP / sigma**2
+        distance = value - level
+        if distance > most:
+            distance = most
+        elif distance < -most:
+            distance = -most
+        ratio += (distance - _STEP / 2) * weight
         if ratio <= 0.0:
             ratio, since = 0.0, i + 1
+            level = levels[max(bisect_right(counts, since) - 1, 0)]
         elif ratio > _ALARM:
             return since
     return None
+
+
+def _baselines(length: int) -> list[int]:
+    """Counts of values after which a level is taken anew: every so many, later in steps of a twentieth."""
+    counts = [_BASELINE]
+    while counts[-1] + _BASELINE < length:
+        counts.append(counts[-1] + max(_BASELINE, counts[-1] // 20 // _BASELINE * _BASELINE))
+    return counts
 
 
 def changes_of_totals(values: Values) -> list[Change]:
@@ -139,35 +162,62 @@ def _winsorised(logs: Numbers, sigma: float) -> Numbers:
     """Outliers pulled to the level around them."""
     half = min(_AROUND, len(logs) - 1) // 2
     padded = np.pad(logs, half, mode="reflect")
-    level = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1), axis=1)
+    around = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1)
+    level = np.concatenate([np.median(around[i : i + _AT_ONCE], axis=1) for i in range(0, len(logs), _AT_ONCE)])
     return np.clip(logs, level - _OUTLIER * sigma, level + _OUTLIER * sigma)
 
 
-def pelt(values: Numbers, *, penalty: float, shortest: int) -> list[int]:
+def pelt(values: Numbers, *, penalty: float, shortest: int, most: int = _PLACES) -> list[int]:
     """Where the segments after the first begin, such that squared error + penalty for each is smallest.
 
     Args:
         values: The series.
         penalty: Of each further segment.
         shortest: Fewest values of a segment.
+        most: Places that are compared at once. Of a longer series every so many are, then those around what was found,
+            until they are next to each other.
     """
     n = len(values)
-    sums = np.concatenate([[0.0], np.cumsum(values)])
-    squares = np.concatenate([[0.0], np.cumsum(values**2)])
+    sums, squares = (np.concatenate([[0.0], np.cumsum(of)]) for of in (values, values**2))
+    every = max(1, -(-n // most))
+    places = np.append(np.arange(0, n, every), n)
+    while True:
+        starts = places[_optimal(places, sums[places], squares[places], penalty, shortest)]
+        if every == 1 or not len(starts):
+            return [int(start) for start in starts]
+        finer = min(max(1, 2 * every * len(starts) // most), every // 2)
+        near = (starts[:, None] + np.arange(-every, every + 1, finer)).ravel()
+        places = np.unique(np.concatenate([[0, n], starts, near[(near > 0) & (near < n)]]))
+        every = finer
+
+
+def _optimal(places: Codes, sums: Numbers, squares: Numbers, penalty: float, shortest: int) -> list[int]:
+    """Which places segments begin at; of each place, sums are those of all values before it."""
+    at = places.astype(np.float64)
+    n = len(at) - 1
     best = np.full(n + 1, math.inf)
     best[0] = -penalty
     last = np.zeros(n + 1, dtype=int)
-    waiting, count = np.zeros(n + 2, dtype=int), 1  # where the last segment may begin
-    for end in range(shortest, n + 1):
-        candidates = waiting[:count]
-        lengths = end - candidates
-        costs = squares[end] - squares[candidates] - (sums[end] - sums[candidates]) ** 2 / lengths
-        totals = best[candidates] + costs
-        place = int(totals.argmin())
-        best[end], last[end] = totals[place] + penalty, candidates[place]
-        kept = candidates[totals <= best[end]]
-        count = len(kept) + 1
-        waiting[: count - 1], waiting[count - 1] = kept, end - shortest + 1
+    opens = np.searchsorted(at, at - shortest, side="right").tolist()  # so many places are far enough from each end
+    # Of each place where the last segment may begin: itself, values before it, their sum, its cost less their squares.
+    waiting, count, added = np.zeros((4, n + 2)), 0, 0
+    for end in range(1, n + 1):
+        for begin in range(added, opens[end]):
+            waiting[:, count] = begin, at[begin], sums[begin], best[begin] - squares[begin]
+            count += 1
+        added = max(added, opens[end])
+        if not count:
+            continue
+        place, before, total, cost = waiting[:, :count]
+        of_segment = sums[end] - total
+        costs = cost - of_segment * of_segment / (at[end] - before)
+        index = int(costs.argmin())
+        smallest = costs[index] + squares[end]
+        best[end], last[end] = smallest + penalty, int(place[index])
+        if not end % _PRUNE_EVERY:
+            kept = waiting[:, :count][:, costs + squares[end] <= best[end]]
+            count = kept.shape[1]
+            waiting[:, :count] = kept
     starts = []
     end = n
     while (end := int(last[end])) > 0:
