@@ -43,6 +43,7 @@ _VERBS: Final = {
     "trunk digest": ("trunk", "digest", "--since", "1d", "--until", "{last}"),
     "coverage": ("coverage", "--now", "{last}"),
     "tts": ("tts",),
+    "tts --by workflow": ("tts", "--by", "workflow"),
     "jobs select": ("jobs", "select"),
 }
 _EXPECTED: Final = (0, 12)

@@ -12,7 +12,7 @@ from sooner.history.executions import LastRun
 from sooner.history.outcomes import HistoryOutcome
 from sooner.history.reading import Columns, Texts, Where
 from sooner.history.record import record_run
-from sooner.history.repeats import told_apart
+from sooner.history.repeats import attempts_told_apart, told_apart
 from sooner.history.store import DEFAULT_ROOT, History, known_durations
 from sooner.history.surroundings import surroundings
 from sooner.history.tables import SCHEMA, CommitRow, Epoch, JobRow, MeasureRow, RunnerRow, RunRow, TestRow
@@ -37,6 +37,7 @@ __all__ = [
     "TestRow",
     "Texts",
     "Where",
+    "attempts_told_apart",
     "is_of_a_request",
     "known_durations",
     "of_requests",

@@ -96,8 +96,8 @@ def load_rows(database: Database, table: Table, row: type[R], where: Where) -> l
     columns = ", ".join(_value(name, kind) for name, kind in table.columns.items())
     places = {"table": identifier(table.name), "condition": condition(table.columns, table.time, where)}
     found = database.rows(sql("reading", "rows", columns=columns, order=_order(table), **places))
-    names = list(table.columns)
-    return [row(**_known(names, values)) for values in found]
+    names, lists = list(table.columns), [name for name, kind in table.columns.items() if kind.endswith("[]")]
+    return [row(**_known(names, lists, values)) for values in found]
 
 
 def _order(table: Table) -> str:
@@ -110,11 +110,11 @@ def _value(name: str, kind: str) -> str:
     return f"epoch_us({column}) / 1e6" if kind == "TIMESTAMP" else column
 
 
-def _known(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
-    known: dict[str, Any] = {}
-    for name, value in zip(names, values, strict=True):
-        if value is not None:
-            known[name] = tuple(value) if isinstance(value, list) else value
+def _known(names: Sequence[str], lists: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+    known = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+    for name in lists:
+        if name in known:
+            known[name] = tuple(known[name])
     if "outcome" in known:
         known["outcome"] = HistoryOutcome(known["outcome"])
     return known

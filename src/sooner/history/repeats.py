@@ -4,7 +4,11 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from sooner.history.reading import Array, Columns
 from sooner.history.tables import JobRow
+
+_SAME = ("repository", "workflow", "commit", "job", "shard")
+"""Rows without a run that agree in these are attempts of one thing."""
 
 
 def told_apart(rows: Sequence[JobRow]) -> list[JobRow]:
@@ -24,6 +28,43 @@ def told_apart(rows: Sequence[JobRow]) -> list[JobRow]:
             for attempt, i in enumerate(places, 1):
                 found[i] = replace(found[i], attempt=attempt)
     return found
+
+
+def attempts_told_apart(rows: Columns, some: Array) -> Array:
+    """The attempts of some rows of jobs, told apart in the same way. Needs numpy.
+
+    Args:
+        rows: With the columns `repository`, `workflow`, `commit`, `job`, `shard`, `run`, `attempt`, `started`,
+            `created` and `completed`.
+        some: Which rows.
+    """
+    import numpy as np
+
+    attempt = np.nan_to_num(rows.number("attempt")[some].astype(np.float64), nan=1.0).astype(np.int64)
+    columns = {name: _codes(rows, name)[some] for name in (*_SAME, "run")}
+    loose = np.flatnonzero((columns["run"] < 0) & (columns["commit"] >= 0))
+    began = np.zeros(len(loose))
+    for name in ("completed", "created", "started"):
+        at = rows.number(name)[some][loose]
+        began = np.where(np.isnan(at), began, at)
+    same = [columns[name][loose] for name in _SAME]
+    order = np.lexsort((attempt[loose], began, *same))
+    parted = np.logical_or.reduce([np.diff(column[order], prepend=-2) != 0 for column in same])
+    first = np.flatnonzero(parted)
+    counts = np.diff(first, append=len(order))
+    several = np.repeat(counts > 1, counts)
+    place = np.arange(len(order)) - np.repeat(first, counts)
+    attempt[loose[order][several]] = place[several] + 1
+    return attempt
+
+
+def _codes(rows: Columns, name: str) -> Array:
+    """Codes of a column of text; -1 also where the text is empty."""
+    codes, names = rows.text(name)
+    kept = codes.copy()
+    if "" in names:
+        kept[codes == names.index("")] = -1
+    return kept
 
 
 def _began(row: JobRow) -> float:

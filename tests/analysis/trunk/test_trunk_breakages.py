@@ -1,5 +1,8 @@
 """Breakages of a whole history, and what was known at a moment."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -8,9 +11,9 @@ from sooner.analysis.trunk.breakages import Breakage, Series, _range, find_break
 from sooner.analysis.trunk.decide import suspicion_of
 from sooner.analysis.trunk.facts import Commit, Event, Kind, Signal, Status
 from sooner.analysis.trunk.job_names import base_name
-from sooner.analysis.trunk.load import job_signals
+from sooner.analysis.trunk.load_jobs import landed_jobs
 from sooner.analysis.trunk.replay import question_at
-from sooner.history import HistoryOutcome, JobRow
+from sooner.history import History, HistoryOutcome, JobRow, Where
 
 
 def series(text: str) -> Series:
@@ -114,7 +117,19 @@ def job(name: str, outcome: HistoryOutcome, *, run: str = "1", started: float = 
     return JobRow(job=name, commit="a", run=run, outcome=outcome, started=started, completed=started + 9)
 
 
-def test_the_shards_of_a_job_are_one_run_that_fails_with_any_of_them() -> None:
+@pytest.fixture
+def job_signals(tmp_path: Path) -> Callable[[list[JobRow]], list[Signal]]:
+    """What a history of these rows tells."""
+
+    def told(rows: list[JobRow]) -> list[Signal]:
+        with History(tmp_path / f"history{len(list(tmp_path.iterdir()))}") as history:
+            history.add_jobs(rows)
+            return landed_jobs(history, Where())[0].signals()
+
+    return told
+
+
+def test_the_shards_of_a_job_are_one_run_that_fails_with_any_of_them(job_signals) -> None:
     rows = [
         job("t (x, 1, 2)", HistoryOutcome.PASSED),
         job("t (x, 2, 2)", HistoryOutcome.TIMED_OUT, started=5.0),
@@ -128,7 +143,7 @@ def test_the_shards_of_a_job_are_one_run_that_fails_with_any_of_them() -> None:
     ]
 
 
-def test_a_shard_that_was_cancelled_leaves_open_whether_the_job_passed() -> None:
+def test_a_shard_that_was_cancelled_leaves_open_whether_the_job_passed(job_signals) -> None:
     passed, cancelled = job("t (x, 1, 2)", HistoryOutcome.PASSED), job("t (x, 2, 2)", HistoryOutcome.CANCELLED)
     assert job_signals([passed, cancelled]) == []
     failed = job("t (x, 1, 2)", HistoryOutcome.FAILED)
@@ -136,19 +151,20 @@ def test_a_shard_that_was_cancelled_leaves_open_whether_the_job_passed() -> None
     assert signal.events[0].status is Status.FAILURE
 
 
-def test_a_job_of_which_a_shard_still_runs_has_no_end() -> None:
+def test_a_job_of_which_a_shard_still_runs_has_no_end(job_signals) -> None:
     running = JobRow(job="t (x, 2, 2)", commit="a", run="1", outcome=HistoryOutcome.RUNNING, started=3.0)
     (signal,) = job_signals([job("t (x, 1, 2)", HistoryOutcome.PASSED), running])
     (event,) = signal.events
     assert (event.status, event.started_at, event.ended_at) == (Status.PENDING, 0.0, None)
 
 
-def test_a_job_is_named_with_its_workflow_where_one_is_known() -> None:
-    rows = [job("t", HistoryOutcome.PASSED), replace(job("t", HistoryOutcome.PASSED), workflow="trunk")]
+def test_a_job_is_named_with_its_workflow_where_one_is_known(job_signals) -> None:
+    rows = [job("t", HistoryOutcome.PASSED), job("t", HistoryOutcome.PASSED, run="2")]
+    rows[1] = replace(rows[1], workflow="trunk")
     assert [signal.key for signal in job_signals(rows)] == ["t", "trunk / t"]
 
 
-def test_rows_of_one_job_on_one_commit_without_a_run_are_attempts_by_their_time() -> None:
+def test_rows_of_one_job_on_one_commit_without_a_run_are_attempts_by_their_time(job_signals) -> None:
     rows = [
         job("t", HistoryOutcome.PASSED, run="", started=20.0),
         job("t", HistoryOutcome.FAILED, run=""),
@@ -167,7 +183,7 @@ def test_rows_of_one_job_on_one_commit_without_a_run_are_attempts_by_their_time(
 @pytest.mark.parametrize(
     "outcome", [HistoryOutcome.CANCELLED, HistoryOutcome.SKIPPED, HistoryOutcome.INFRASTRUCTURE, HistoryOutcome.NOT_RUN]
 )
-def test_what_says_nothing_about_the_code_is_no_event(outcome: HistoryOutcome) -> None:
+def test_what_says_nothing_about_the_code_is_no_event(job_signals, outcome: HistoryOutcome) -> None:
     assert job_signals([job("t", outcome)]) == []
 
 

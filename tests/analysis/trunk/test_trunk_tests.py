@@ -4,6 +4,7 @@ import pytest
 
 from sooner.analysis.trunk.facts import Signal, Status
 from sooner.analysis.trunk.load_digest import runs_of_tests
+from sooner.analysis.trunk.load_jobs import Jobs, landed_jobs
 from sooner.analysis.trunk.load_tests import Tests
 from sooner.history import History, HistoryOutcome, JobRow, TestRow, Where, of_requests
 from sooner.history.branches import is_of_a_request, trunk_among
@@ -24,6 +25,18 @@ def tests_of(tmp_path):
         with History(tmp_path / "history") as history:
             history.add_tests(rows)
             return Tests(history, Where(branch="main"))
+
+    return told
+
+
+@pytest.fixture
+def jobs_of(tmp_path):
+    """Attempts of jobs that landed, of a history of these rows."""
+
+    def told(*rows: JobRow) -> Jobs:
+        with History(tmp_path / "jobs") as history:
+            history.add_jobs(rows)
+            return landed_jobs(history, Where())[0]
 
     return told
 
@@ -88,8 +101,8 @@ def test_what_has_not_ended_or_says_nothing_is_no_verdict(tests_of) -> None:
     assert statuses(signal) == {"a": Status.FAILURE, "b": Status.PENDING}
 
 
-def test_a_test_that_never_passed_was_sound_where_its_job_ran_without_it(tests_of) -> None:
-    jobs = [job(PASSED), job(FAILED, commit="c"), job(PASSED, commit="d", job="other")]
+def test_a_test_that_never_passed_was_sound_where_its_job_ran_without_it(tests_of, jobs_of) -> None:
+    jobs = jobs_of(job(PASSED), job(FAILED, commit="c", run="2"), job(PASSED, commit="d", job="other", run="3"))
     (signal,) = tests_of(case(commit="b")).signals(jobs)
     assert statuses(signal) == {"a": Status.SUCCESS, "b": Status.FAILURE}
 
@@ -110,9 +123,9 @@ def test_a_test_that_never_passed_was_sound_where_its_file_ran_without_it(tests_
     }
 
 
-def test_a_test_that_passed_once_is_not_thought_to_have_passed_elsewhere(tests_of) -> None:
+def test_a_test_that_passed_once_is_not_thought_to_have_passed_elsewhere(tests_of, jobs_of) -> None:
     rows = (case(commit="b"), case(PASSED, commit="c"), case(PASSED, commit="a", node_id="f.py::y"))
-    (signal,) = tests_of(*rows).signals([job(PASSED, commit="d")])
+    (signal,) = tests_of(*rows).signals(jobs_of(job(PASSED, commit="d")))
     assert statuses(signal) == {"b": Status.FAILURE, "c": Status.SUCCESS}
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from sooner.analysis.metrics.facts import ENDINGS, PARTS, Codes, Ending, Facts, Flags, Numbers, Sample, Texts, grouped
-from sooner.history import Columns, History, HistoryOutcome, Where
+from sooner.history import Columns, History, HistoryOutcome, Where, attempts_told_apart
 from sooner.history.outcomes import BROKEN
 
 STEP: Final = "step_seconds"
@@ -36,7 +36,7 @@ def job_facts(history: History, where: Where) -> Facts:
     """Attempts of jobs in the order of their times; what their steps took is known where measures tell it."""
     rows = history.columns("jobs", [*_TEXTS, *_NUMBERS], where)
     texts = {name: _text(rows, name) for name in _TEXTS}
-    attempt = _told_apart(texts, rows)
+    attempt = attempts_told_apart(rows, np.arange(len(rows)))
     created = _known(rows.number("created"), rows.number("queued"))
     return Facts(
         workflow=texts["workflow"],
@@ -79,20 +79,6 @@ def _jobs(job: Texts, workflow: Texts) -> Texts:
 
 def _known(numbers: Numbers, instead: Numbers) -> Numbers:
     return np.where(np.isnan(numbers), instead, numbers)
-
-
-def _told_apart(texts: Mapping[str, Texts], rows: Columns) -> Codes:
-    """The attempt of each row; without runs, rows of one job and commit are counted (`sooner.history.told_apart`)."""
-    attempt: Codes = np.nan_to_num(rows.number("attempt"), nan=1.0).astype(np.int64)
-    loose = np.flatnonzero(~texts["run"].is_told() & texts["commit"].is_told())
-    same, first = grouped(*(texts[name].codes[loose] for name in ("repository", "workflow", "commit", "job", "shard")))
-    began = _known(_known(rows.number("started"), rows.number("created")), rows.number("completed"))
-    order = np.lexsort((attempt[loose], np.nan_to_num(began[loose]), same))
-    count = np.bincount(same, minlength=len(first))
-    place = np.arange(len(loose)) - np.repeat(np.cumsum(count) - count, count)
-    several = (count > 1)[same[order]]
-    attempt[loose[order][several]] = place[several] + 1
-    return attempt
 
 
 def _coded(texts: Texts, code: Callable[[str], int]) -> Codes:

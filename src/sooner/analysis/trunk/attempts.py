@@ -113,6 +113,14 @@ def name_of(names: Sequence[str], code: int) -> str:
     return names[code] if code >= 0 else ""
 
 
+def first_of_each(*keys: Codes) -> Codes:
+    """Where in sorted rows a new key begins."""
+    if not len(keys[0]):
+        return np.zeros(0, dtype=np.int64)
+    new = np.logical_or.reduce([np.diff(key) != 0 for key in keys])
+    return np.concatenate([[0], np.flatnonzero(new) + 1])
+
+
 def are_among(values: Codes, known: Codes) -> Flags:
     """Which values are among some that are sorted."""
     if not len(known):

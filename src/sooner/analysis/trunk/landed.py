@@ -1,49 +1,13 @@
-"""Which commits a trunk is made of, and which attempts were about them.
+"""Which commits a trunk is made of.
 
-Attempts on requests are left out: what never landed broke nothing. Commits that nothing ran on are kept where they lie
+Commits that nothing ran on are kept where they lie
 between others: one of them may be the culprit.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-
-from msgspec.structs import replace
+from collections.abc import Mapping, Sequence
 
 from sooner.analysis.trunk.facts import Commit
-from sooner.history import CommitRow, History, JobRow, Where, is_of_a_request, trunk_among
-from sooner.model.errors import UsageError
-
-
-def landed_jobs(history: History, where: Where) -> tuple[list[JobRow], Where, list[str]]:
-    """Attempts on one branch of one repository; which these are; and what a reader should know about that.
-
-    Raises:
-        UsageError: The history holds several repositories, and none was named.
-    """
-    rows = [row for row in history.jobs(where) if not is_of_a_request(row.event, row.pull_request)]
-    repositories = sorted({row.repository for row in rows if row.repository})
-    if len(repositories) > 1:
-        raise UsageError(f"the history holds several repositories, name one with --repository: {_some(repositories)}")
-    branches = Counter(row.branch for row in rows if row.branch)
-    if len(branches) < 2 or where.branch:  # noqa: PLR2004 - there is nothing to choose from
-        return rows, where, []
-    best = trunk_among(branches)
-    note = f"of {len(branches)} branches only {best!r} is used (--branch names another one)"
-    return [row for row in rows if row.branch == best], replace(where, branch=best), [note]
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")  # noqa: PLR2004 - a line
-
-
-def first_seen(jobs: Iterable[JobRow]) -> dict[str, float]:
-    """When each commit was first run, by its jobs."""
-    found: dict[str, float] = {}
-    for row in jobs:
-        at = row.started if row.started is not None else row.created
-        if row.commit and at is not None:
-            found[row.commit] = min(at, found.get(row.commit, at))
-    return found
+from sooner.history import CommitRow, History, Where
 
 
 def commits_of(history: History, where: Where, seen: Mapping[str, float]) -> tuple[Commit, ...]:

@@ -11,8 +11,9 @@ from sooner.analysis.trunk.attempts import Attempts, Codes, Flags, are_among, is
 from sooner.analysis.trunk.digest import Landed
 from sooner.analysis.trunk.facts import Kind, Status
 from sooner.analysis.trunk.flaky import Run, Subject
-from sooner.analysis.trunk.load import by_attempt, of_shards
-from sooner.history import History, JobRow, Where, of_requests
+from sooner.analysis.trunk.job_names import base_name
+from sooner.history import History, HistoryOutcome, JobRow, Where, of_requests, told_apart
+from sooner.history.outcomes import BROKEN
 
 _SEPARATOR: Final = " / "
 
@@ -98,9 +99,28 @@ def runs_of_jobs(rows: Sequence[JobRow]) -> list[Run]:
     """Attempts of jobs, the shards of one attempt together: failed if any of them did, passed if all of them did."""
     return [
         _job_run(name, commit or f"run {run}", shards, failed=status is Status.FAILURE)
-        for (name, commit, run, _), shards in by_attempt(rows).items()
-        if (status := of_shards([row.outcome for row in shards])) in (Status.FAILURE, Status.SUCCESS)
+        for (name, commit, run, _), shards in _by_attempt(rows).items()
+        if (status := _of_shards([row.outcome for row in shards])) in (Status.FAILURE, Status.SUCCESS)
     ]
+
+
+def _by_attempt(rows: Sequence[JobRow]) -> dict[tuple[str, str, str, int], list[JobRow]]:
+    """The shards of each attempt of a job, by the key of its signal, commit, run and attempt."""
+    groups: dict[tuple[str, str, str, int], list[JobRow]] = {}
+    for row in told_apart(rows):
+        key = f"{row.workflow} / {base_name(row.job)}" if row.workflow else base_name(row.job)
+        groups.setdefault((key, row.commit, row.run, row.attempt), []).append(row)
+    return groups
+
+
+def _of_shards(outcomes: Sequence[HistoryOutcome]) -> Status | None:
+    """What an attempt came to: nothing where a shard was cancelled, skipped or lost and no other one failed."""
+    if any(outcome in BROKEN for outcome in outcomes):
+        return Status.FAILURE
+    if any(outcome is HistoryOutcome.RUNNING for outcome in outcomes):
+        return Status.PENDING
+    passed = [outcome is HistoryOutcome.PASSED for outcome in outcomes]
+    return Status.SUCCESS if all(passed) else None
 
 
 def _job_run(name: str, code: str, shards: list[JobRow], *, failed: bool) -> Run:

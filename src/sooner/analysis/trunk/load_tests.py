@@ -5,10 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from sooner.analysis.trunk.attempts import Attempts, Codes, are_among, folded, name_of, read_attempts
+from sooner.analysis.trunk.attempts import Attempts, Codes, are_among, first_of_each, folded, name_of, read_attempts
 from sooner.analysis.trunk.facts import Event, Signal, Status
-from sooner.analysis.trunk.job_names import base_name
-from sooner.history import History, HistoryOutcome, JobRow, Where
+from sooner.analysis.trunk.load_jobs import Jobs
+from sooner.history import History, Where
 
 
 class Tests:
@@ -28,12 +28,12 @@ class Tests:
         np.minimum.at(found, self._all.commit[known], self._all.started[known])
         return {sha: float(at) for sha, at in zip(self._all.commits, found, strict=True) if np.isfinite(at)}
 
-    def signals(self, jobs: Sequence[JobRow] = ()) -> list[Signal]:
+    def signals(self, jobs: Jobs | None = None) -> list[Signal]:
         """One signal for each test, in each job, that ever failed. A retry that passed in the same run is a pass.
 
         Args:
-            jobs: Attempts of jobs, the oldest first. A test that never passed was sound where its job passed, or
-                others of its file ran, without it.
+            jobs: Attempts of jobs. A test that never passed was sound where its job passed, or others of its file
+                ran, without it.
         """
         every = self._all
         subject = (every.job + 1) * (len(every.names) + 1) + every.name + 1
@@ -57,12 +57,10 @@ class Tests:
             found[place] = _with_absences(found[place], ran, known)
         return sorted(found, key=lambda signal: signal.key)
 
-    def _ran_without(self, places: Sequence[tuple[int, str]], jobs: Sequence[JobRow]) -> list[dict[str, float]]:
+    def _ran_without(self, places: Sequence[tuple[int, str]], jobs: Jobs | None) -> list[dict[str, float]]:
         """Of each job and file the commits on which the job passed, or other tests of the file ran; and when."""
-        by_job: dict[str, dict[str, float]] = {}
-        for row in jobs:
-            if row.outcome is HistoryOutcome.PASSED and row.started is not None:
-                by_job.setdefault(base_name(row.job), {}).setdefault(row.commit, row.started)
+        names = {name_of(self._all.jobs, job) for job, _ in places}
+        by_job = jobs.passed(names) if jobs else {}
         by_file = self._ran_in_files(set(places)) if places else {}
         return [by_file.get(place, {}) | by_job.get(name_of(self._all.jobs, place[0]), {}) for place in places]
 
@@ -75,7 +73,7 @@ class Tests:
         wanted = np.array(sorted((job + 1) * (len(files) + 1) + file for job, file in asked), dtype=np.int64)
         rows = np.flatnonzero(every.is_case & ~np.isnan(every.started) & are_among(place, wanted))
         rows = rows[np.lexsort((every.started[rows], every.commit[rows], place[rows]))]
-        first = _first_of_each(place[rows], every.commit[rows])
+        first = first_of_each(place[rows], every.commit[rows])
         found: dict[tuple[int, str], dict[str, float]] = {}
         for i in rows[first].tolist():
             where = asked[int(every.job[i]), int(file_of[every.name[i]])]
@@ -86,7 +84,7 @@ class Tests:
 def _runs_of(subject: Codes, attempts: Attempts) -> list[tuple[int, list[Event]]]:
     """Of each subject a row, and the events: its attempts in one run are one. Oldest first."""
     order = np.lexsort((attempts.started, attempts.run, attempts.commit, subject))
-    first = _first_of_each(subject[order], attempts.commit[order], attempts.run[order])
+    first = first_of_each(subject[order], attempts.commit[order], attempts.run[order])
     came_to = {status: np.logical_or.reduceat(flags[order], first) for status, flags in attempts.came_to.items()}
     rows = order[first]  # the first attempt of each run: what has no time is sorted to the end
     told = np.flatnonzero(np.logical_or.reduce(list(came_to.values())) & ~np.isnan(attempts.started[rows]))
@@ -103,14 +101,6 @@ def _runs_of(subject: Codes, attempts: Attempts) -> list[tuple[int, list[Event]]
             last = one
         found[-1][1].append(Event(sha=attempts.commits[commits[i]], status=statuses[status[i]], started_at=starts[i]))
     return found
-
-
-def _first_of_each(*keys: Codes) -> Codes:
-    """Where in sorted rows a new key begins."""
-    if not len(keys[0]):
-        return np.zeros(0, dtype=np.int64)
-    new = np.logical_or.reduce([np.diff(key) != 0 for key in keys])
-    return np.concatenate([[0], np.flatnonzero(new) + 1])
 
 
 def _key(attempts: Attempts, row: int) -> str:

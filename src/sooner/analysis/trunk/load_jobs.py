@@ -1,0 +1,176 @@
+"""Attempts of jobs on a trunk as signals. Read as columns: a large project's history holds millions. Needs numpy."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from sooner.analysis.trunk.attempts import Codes, Flags, first_of_each, folded, is_any
+from sooner.analysis.trunk.facts import Event, Kind, Signal, Status
+from sooner.analysis.trunk.job_names import base_name
+from sooner.history import Columns, History, HistoryOutcome, Where, attempts_told_apart, of_requests, trunk_among
+from sooner.history.outcomes import BROKEN
+from sooner.model.errors import UsageError
+
+_TEXTS = ("repository", "workflow", "job", "shard", "commit", "branch", "event", "outcome", "run")
+_NUMBERS = ("attempt", "pull_request", "created", "started", "completed")
+
+
+class Jobs(NamedTuple):
+    """A row for each attempt of a job, and what the numbers stand for; in the order of their times."""
+
+    key: Codes
+    """Of its signal: workflow and job, without shard and runner."""
+    keys: list[str]
+    job: Codes
+    """The same without the workflow."""
+    jobs: list[str]
+    commit: Codes
+    """-1 where nobody tells."""
+    commits: list[str]
+    run: Codes
+    attempt: Codes
+    created: NDArray[np.float64]
+    """Epoch seconds, or NaN; so are the next two."""
+    started: NDArray[np.float64]
+    completed: NDArray[np.float64]
+    came_to: dict[Status, Flags]
+
+    def first_seen(self) -> dict[str, float]:
+        """When each commit was first run."""
+        found = np.full(len(self.commits), np.inf)
+        at = np.where(np.isnan(self.started), self.created, self.started)
+        known = (self.commit >= 0) & ~np.isnan(at)
+        np.minimum.at(found, self.commit[known], at[known])
+        return {sha: float(at) for sha, at in zip(self.commits, found, strict=True) if np.isfinite(at)}
+
+    def passed(self, names: Collection[str]) -> dict[str, dict[str, float]]:
+        """Of some jobs, by their names without workflow, the commits on which they passed; and when first."""
+        wanted = np.array([name in names for name in self.jobs], dtype=bool)
+        told = (self.commit >= 0) & ~np.isnan(self.started)
+        rows = np.flatnonzero(wanted[self.job] & told & self.came_to[Status.SUCCESS])
+        found: dict[str, dict[str, float]] = {}
+        for row in rows.tolist():
+            of_job = found.setdefault(self.jobs[self.job[row]], {})
+            of_job.setdefault(self.commits[self.commit[row]], float(self.started[row]))
+        return found
+
+    def signals(self) -> list[Signal]:
+        """One signal a job, its shards together: an attempt fails with any of them, and passes with all of them.
+
+        Nothing is known of one where a shard was cancelled, skipped or lost and no other one failed.
+        """
+        order = np.lexsort((self.attempt, self.run, self.commit, self.key))
+        first = first_of_each(*(column[order] for column in (self.key, self.commit, self.run, self.attempt)))
+        if not len(first):
+            return []
+        failed, runs = (
+            np.logical_or.reduceat(self.came_to[status][order], first) for status in (Status.FAILURE, Status.PENDING)
+        )
+        passed = np.logical_and.reduceat(self.came_to[Status.SUCCESS][order], first)
+        began = np.fmin.reduceat(self.started[order], first)
+        ended = np.where(runs & ~failed, np.nan, np.fmax.reduceat(self.completed[order], first))
+        rows, earliest = order[first], np.minimum.reduceat(order, first)
+        told = np.flatnonzero((failed | runs | passed) & (self.commit[rows] >= 0) & ~np.isnan(began))
+        told = told[np.lexsort((earliest[told], self.key[rows[told]]))]
+        rows = rows[told]
+        statuses = np.select([failed[told], runs[told]], [0, 1], 2).tolist()
+        columns = (self.key[rows], self.commit[rows], began[told], ended[told], self.attempt[rows])
+        events: dict[int, list[Event]] = {}
+        for status, key, commit, start, end, attempt in zip(statuses, *(c.tolist() for c in columns), strict=True):
+            event = Event(
+                sha=self.commits[commit],
+                status=_STATUSES[status],
+                started_at=start,
+                ended_at=None if end != end else end,  # noqa: PLR0124 - NaN is no time
+                attempt=attempt,
+            )
+            events.setdefault(key, []).append(event)
+        named = sorted((self.keys[key], tuple(some)) for key, some in events.items())
+        return [Signal(key=name, kind=Kind.JOB, events=some) for name, some in named]
+
+
+_STATUSES = (Status.FAILURE, Status.PENDING, Status.SUCCESS)
+
+
+def landed_jobs(history: History, where: Where) -> tuple[Jobs, Where, list[str]]:
+    """Attempts on one branch of one repository; which these are; and what a reader should know about that.
+
+    Raises:
+        UsageError: The history holds several repositories, and none was named.
+    """
+    rows = history.columns("jobs", [*_TEXTS, *_NUMBERS], where)
+    chosen: Flags = ~of_requests(rows)
+    repositories = _present(rows, "repository", chosen)
+    if len(repositories) > 1:
+        raise UsageError(
+            f"the history holds several repositories, name one with --repository: {_some(sorted(repositories))}"
+        )
+    branches = _present(rows, "branch", chosen)
+    notes = []
+    if len(branches) > 1 and not where.branch:
+        where = replace(where, branch=trunk_among(branches))
+        chosen &= is_any(rows.text("branch"), {where.branch})
+        notes = [f"of {len(branches)} branches only {where.branch!r} is used (--branch names another one)"]
+    return _jobs(rows, np.flatnonzero(chosen)), where, notes
+
+
+def _present(rows: Columns, name: str, chosen: Flags) -> Counter[str]:
+    """Texts of a column and how many rows have them, the earliest first."""
+    codes, names = rows.text(name)
+    codes = codes[chosen]
+    found, first, counts = np.unique(codes[codes >= 0], return_index=True, return_counts=True)
+    order = np.argsort(first)
+    return Counter({names[found[i]]: int(counts[i]) for i in order.tolist() if names[found[i]]})
+
+
+def _jobs(rows: Columns, some: Codes) -> Jobs:
+    jobs, base_of = folded(rows.text("job").names, base_name)
+    job = base_of[rows.text("job").codes[some]]
+    flows = rows.text("workflow")
+    flow = _told(rows, "workflow")[some]
+    pairs, place = np.unique(job * (len(flows.names) + 1) + flow + 1, return_inverse=True)
+    jobs = [*jobs, ""]  # of no job
+    names = [
+        _key(flows.names, int(pair % (len(flows.names) + 1)) - 1, jobs[pair // (len(flows.names) + 1)])
+        for pair in pairs
+    ]
+    keys, key_of = folded(names, str)
+    outcome = rows.text("outcome")
+    words = {
+        Status.SUCCESS: {HistoryOutcome.PASSED.value},
+        Status.FAILURE: {one.value for one in BROKEN},
+        Status.PENDING: {HistoryOutcome.RUNNING.value},
+    }
+    return Jobs(
+        key=key_of[place],
+        keys=keys,
+        job=job,
+        jobs=jobs,
+        commit=_told(rows, "commit")[some],
+        commits=rows.text("commit").names,
+        run=_told(rows, "run")[some],
+        attempt=attempts_told_apart(rows, some),
+        created=rows.number("created")[some],
+        started=rows.number("started")[some],
+        completed=rows.number("completed")[some],
+        came_to={status: is_any(outcome, some_words)[some] for status, some_words in words.items()},
+    )
+
+
+def _told(rows: Columns, name: str) -> Codes:
+    """A column's codes; -1 also where the text is empty."""
+    codes, names = rows.text(name)
+    kept: Codes = codes.astype(np.int64)
+    return np.where(kept == names.index(""), -1, kept) if "" in names else kept
+
+
+def _key(workflows: Sequence[str], workflow: int, job: str) -> str:
+    return f"{workflows[workflow]} / {job}" if workflow >= 0 else job
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")  # noqa: PLR2004 - a line
