@@ -601,3 +601,79 @@ def test_a_module_of_another_vendors_devices_that_is_asked_for_is_not_there():
         },
     )
     assert found == {"TestIt::test_it": (1, 1, 1), "TestIt::test_other": (0, None, 0)}
+
+
+def test_what_a_match_statement_chooses_follows_from_the_number_of_devices():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            N = torch.cuda.device_count()
+            match N:
+                case 0 | 1:
+                    @pytest.mark.skip
+                    def test_defined(): pass
+                case _:
+                    def test_defined(): pass
+
+            if (count := torch.cuda.device_count()) > 0:
+                for least in (count,):
+                    pass
+
+            @pytest.mark.skipif(count < 3, reason="three")
+            def test_walrus(): pass
+
+            @pytest.mark.skipif(N < 4 or least < 4, reason="four")
+            def test_target(): pass
+
+            def test_guard():
+                match torch.cuda.device_count():
+                    case 0 | 1 as few:
+                        pytest.skip(f"{few}")
+                    case n if n < 4:
+                        pytest.skip("few")
+                    case _:
+                        pass
+            """
+        },
+    )
+    assert found == {
+        "test_defined": (2, 2, 2),
+        "test_walrus": (3, 3, 3),
+        "test_target": (4, 4, 4),
+        "test_guard": (4, 4, 4),
+    }
+
+
+def test_what_a_fixture_asks_of_the_requests_keywords_is_known():
+    found = devices_of(
+        "test_it.py",
+        {
+            "conftest.py": """
+            import pytest
+            import torch
+
+            @pytest.fixture(autouse=True)
+            def enough(request):
+                if "big" in request.keywords and torch.cuda.device_count() < 8:
+                    pytest.skip("big")
+                if "wide" in request.node.keywords and torch.cuda.device_count() < 4:
+                    pytest.skip("wide")
+            """,
+            "test_it.py": """
+            import pytest
+
+            @pytest.mark.big
+            def test_big(): pass
+
+            @pytest.mark.wide
+            def test_wide(): pass
+
+            def test_host(): pass
+            """,
+        },
+    )
+    assert found == {"test_big": (8, 8, 8), "test_wide": (4, 4, 4), "test_host": (0, None, 0)}

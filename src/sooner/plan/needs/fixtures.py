@@ -203,6 +203,7 @@ class Values:
             "node": self.item,
             "function": UNKNOWN if self.item is None else self.item.attrs.get("function", UNKNOWN),
             "cls": UNKNOWN if self.item is None else self.item.attrs.get("cls", None),
+            "keywords": UNKNOWN if self.item is None else self.item.attrs.get("keywords", UNKNOWN),
             "instance": self.instance,
             "getfixturevalue": Native("getfixturevalue", lambda args, _kwargs: self.value(str(hard(args[0])))),
             "config": Unknown("config"),

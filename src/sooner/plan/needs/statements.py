@@ -386,7 +386,10 @@ class Statements(Binding):
         bodies: list[Sequence[ast.stmt]] = []
         for case in node.cases:
             matched = self._matches(case.pattern, subject, env)
-            if matched and case.guard is None:
+            if matched is not False and case.guard is not None:
+                guard = self.truth(self.ev(case.guard, env))
+                matched = guard if matched or guard is False else None
+            if matched:
                 bodies.append(case.body)
                 break
             if matched is not False:
@@ -406,10 +409,11 @@ class Statements(Binding):
         if isinstance(pattern, ast.MatchOr):
             answers = [self._matches(each, subject, env) for each in pattern.patterns]
             return True if True in answers else None if None in answers else False
-        if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
-            if pattern.name:
+        if isinstance(pattern, ast.MatchAs):
+            matched = True if pattern.pattern is None else self._matches(pattern.pattern, subject, env)
+            if pattern.name and matched is not False:
                 env.names[pattern.name] = subject
-            return True
+            return matched
         return None
 
 
