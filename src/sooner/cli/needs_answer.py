@@ -13,6 +13,7 @@ from sooner.cli.needs_plan import plan_text
 from sooner.cli.needs_project import Project, find_project
 from sooner.cli.needs_static import rule_tables, static_needs
 from sooner.cli.needs_sweep import swept
+from sooner.door.needs_tree import read_source
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.text import one_line
@@ -94,8 +95,10 @@ def _placed(placements: Sequence[str]) -> list[Job]:
 def _note_unread(project: Project, found: Sequence[TestNeeds]) -> None:
     """Name files that are no Python: what they hold is in no answer."""
     for path in sorted(set(project.tests) - {each.path for each in found}):
-        text = (project.root / path).read_text(encoding="utf-8", errors="replace")
-        if parsed(text) is None:
+        text = read_source(project.root, path)
+        if text is None:
+            click.echo(f"note: {one_line(path)}: cannot be read, or is too large: its tests are not known", err=True)
+        elif parsed(text) is None:
             click.echo(f"note: {one_line(path)}: no Python that can be read: its tests are not known", err=True)
 
 

@@ -22,7 +22,8 @@ def folders(root: Path) -> Iterator[tuple[str, list[str]]]:
     """Every folder of a project, with the names of its Python files; environments and build outputs are left out."""
     for where, below, files in os.walk(root):
         below[:] = sorted(each for each in below if each not in _LEFT_OUT and not each.endswith(".egg-info"))
-        yield where, sorted(each for each in files if each.endswith(".py"))
+        # A link that leads nowhere is no file, and a pipe would be waited for.
+        yield where, sorted(each for each in files if each.endswith(".py") and (Path(where) / each).is_file())
 
 
 def python_files(root: Path) -> Iterator[Path]:
