@@ -25,12 +25,13 @@ from sooner.workflows.edits import (
     find_matrix,
     label_key,
     label_of,
+    repeated_for,
     with_cron,
     with_listed_shards,
     with_more_rows,
     with_shards,
 )
-from sooner.workflows.errors import WorkflowError
+from sooner.workflows.errors import ByHandError, WorkflowError
 from sooner.workflows.facts import Job, Matrix, Workflow
 from sooner.workflows.periodic import new_periodic
 from sooner.workflows.reading import read
@@ -50,8 +51,23 @@ def current_of(
 
     try:
         workflow, job, matrix = _place(paths, config, in_job)
+    except ByHandError:
+        raise
     except WorkflowError:
-        workflow, job, matrix, key = _lists(paths, config, in_job)
+        try:
+            workflow, job, matrix, key = _lists(paths, config, in_job)
+        except ByHandError:
+            raise
+        except WorkflowError as error:
+            if not error.problem.startswith("no job has"):
+                raise
+            raise WorkflowError(error.path, f"{error.problem}; --current LABEL:SHARDS says what there is") from None
+        if others := repeated_for(job, matrix, key):
+            click.echo(
+                f"note: {workflow.path}: job {job.id} runs its shards for each of {', '.join(others)}: "
+                "figures are for one of them",
+                err=True,
+            )
         return runner_of(label_of(job, matrix), runners), len(matrix.lists[key])
     rows = matrix.of(config)
     labels = Counter(row.text(label_key(job, matrix)) for row in rows)
@@ -99,8 +115,12 @@ def _lists(paths: Sequence[str], config: str | None, in_job: str | None) -> tupl
     """The first file with a job that lists its shards; the error is that of looking for rows."""
     for path in paths:
         workflow = read_file(Path(path))
-        with contextlib.suppress(WorkflowError):
+        try:
             return (workflow, *find_lists(workflow, in_job))
+        except ByHandError:
+            raise
+        except WorkflowError:
+            continue
     _place(paths, config, in_job)
     raise WorkflowError(paths[0], "has no matrix that can be edited")
 

@@ -67,6 +67,8 @@ class Matrix(Struct, frozen=True, kw_only=True):
     """Of the list of rows."""
     lists: Mapping[str, tuple[Spot, ...]] = {}
     """Other keys of a `strategy.matrix`: each of their values is run."""
+    is_cut: bool = False
+    """Whether an `exclude` leaves out some of what is multiplied."""
 
     def of(self, config: str | None) -> tuple[Row, ...]:
         """Rows of a config; None: all."""
