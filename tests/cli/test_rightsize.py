@@ -109,6 +109,15 @@ def test_a_change_that_was_made_is_there_to_be_made_again_and_changes_nothing(he
     assert {path.name: path.read_text() for path in project.glob("*.yml")} == texts
 
 
+def test_of_several_files_with_such_rows_the_first_is_edited_and_the_others_are_named(here, suite, project):
+    (project / "more.yml").write_text((project / "trunk.yml").read_text())
+    files = ("trunk.yml", "more.yml", "--config", "distributed")
+    done = here("rightsize", *suite, *files, "--runner", "2=linux.rocm.gpu.2", "--option", "all-on-2", "--diff")
+    assert done.returncode == 0, done.stderr
+    assert "note: more.yml has such rows too: of several files the first is edited, trunk.yml" in done.stderr
+    assert "b/more.yml" not in done.stdout
+
+
 def test_an_existing_periodic_workflow_is_extended(here, suite, project):
     (project / "periodic.yml").write_text(
         TRUNK.replace("on:\n  push:", 'on:\n  schedule:\n    - cron: "0 3 * * *"   # nightly').replace(
@@ -156,6 +165,7 @@ def test_lanes_that_share_a_config_need_a_key(here, suite, project):
         (("--apply",), "say which workflow files"),
         (("trunk.yml",), "say which config: --config default | distributed"),
         (("none.yml", "--config", "x"), "none.yml: cannot be read"),
+        (("--current", "g.4:1", "--history", "nowhere"), "there is no history at nowhere"),
         (("trunk.yml", "--config", "x"), "no job has rows of config 'x'"),
         (
             ("trunk.yml", "--config", "distributed", "--option", "all-on-2+all-every-3h", "--diff"),

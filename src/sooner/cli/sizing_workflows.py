@@ -188,11 +188,20 @@ def _changes(question: "Question", shown: Priced) -> list[tuple[str, str, str]]:
             problem = "lists its shards: only options with one lane can be applied to it"
             raise WorkflowError(workflow.path, problem) from None
         return [(workflow.path, workflow.text, with_listed_shards(workflow, job, matrix, key, only).text)]
+    _note_others(question, workflow.path)
     new = with_shards(workflow, job, matrix, question.config, _shards(commit, question.lane_key))
     changes = [(workflow.path, workflow.text, new.text)]
     if clock and question.periodic:
         changes.append(_periodic(question, question.periodic, workflow, job, clock))
     return changes
+
+
+def _note_others(question: "Question", edited: str) -> None:
+    """Name the other files that have rows of the config too: only the first is edited."""
+    for path in question.files:
+        with contextlib.suppress(WorkflowError):
+            if path not in (edited, question.periodic) and _place([path], question.config, question.in_job):
+                click.echo(f"note: {path} has such rows too: of several files the first is edited, {edited}", err=True)
 
 
 def _shards(lanes: Sequence[Lane], key: str | None) -> list[Shards]:
