@@ -1,5 +1,7 @@
 """Names, conditions, errors and other vendors: what decides about devices without saying so."""
 
+import textwrap
+
 from small_projects import devices_of
 
 
@@ -677,3 +679,75 @@ def test_what_a_fixture_asks_of_the_requests_keywords_is_known():
         },
     )
     assert found == {"test_big": (8, 8, 8), "test_wide": (4, 4, 4), "test_host": (0, None, 0)}
+
+
+def test_hooks_of_plugins_that_a_conftest_or_a_test_file_names_are_run():
+    hook = """
+            import pytest
+            import torch
+
+            def pytest_runtest_setup(item):
+                mark = item.get_closest_marker("{mark}")
+                if mark is not None and torch.cuda.device_count() < mark.args[0]:
+                    pytest.skip("too few")
+            """
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "conftest.py": 'pytest_plugins = ["tests.plugins.one"]\n',
+            "tests/plugins/__init__.py": "",
+            "tests/__init__.py": "",
+            "tests/plugins/one.py": 'pytest_plugins = "tests.plugins.two"\n' + textwrap.dedent(hook.format(mark="one")),
+            "tests/plugins/two.py": hook.format(mark="two"),
+            "tests/plugins/own.py": hook.format(mark="own"),
+            "tests/test_it.py": """
+            import pytest
+
+            pytest_plugins = ("tests.plugins.own",)
+
+            @pytest.mark.one(2)
+            def test_one(): pass
+
+            @pytest.mark.two(3)
+            def test_two(): pass
+
+            @pytest.mark.own(4)
+            def test_own(): pass
+            """,
+        },
+    )
+    assert found == {"test_one": (2, 2, 2), "test_two": (3, 3, 3), "test_own": (4, 4, 4)}
+
+
+def test_what_a_pool_maps_is_run_for_each_item_and_a_program_of_asyncio_is_a_program():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import asyncio
+            import multiprocessing
+            from concurrent.futures import ProcessPoolExecutor
+            import torch
+
+            def work(rank, size):
+                torch.cuda.set_device(rank)
+
+            def test_map():
+                with ProcessPoolExecutor(3) as pool:
+                    list(pool.map(work, range(3), [3] * 3))
+
+            def test_starmap():
+                with multiprocessing.Pool(2) as pool:
+                    pool.starmap(work, [(0, 2), (1, 2)])
+
+            async def test_program():
+                await asyncio.create_subprocess_exec("torchrun", "--nproc_per_node=2", "train.py")
+            """,
+            "train.py": """
+            import os
+            import torch
+            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+            """,
+        },
+    )
+    assert {name: each[0] for name, each in found.items()} == {"test_map": 3, "test_starmap": 2, "test_program": 2}

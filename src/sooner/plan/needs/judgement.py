@@ -7,10 +7,10 @@ from typing import Any, Final
 from sooner.plan.needs.collection import Item, expression_of
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import AtSize, Verdict
-from sooner.plan.needs.fixtures import Fixtures, Values, argument_names
+from sooner.plan.needs.fixtures import Fixtures, Values, argument_names, plugin_modules
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.state import LIBRARY_FUEL, TEST_FUEL
-from sooner.plan.needs.testing_names import patch_now
+from sooner.plan.needs.testing_names import may_guard, patch_now
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import (
     MISSING,
@@ -65,7 +65,7 @@ class Judge:
         machine.fruitless, machine.given_up = {}, frozenset()
         self.module = machine.load(path)
         self.fixtures = Fixtures(machine, path)
-        self.conftests = [machine.load(each) for each in machine.sources.conftests(path)]
+        self.plugins = plugin_modules(machine, path)
         self._by_class: dict[int, Fixtures] = {}
 
     def judge(self, item: Item, ignored: frozenset[tuple[str, int]]) -> Judged:
@@ -166,6 +166,18 @@ class Judge:
             self._run_unittest(item, item.cls)
         else:
             self._run_plain(item, node)
+        self._doubt_marks(item, node)
+
+    def _doubt_marks(self, item: Item, node: Inst) -> None:
+        """A mark that speaks of so many devices, and that nothing here has looked at: a plugin may skip for it."""
+        asked = node.attrs["__asked__"]
+        for mark in item.marks:
+            is_known = not isinstance(mark, Mark) or mark.name in self.machine.rules.marks
+            if is_known or mark.name in asked or None in asked or not may_guard(mark.name):
+                continue
+            if any(type(hard(each)) is int for each in (*mark.args, *mark.kwargs.values())):
+                self.machine.guesses += 1
+                self.machine.trace.note(mark.path, mark.line, "guard")
 
     def _set_up_module(self) -> None:
         """`setUpModule` of unittest, `setup_module` of pytest: what they put into the environment counts."""
@@ -239,14 +251,17 @@ class Judge:
 
         def closest(args: list[Any], kwargs: dict[str, Any]) -> Any:
             name = hard(args[0] if args else kwargs.get("name"))
+            asked.append(name)
             default = args[1] if len(args) > 1 else kwargs.get("default")
             return next((each for each in [*marks, *added] if each.name == name), default)
 
         def every(args: list[Any], kwargs: dict[str, Any]) -> Any:
             name = hard(args[0] if args else kwargs.get("name"))
+            asked.append(name)
             return [each for each in [*marks, *added] if name is None or each.name == name]
 
         added: list[Any] = []
+        asked: list[Any] = []
 
         def add(args: list[Any], _kwargs: dict[str, Any]) -> Any:
             if args and isinstance(args[0], Mark):
@@ -262,7 +277,7 @@ class Judge:
             "originalname": item.base, "nodeid": item.nodeid, "fixturenames": item.fixtures,
             "config": Unknown("config"),
             "cls": item.cls, "function": item.func, "fspath": path, "path": path, "funcargs": dict(item.params),
-            "__added__": added, "module": self.module, "user_properties": [],
+            "__added__": added, "__asked__": asked, "module": self.module, "user_properties": [],
         }  # fmt: skip
         if item.has_cases:
             node.attrs["callspec"] = Inst(Cls("CallSpec", [Ext("pytest.CallSpec")], Mod("pytest", "")))
@@ -270,11 +285,11 @@ class Judge:
         return node
 
     def _hooks(self, node: Inst) -> None:
-        for conftest in self.conftests:
-            modify = conftest.env.names.get("pytest_collection_modifyitems")
+        for plugin in self.plugins:
+            modify = plugin.env.names.get("pytest_collection_modifyitems")
             if isinstance(modify, Func):
                 self._hook(modify, {"items": [node], "config": Unknown("config"), "session": UNKNOWN})
-            setup = conftest.env.names.get("pytest_runtest_setup")
+            setup = plugin.env.names.get("pytest_runtest_setup")
             if isinstance(setup, Func):
                 self._hook(setup, {"item": node})
 

@@ -110,10 +110,15 @@ def skipping(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Mark 
     return Mark("skipif", (condition,), {}, *machine.current)
 
 
+def may_guard(name: str) -> bool:
+    """Whether the name of a decorator or a mark speaks of devices or guards."""
+    return _GUARDS.search(name) is not None
+
+
 def doubt_guard(machine: "Machine", path: str, target: Any) -> None:
     """A decorator of which nothing is known but a name that speaks of devices or guards: the test may be skipped."""
     name = path.replace("()", "").rpartition(".")[2]
-    if _GUARDS.search(name):
+    if may_guard(name):
         apply_mark(target, Mark("skipif", (UNKNOWN,), {"reason": f"what {name} does is not known"}, *machine.current))
 
 
