@@ -223,6 +223,20 @@ def test_queues_are_replayed_where_the_pools_are_understood(here, suite, project
     assert options[found["best"]]["lost"] == []
 
 
+def test_jobs_that_name_no_run_are_said_to_be_put_together_by_time(here, suite, project):
+    with (project / "jobs.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["label", "job", "created", "started", "completed"])
+        for i in range(60):
+            at = 1_760_000_000 + i * 600 + 30 * (i % 2)
+            writer.writerow(["linux.gpu.4", "rocm / distributed", at, at + 20, at + 500])
+            writer.writerow(["linux.gpu.4", "rocm / distributed", at + 5, at + 25, at + 500])
+    options = ("--current", "g.4:3", "--runner", "2=linux.gpu.2", "--jobs", "jobs.csv", "--job", "*distributed*")
+    done = here("rightsize", *suite[:4], *options)
+    told = "note: 120 jobs of *distributed* name no run: those within a minute count as one, 60 runs in all"
+    assert told in done.stderr
+
+
 def test_a_smaller_runner_on_the_same_nodes_has_a_queue_though_nobody_used_it_yet(here, suite, project):
     recipe = SharedRecipe(days=14, nodes=3, load=0.8, shares={"linux.gpu.1": (1, 0.2), "linux.gpu.4": (4, 0.8)})
     with (project / "jobs.csv").open("w", newline="") as file:
