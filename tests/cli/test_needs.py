@@ -234,3 +234,11 @@ def test_what_is_named_like_a_test_and_is_no_file_is_left_out(here, project):
     done = here("needs", ".", "--json")
     assert (done.returncode, len(json.loads(done.stdout))) == (0, 1)
     assert done.stderr == "note: test_large.py: cannot be read, or is too large: its tests are not known\n"
+
+
+def test_folders_named_as_outputs_are_looked_at_where_python_lies_right_in_them(here, project):
+    for name in ("tests/dist/test_a.py", "build/lib/test_b.py", "tests/build/lib.linux/test_c.py"):
+        (project / name).parent.mkdir(parents=True)
+        (project / name).write_text("def test_it(): pass\n")
+    answer = json.loads(here("needs", ".", "--json").stdout)
+    assert [each["path"] for each in answer] == ["tests/dist/test_a.py"]

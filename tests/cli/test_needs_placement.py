@@ -165,6 +165,37 @@ def test_values_of_a_matrix_are_put_into_labels_and_commands(tmp_path):
     assert notes == []
 
 
+def test_a_job_that_is_switched_off_runs_nothing_and_one_of_another_file_is_named(tmp_path):
+    text = """
+on: push
+jobs:
+  off: {runs-on: gpu-4, if: false, steps: [{run: pytest tests/a}]}
+  never: {runs-on: gpu-4, if: "${{ false }}", steps: [{run: pytest tests/a}]}
+  called: {uses: ./.github/workflows/_test.yml, with: {runner: gpu-4, paths: tests/a}}
+  on: {runs-on: gpu-4, if: "github.ref == 'main'", steps: [{run: pytest tests/b}]}
+"""
+    notes = []
+    jobs = placement_from(written(tmp_path, "ci.yml", text), notes)
+    assert [(job.name, job.devices) for job in jobs] == [("on", 4)]
+    assert ["job off: it is switched off" in notes[0], "job never: it is switched off" in notes[1]] == [True, True]
+    assert "job called: its tests are those of ./.github/workflows/_test.yml" in notes[2]
+
+
+def test_devices_that_the_environment_hides_are_not_there(tmp_path):
+    text = """
+on: push
+env: {CUDA_VISIBLE_DEVICES: "0,1"}
+jobs:
+  two: {runs-on: gpu-4, steps: [{run: pytest a}]}
+  one: {runs-on: gpu-4, env: {CUDA_VISIBLE_DEVICES: 0}, steps: [{run: pytest a}]}
+  none: {runs-on: gpu-4, env: {CUDA_VISIBLE_DEVICES: ""}, steps: [{run: pytest a}]}
+  few: {runs-on: gpu-1, steps: [{run: pytest a}]}
+  computed: {runs-on: gpu-4, env: {HIP_VISIBLE_DEVICES: "${{ inputs.mask }}"}, steps: [{run: pytest a}]}
+"""
+    jobs = placement_from(written(tmp_path, "ci.yml", text))
+    assert {job.name: job.devices for job in jobs} == {"two": 2, "one": 1, "none": 0, "few": 1, "computed": 2}
+
+
 def test_a_job_that_cannot_be_read_is_named(tmp_path):
     text = """
         jobs:
