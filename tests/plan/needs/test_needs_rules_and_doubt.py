@@ -239,3 +239,42 @@ def test_a_mark_that_names_a_number_of_devices_and_that_no_hook_looks_at_leaves_
         "test_selected": (0, "HIGH"),
         "test_host": (0, "HIGH"),
     }
+
+
+def test_guards_of_a_package_that_are_bases_fixtures_or_calls_leave_a_doubt():
+    found = needs_of(
+        """
+        import pytest, unittest
+        import acme.testing as t
+        from acme.testing import MultiGPUTestCase, PlainCase
+
+        class TestBase(MultiGPUTestCase):
+            def test_it(self): pass
+
+        class TestPlain(PlainCase):
+            def test_it(self): pass
+
+        def test_fixture(multi_gpu_cluster): pass
+
+        @pytest.mark.usefixtures("four_gpus")
+        def test_used(): pass
+
+        def test_call():
+            t.skip_if_fewer_than(4)
+
+        def test_known_call():
+            t.require_gpus(4)
+
+        def test_host(tmp_path, benchmark):
+            t.check(4)
+        """
+    )
+    assert {name.partition("::")[2]: (each.min, each.confidence.name) for name, each in found.items()} == {
+        "TestBase::test_it": (0, "MEDIUM"),
+        "TestPlain::test_it": (0, "HIGH"),
+        "test_fixture": (0, "MEDIUM"),
+        "test_used": (0, "MEDIUM"),
+        "test_call": (0, "MEDIUM"),
+        "test_known_call": (4, "HIGH"),
+        "test_host": (0, "HIGH"),
+    }

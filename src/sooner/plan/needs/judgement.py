@@ -31,6 +31,7 @@ from sooner.plan.needs.values import (
     Unknown,
     hard,
     is_plain,
+    name_of,
 )
 
 _SKIP_EXITS: Final = range(72, 100)
@@ -167,6 +168,15 @@ class Judge:
         else:
             self._run_plain(item, node)
         self._doubt_marks(item, node)
+        self._doubt_names(item)
+
+    def _doubt_names(self, item: Item) -> None:
+        """Bases and fixtures from outside the tree whose names speak of devices or guards: they may skip the test."""
+        bases = item.cls.mro if item.cls is not None else []
+        fixtures, rules = self._fixtures(item.cls).definitions, self.machine.rules.fixtures
+        names = [name_of(each) for each in bases if not isinstance(each, Cls)]
+        names += [each for each in item.fixtures if not (each in fixtures or each in rules or each in item.params)]
+        self.machine.guesses += any(may_guard(each) for each in names)
 
     def _doubt_marks(self, item: Item, node: Inst) -> None:
         """A mark that speaks of so many devices, and that nothing here has looked at: a plugin may skip for it."""

@@ -91,10 +91,16 @@ class Statements(Binding):
     def entered(self, value: Any, env: Env, node: ast.AST) -> tuple[Any, Callable[[Raised | None], bool]]:
         """What `with value as x` gives, and what ends it (True: the exception is swallowed)."""
 
+    @abstractmethod
+    def called_alone(self, value: Any, node: ast.Call) -> None:
+        """A call that is a statement, and what it gave."""
+
     # One method a kind of statement.
 
     def _do_expr(self, node: ast.Expr, env: Env) -> None:
-        self.ev(node.value, env)
+        value = self.ev(node.value, env)
+        if isinstance(node.value, ast.Call):
+            self.called_alone(value, node.value)
 
     def _do_assign(self, node: ast.Assign, env: Env) -> None:
         value = self.ev(node.value, env)

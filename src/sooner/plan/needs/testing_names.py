@@ -1,5 +1,6 @@
 """pytest, unittest and mock: skips, marks, fixtures, patches, environment variables."""
 
+import ast
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -113,6 +114,12 @@ def skipping(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Mark 
 def may_guard(name: str) -> bool:
     """Whether the name of a decorator or a mark speaks of devices or guards."""
     return _GUARDS.search(name) is not None
+
+
+def is_guard_call(node: ast.Call) -> bool:
+    """Whether the name of what is called says that it skips: `skip_if_fewer_than(4)`, `require_fabric()`."""
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    return name.lstrip("_").startswith(("skip", "require", "need"))
 
 
 def doubt_guard(machine: "Machine", path: str, target: Any) -> None:
