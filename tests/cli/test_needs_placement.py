@@ -275,6 +275,18 @@ def test_a_file_that_is_not_there_is_one_clear_error():
         placement_from(Path("nowhere.yml"))
 
 
+def test_a_folder_of_workflows_is_all_of_its_files(sooner, project):
+    tests = "import pytest, torch\n@pytest.mark.skipif(torch.cuda.device_count() < {}, reason='')\ndef test_a(): pass\n"
+    for name, devices in (("a", 2), ("b", 4)):
+        written(project, f"tests/test_{name}.py", tests.format(devices))
+        job = f"jobs: {{gpu: {{runs-on: gpu-2, steps: [{{run: pytest tests/test_{name}.py}}]}}}}\n"
+        written(project, f".github/workflows/{name}.yml", f"on: push\n{job}")
+    done = sooner("needs", "tests", "--diff", "--placement", ".github/workflows", "--json")
+    assert done.returncode == 12
+    found = [(each["nodeid"], each["kind"]) for each in json.loads(done.stdout)]
+    assert found == [("tests/test_b.py::test_a", "orphan")]
+
+
 def test_an_orphan_is_found_with_the_workflow_itself(sooner, project):
     (project / "pytest.ini").write_text("[pytest]\n")
     tests = "import pytest, torch\n@pytest.mark.skipif(torch.cuda.device_count() < 8, reason='')\ndef test_a(): pass\n"

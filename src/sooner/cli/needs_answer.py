@@ -83,13 +83,18 @@ def _placed(placements: Sequence[str]) -> list[Job]:
         UsageError: No job is known in any of them: nothing could be compared.
     """
     notes: list[str] = []
-    jobs = [job for each in placements for job in placement_from(Path(each), notes)]
+    jobs = [job for each in placements for path in _files_of(Path(each)) for job in placement_from(path, notes)]
     for note in notes:
         click.echo(f"note: {one_line(note)}", err=True)
     if placements and not jobs:
         named = ", ".join(placements)
         raise UsageError(f"--placement {named}: no job in it of which both tests and devices can be read")
     return jobs
+
+
+def _files_of(path: Path) -> list[Path]:
+    """A file, or the workflows of a folder."""
+    return sorted(each for each in path.iterdir() if each.suffix in (".yml", ".yaml")) if path.is_dir() else [path]
 
 
 def _note_unread(project: Project, found: Sequence[TestNeeds]) -> None:
