@@ -111,6 +111,17 @@ def test_runs_of_the_future_are_named_where_a_test_is_past_the_policy(here, proj
     assert "to come" not in here("coverage", "--history", project / "h", "--needs", "needs.json", "--now", NOW).stderr
 
 
+def test_a_test_that_can_never_run_is_listed_and_not_past(here, history, project):
+    (row,) = needs(t__two=2)
+    never = {str(size): "skip" for size in (0, 1, 2, 3, 4, 8)}
+    rows = [row, row | {"nodeid": "t::off", "profile": never, "min": None, "gpu_min": None, "full": None}]
+    (project / "needs.json").write_text(json.dumps(rows))
+    done = here("coverage", "--history", history, "--needs", "needs.json", "--now", int(NOW))
+    assert done.returncode == 0
+    assert ["t::off", "can", "never", "run"] in [line.split()[:4] for line in done.stdout.splitlines()]
+    assert "t::two" not in done.stdout
+
+
 def test_an_earlier_time_is_replayed(here, history):
     done = here("coverage", "--history", history, "--needs", "needs.json", "--now", int(NOW - 80_000), "--json")
     standing = {entry["test"]: entry["standing"] for entry in json.loads(done.stdout)["entries"]}

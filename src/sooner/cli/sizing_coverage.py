@@ -203,4 +203,5 @@ def _note_later(past: Sequence[Entry], ran: Sequence[Execution], now: float) -> 
 
 
 def _listed(entries: list[Entry], *, show_all: bool) -> list[Entry]:
-    return [entry for entry in entries if show_all or entry.standing not in MET]
+    shown = MET - {Standing.NEVER_RUNS}  # a test that can never run is no breach, and no cover either: it is told
+    return [entry for entry in entries if show_all or entry.standing not in shown]
