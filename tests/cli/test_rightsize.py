@@ -118,6 +118,25 @@ def test_of_several_files_with_such_rows_the_first_is_edited_and_the_others_are_
     assert "b/more.yml" not in done.stdout
 
 
+def test_a_job_of_a_new_periodic_workflow_that_asks_for_an_event_is_named(here, suite, project):
+    text = """
+        on: push
+        jobs:
+          gpu:
+            if: github.event_name == 'push'
+            strategy:
+              matrix:
+                include:
+                  - { config: distributed, shard: 1, num_shards: 1, runner: linux.gpu.4 }
+            runs-on: ${{ matrix.runner }}
+    """
+    (project / "event.yml").write_text(textwrap.dedent(text))
+    options = ("--config", "distributed", "--runner", "2=g.2", "--option", "full-on-2+rest-every-3h")
+    done = here("rightsize", *suite, "event.yml", *options, "--periodic", "p.yml", "--diff")
+    assert done.returncode == 0, done.stderr
+    assert "p.yml: job gpu has `if: github.event_name == 'push'`: see that it holds on a schedule" in done.stderr
+
+
 def test_an_existing_periodic_workflow_is_extended(here, suite, project):
     (project / "periodic.yml").write_text(
         TRUNK.replace("on:\n  push:", 'on:\n  schedule:\n    - cron: "0 3 * * *"   # nightly').replace(

@@ -17,6 +17,7 @@ from sooner.analysis.sizing.decide import Priced
 from sooner.analysis.sizing.placement import Lane, Runner
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
+from sooner.model.text import one_line
 from sooner.report.wording import counted
 from sooner.workflows.edits import (
     Shards,
@@ -38,6 +39,9 @@ from sooner.workflows.reading import read
 
 _LINE: Final = re.compile("[^\\n]*\\n|[^\\n]+")
 """As git and patch see lines: what else ends a line in Unicode does not."""
+
+_OF_EVENT: Final = re.compile(r"github\.(?:event|ref|head_ref|base_ref)|false")
+"""What a condition asks about the event: a clock's is another one."""
 
 if TYPE_CHECKING:
     from sooner.cli.sizing_options import Question
@@ -233,6 +237,10 @@ def _periodic(
     if not Path(path).exists():
         name = Path(path).stem
         made = new_periodic(source, path, name=name, cron=cron, job_id=job.id, config=question.config, shards=shards)
+        for one in made.jobs.values():
+            if _OF_EVENT.search(one.condition):
+                asked = one_line(one.condition)
+                click.echo(f"note: {path}: job {one.id} has `if: {asked}`: see that it holds on a schedule", err=True)
         return path, "", made.text
     old = read_file(Path(path))
     try:

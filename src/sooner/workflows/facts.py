@@ -84,6 +84,8 @@ class Job(Struct, frozen=True, kw_only=True):
     name: str = ""
     needs: tuple[str, ...] = ()
     uses: str = ""
+    condition: str = ""
+    """Its `if`."""
     runs_on: tuple[Spot, ...] = ()
     matrices: tuple[Matrix, ...] = ()
     unreadable: tuple[str, ...] = ()

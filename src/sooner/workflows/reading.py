@@ -187,6 +187,7 @@ def _job(key: Any, node: Any, text: str, aliases: _Aliases) -> Job:
         name=_text(parts.get("name")),
         needs=tuple(str(spot.value) for spot in _scalars(parts.get("needs"))),
         uses=_text(parts.get("uses")),
+        condition=_text(parts.get("if")),
         runs_on=tuple(_scalars(parts.get("runs-on"))),
         matrices=tuple(matrices),
         unreadable=tuple(unreadable),
