@@ -1,6 +1,7 @@
 """`sooner coverage`, as users call it."""
 
 import json
+import time
 
 import pytest
 
@@ -68,6 +69,57 @@ def test_tests_past_the_policy_are_listed_and_the_exit_code_says_so(sooner, hist
 
 def test_the_size_of_a_runner_proves_what_no_test_recorded(here, history):
     assert judged(here, history, "--runner", "linux.gpu.*=2")[2]["t::job"] == "covered"
+
+
+def test_a_runner_with_several_labels_is_known_by_each_of_them(here, project):
+    from sooner.history import History, HistoryOutcome, JobRow, TestRow
+
+    rows = [
+        TestRow(
+            repository="o/r", run="r1", job=job, unit="t.py", node_id=f"t::{job}", kind="case",
+            outcome=HistoryOutcome.PASSED, started=NOW - 60,
+        )
+        for job in ("one", "two")
+    ]  # fmt: skip
+    labels = {"one": "self-hosted,linux.gpu.4", "two": "linux, rack.b"}
+    with History(project / "h") as kept:
+        kept.add_tests(rows)
+        kept.add_jobs(
+            JobRow(repository="o/r", run="r1", job=job, runner=label, outcome=HistoryOutcome.PASSED)
+            for job, label in labels.items()
+        )
+    (project / "needs.json").write_text(json.dumps(needs(t__one=4, t__two=4)))
+    standing = judged(here, project / "h", "--runner", "linux.gpu.*=4", "--runner", "rack.b=4")[2]
+    assert standing == {"t::one": "covered", "t::two": "covered"}
+
+
+def test_runs_of_the_future_are_named_where_a_test_is_past_the_policy(here, project):
+    from sooner.history import History, HistoryOutcome, TestRow
+
+    with History(project / "h") as kept:
+        kept.add_tests(
+            TestRow(
+                repository="o/r", run="r1", unit="t.py", node_id=f"t::{name}", kind="case", devices=("0",),
+                outcome=HistoryOutcome.PASSED, started=started,
+            )
+            for name, started in (("ahead", time.time() + 7200), ("now", time.time() - 60))
+        )  # fmt: skip
+    (project / "needs.json").write_text(json.dumps(needs(t__ahead=1, t__now=1)))
+    done = here("coverage", "--history", project / "h", "--needs", "needs.json")
+    assert done.returncode == 12
+    assert "1 test past the policy ran at a time that is still to come" in done.stderr
+    assert "to come" not in here("coverage", "--history", project / "h", "--needs", "needs.json", "--now", NOW).stderr
+
+
+def test_a_test_that_can_never_run_is_listed_and_not_past(here, history, project):
+    (row,) = needs(t__two=2)
+    never = {str(size): "skip" for size in (0, 1, 2, 3, 4, 8)}
+    rows = [row, row | {"nodeid": "t::off", "profile": never, "min": None, "gpu_min": None, "full": None}]
+    (project / "needs.json").write_text(json.dumps(rows))
+    done = here("coverage", "--history", history, "--needs", "needs.json", "--now", int(NOW))
+    assert done.returncode == 0
+    assert ["t::off", "can", "never", "run"] in [line.split()[:4] for line in done.stdout.splitlines()]
+    assert "t::two" not in done.stdout
 
 
 def test_an_earlier_time_is_replayed(here, history):
@@ -138,10 +190,14 @@ def test_people_see_the_tests_and_a_count(here, history):
         (("--history", "nowhere"), "there is no history at nowhere"),
         (("--policy", "bad.toml"), "wthin is unknown: there are at, exempt, rule, runners, within"),
         (("--needs", "bad.toml"), "bad.toml: is no"),
+        (("--policy", "match.toml"), "match.toml: match ['a', 'b'] is no pattern"),
+        (("--policy", "runners.toml"), "runners must be a table of numbers"),
     ],
 )
 def test_what_is_not_understood_is_one_clear_error(here, history, project, options, problem):
     (project / "bad.toml").write_text('wthin = "1d"\n')
+    (project / "match.toml").write_text('[[rule]]\nmatch = ["a", "b"]\n')
+    (project / "runners.toml").write_text('runners = {"linux.gpu.4" = -4}\n')
     base = () if "--history" in options else ("--history", history)
     done = here("coverage", *base, *options)
     assert done.returncode == 4, done.stdout

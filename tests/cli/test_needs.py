@@ -223,3 +223,22 @@ def test_a_file_that_is_no_python_is_not_left_out_in_silence(here, project):
     done = here("needs", "test_good.py", "test_bad.py", "--json")
     assert (done.returncode, len(json.loads(done.stdout))) == (0, 1)
     assert done.stderr == "note: test_bad.py: no Python that can be read: its tests are not known\n"
+
+
+def test_what_is_named_like_a_test_and_is_no_file_is_left_out(here, project):
+    (project / "test_good.py").write_text("def test_a(): pass\n")
+    (project / "test_dangling.py").symlink_to("nowhere.py")
+    os.mkfifo(project / "test_pipe.py")
+    (project / "test_folder.py").mkdir()
+    (project / "test_large.py").write_text("def test_a(): pass\n" + "# filled\n" * 500_000)
+    done = here("needs", ".", "--json")
+    assert (done.returncode, len(json.loads(done.stdout))) == (0, 1)
+    assert done.stderr == "note: test_large.py: cannot be read, or is too large: its tests are not known\n"
+
+
+def test_folders_named_as_outputs_are_looked_at_where_python_lies_right_in_them(here, project):
+    for name in ("tests/dist/test_a.py", "build/lib/test_b.py", "tests/build/lib.linux/test_c.py"):
+        (project / name).parent.mkdir(parents=True)
+        (project / name).write_text("def test_it(): pass\n")
+    answer = json.loads(here("needs", ".", "--json").stdout)
+    assert [each["path"] for each in answer] == ["tests/dist/test_a.py"]

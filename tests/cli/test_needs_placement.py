@@ -165,6 +165,37 @@ def test_values_of_a_matrix_are_put_into_labels_and_commands(tmp_path):
     assert notes == []
 
 
+def test_a_job_that_is_switched_off_runs_nothing_and_one_of_another_file_is_named(tmp_path):
+    text = """
+on: push
+jobs:
+  off: {runs-on: gpu-4, if: false, steps: [{run: pytest tests/a}]}
+  never: {runs-on: gpu-4, if: "${{ false }}", steps: [{run: pytest tests/a}]}
+  called: {uses: ./.github/workflows/_test.yml, with: {runner: gpu-4, paths: tests/a}}
+  on: {runs-on: gpu-4, if: "github.ref == 'main'", steps: [{run: pytest tests/b}]}
+"""
+    notes = []
+    jobs = placement_from(written(tmp_path, "ci.yml", text), notes)
+    assert [(job.name, job.devices) for job in jobs] == [("on", 4)]
+    assert ["job off: it is switched off" in notes[0], "job never: it is switched off" in notes[1]] == [True, True]
+    assert "job called: its tests are those of ./.github/workflows/_test.yml" in notes[2]
+
+
+def test_devices_that_the_environment_hides_are_not_there(tmp_path):
+    text = """
+on: push
+env: {CUDA_VISIBLE_DEVICES: "0,1"}
+jobs:
+  two: {runs-on: gpu-4, steps: [{run: pytest a}]}
+  one: {runs-on: gpu-4, env: {CUDA_VISIBLE_DEVICES: 0}, steps: [{run: pytest a}]}
+  none: {runs-on: gpu-4, env: {CUDA_VISIBLE_DEVICES: ""}, steps: [{run: pytest a}]}
+  few: {runs-on: gpu-1, steps: [{run: pytest a}]}
+  computed: {runs-on: gpu-4, env: {HIP_VISIBLE_DEVICES: "${{ inputs.mask }}"}, steps: [{run: pytest a}]}
+"""
+    jobs = placement_from(written(tmp_path, "ci.yml", text))
+    assert {job.name: job.devices for job in jobs} == {"two": 2, "one": 1, "none": 0, "few": 1, "computed": 2}
+
+
 def test_a_job_that_cannot_be_read_is_named(tmp_path):
     text = """
         jobs:
@@ -242,6 +273,18 @@ def test_a_file_that_is_not_what_its_name_says_is_one_clear_error(tmp_path, name
 def test_a_file_that_is_not_there_is_one_clear_error():
     with pytest.raises(UsageError, match="cannot be read"):
         placement_from(Path("nowhere.yml"))
+
+
+def test_a_folder_of_workflows_is_all_of_its_files(sooner, project):
+    tests = "import pytest, torch\n@pytest.mark.skipif(torch.cuda.device_count() < {}, reason='')\ndef test_a(): pass\n"
+    for name, devices in (("a", 2), ("b", 4)):
+        written(project, f"tests/test_{name}.py", tests.format(devices))
+        job = f"jobs: {{gpu: {{runs-on: gpu-2, steps: [{{run: pytest tests/test_{name}.py}}]}}}}\n"
+        written(project, f".github/workflows/{name}.yml", f"on: push\n{job}")
+    done = sooner("needs", "tests", "--diff", "--placement", ".github/workflows", "--json")
+    assert done.returncode == 12
+    found = [(each["nodeid"], each["kind"]) for each in json.loads(done.stdout)]
+    assert found == [("tests/test_b.py::test_a", "orphan")]
 
 
 def test_an_orphan_is_found_with_the_workflow_itself(sooner, project):

@@ -109,6 +109,34 @@ def test_a_change_that_was_made_is_there_to_be_made_again_and_changes_nothing(he
     assert {path.name: path.read_text() for path in project.glob("*.yml")} == texts
 
 
+def test_of_several_files_with_such_rows_the_first_is_edited_and_the_others_are_named(here, suite, project):
+    (project / "more.yml").write_text((project / "trunk.yml").read_text())
+    files = ("trunk.yml", "more.yml", "--config", "distributed")
+    done = here("rightsize", *suite, *files, "--runner", "2=linux.rocm.gpu.2", "--option", "all-on-2", "--diff")
+    assert done.returncode == 0, done.stderr
+    assert "note: more.yml has such rows too: of several files the first is edited, trunk.yml" in done.stderr
+    assert "b/more.yml" not in done.stdout
+
+
+def test_a_job_of_a_new_periodic_workflow_that_asks_for_an_event_is_named(here, suite, project):
+    text = """
+        on: push
+        jobs:
+          gpu:
+            if: github.event_name == 'push'
+            strategy:
+              matrix:
+                include:
+                  - { config: distributed, shard: 1, num_shards: 1, runner: linux.gpu.4 }
+            runs-on: ${{ matrix.runner }}
+    """
+    (project / "event.yml").write_text(textwrap.dedent(text))
+    options = ("--config", "distributed", "--runner", "2=g.2", "--option", "full-on-2+rest-every-3h")
+    done = here("rightsize", *suite, "event.yml", *options, "--periodic", "p.yml", "--diff")
+    assert done.returncode == 0, done.stderr
+    assert "p.yml: job gpu has `if: github.event_name == 'push'`: see that it holds on a schedule" in done.stderr
+
+
 def test_an_existing_periodic_workflow_is_extended(here, suite, project):
     (project / "periodic.yml").write_text(
         TRUNK.replace("on:\n  push:", 'on:\n  schedule:\n    - cron: "0 3 * * *"   # nightly').replace(
@@ -156,6 +184,7 @@ def test_lanes_that_share_a_config_need_a_key(here, suite, project):
         (("--apply",), "say which workflow files"),
         (("trunk.yml",), "say which config: --config default | distributed"),
         (("none.yml", "--config", "x"), "none.yml: cannot be read"),
+        (("--current", "g.4:1", "--history", "nowhere"), "there is no history at nowhere"),
         (("trunk.yml", "--config", "x"), "no job has rows of config 'x'"),
         (
             ("trunk.yml", "--config", "distributed", "--option", "all-on-2+all-every-3h", "--diff"),
@@ -211,6 +240,20 @@ def test_queues_are_replayed_where_the_pools_are_understood(here, suite, project
     assert found["commits_per_day"] > 1
     assert options["all-on-2"]["waiting"]["queue_p90"] < 0.5 * options["all-on-4"]["waiting"]["queue_p90"]
     assert options[found["best"]]["lost"] == []
+
+
+def test_jobs_that_name_no_run_are_said_to_be_put_together_by_time(here, suite, project):
+    with (project / "jobs.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["label", "job", "created", "started", "completed"])
+        for i in range(60):
+            at = 1_760_000_000 + i * 600 + 30 * (i % 2)
+            writer.writerow(["linux.gpu.4", "rocm / distributed", at, at + 20, at + 500])
+            writer.writerow(["linux.gpu.4", "rocm / distributed", at + 5, at + 25, at + 500])
+    options = ("--current", "g.4:3", "--runner", "2=linux.gpu.2", "--jobs", "jobs.csv", "--job", "*distributed*")
+    done = here("rightsize", *suite[:4], *options)
+    told = "note: 120 jobs of *distributed* name no run: those within a minute count as one, 60 runs in all"
+    assert told in done.stderr
 
 
 def test_a_smaller_runner_on_the_same_nodes_has_a_queue_though_nobody_used_it_yet(here, suite, project):

@@ -17,13 +17,14 @@ from sooner.workflows.edits import (
     find_lists,
     find_matrix,
     label_key,
+    repeated_for,
     with_cron,
     with_listed_shards,
     with_more_rows,
     with_runs_on,
     with_shards,
 )
-from sooner.workflows.errors import WorkflowError
+from sooner.workflows.errors import ByHandError, WorkflowError
 from sooner.workflows.facts import Style, Where
 from sooner.workflows.periodic import new_periodic
 from sooner.workflows.reading import read
@@ -228,9 +229,8 @@ def test_rows_of_a_strategy_in_block_style_keep_quotes_and_comments(count):
 
 @pytest.mark.parametrize("count", [1, 2, 4, 6])
 def test_lists_of_shards_are_made_longer_and_shorter(count):
-    workflow = read(MATRIX, "w.yml")
-    with pytest.raises(WorkflowError, match="no job has a matrix"):
-        find_lists(workflow, "listed")  # two labels: nobody knows which is the size
+    with pytest.raises(WorkflowError, match="no job has a matrix"):  # two labels: nobody knows which is the size
+        find_lists(read(MATRIX.replace("[self-hosted, gpu-4]", "[rack-b, gpu-4]"), "w.yml"), "listed")
     workflow = read(MATRIX.replace("[self-hosted, gpu-4]", "gpu-4"), "w.yml")
     job, matrix, key = find_lists(workflow, "listed")
     new = with_listed_shards(workflow, job, matrix, key, Shards(label="gpu-2", count=count))
@@ -238,6 +238,41 @@ def test_lists_of_shards_are_made_longer_and_shorter(count):
     assert [spot.value for spot in found.lists["shard"]] == list(range(1, count + 1))
     assert [spot.value for spot in found.lists["num_shards"]] == [count]
     assert [spot.value for spot in new.jobs["listed"].runs_on] == ["gpu-2"]
+
+
+def test_labels_that_every_own_runner_has_do_not_hide_the_one_that_names_a_size():
+    workflow = read(MATRIX.replace("[self-hosted, gpu-4]", "[self-hosted, Linux, X64, gpu-4]"), "w.yml")
+    new = with_listed_shards(workflow, *find_lists(workflow, "listed"), Shards(label="gpu-2", count=2))
+    assert [spot.value for spot in new.jobs["listed"].runs_on] == ["self-hosted", "Linux", "X64", "gpu-2"]
+
+
+CROSSED = """
+on: push
+jobs:
+  gpu:
+    runs-on: ${{ matrix.runner }}
+    strategy:
+      matrix:
+        runner: [gpu-4]
+        shard: [1, 2, 3]
+        py: ["3.10", "3.12"]
+"""
+
+
+def test_rows_beside_lists_that_github_multiplies_are_not_edited():
+    text = f"{CROSSED}        include:\n          - {{ runner: gpu-4, py: '3.13', shard: 1 }}\n"
+    with pytest.raises(ByHandError, match=r"gpu has lists \(runner, shard, py\) beside its `include` rows"):
+        find_matrix(read(text, "w.yml"), None)
+
+
+def test_a_list_of_shards_of_which_some_are_left_out_is_not_edited():
+    text = f"{CROSSED}        exclude:\n          - {{ py: '3.10', shard: 2 }}\n"
+    with pytest.raises(ByHandError, match=r"gpu leaves out shards \(`exclude`\)"):
+        find_lists(read(text, "w.yml"))
+
+
+def test_lists_for_each_of_whose_values_all_shards_run_are_named():
+    assert repeated_for(*find_lists(read(CROSSED, "w.yml"))) == ["py (2)"]
 
 
 def test_lists_in_block_style_begin_with_what_they_began_with():

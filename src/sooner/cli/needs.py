@@ -13,7 +13,7 @@ import click
     "placements",
     multiple=True,
     metavar="FILE",
-    help="Where CI runs what, for --diff (TOML, workflow, pipeline, BUILD).",
+    help="Where CI runs what, for --diff (TOML, workflow or folder of them, pipeline, BUILD).",
 )
 @click.option("--rules", multiple=True, metavar="FILE", help="Further rules, looked at before the shipped ones (TOML).")
 @click.option("--python", default="", metavar="EXE", help="The project's interpreter, for --dry and --real.")

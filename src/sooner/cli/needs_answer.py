@@ -13,6 +13,7 @@ from sooner.cli.needs_plan import plan_text
 from sooner.cli.needs_project import Project, find_project
 from sooner.cli.needs_static import rule_tables, static_needs
 from sooner.cli.needs_sweep import swept
+from sooner.door.needs_tree import read_source
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.text import one_line
@@ -82,7 +83,7 @@ def _placed(placements: Sequence[str]) -> list[Job]:
         UsageError: No job is known in any of them: nothing could be compared.
     """
     notes: list[str] = []
-    jobs = [job for each in placements for job in placement_from(Path(each), notes)]
+    jobs = [job for each in placements for path in _files_of(Path(each)) for job in placement_from(path, notes)]
     for note in notes:
         click.echo(f"note: {one_line(note)}", err=True)
     if placements and not jobs:
@@ -91,11 +92,18 @@ def _placed(placements: Sequence[str]) -> list[Job]:
     return jobs
 
 
+def _files_of(path: Path) -> list[Path]:
+    """A file, or the workflows of a folder."""
+    return sorted(each for each in path.iterdir() if each.suffix in (".yml", ".yaml")) if path.is_dir() else [path]
+
+
 def _note_unread(project: Project, found: Sequence[TestNeeds]) -> None:
     """Name files that are no Python: what they hold is in no answer."""
     for path in sorted(set(project.tests) - {each.path for each in found}):
-        text = (project.root / path).read_text(encoding="utf-8", errors="replace")
-        if parsed(text) is None:
+        text = read_source(project.root, path)
+        if text is None:
+            click.echo(f"note: {one_line(path)}: cannot be read, or is too large: its tests are not known", err=True)
+        elif parsed(text) is None:
             click.echo(f"note: {one_line(path)}: no Python that can be read: its tests are not known", err=True)
 
 

@@ -35,6 +35,8 @@ _TAGS: Final = re.compile(
 )
 _COUNT_KEYS: Final = ("num_devices", "num_gpus", "gpus", "num-gpus", "gpu_count", "devices")
 _OF_MATRIX: Final = re.compile(r"\$\{\{\s*matrix\.([\w.-]+)\s*\}\}")
+_NEVER: Final = ("false", "${{ false }}", "${{false}}")
+_MASKS: Final = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _MOST_ROWS: Final = 512
 """GitHub makes 256 jobs of a matrix at most."""
 _LABEL_KEYS: Final = ("runner", "runs-on", "runs_on", "os", "label", "labels")
@@ -90,7 +92,12 @@ def _patterns(paths: Sequence[str]) -> tuple[str, ...]:
 def _of_yaml(text: str, path: Path, notes: list[str]) -> list[Job]:
     document = _yaml(text, path)
     if isinstance(document, dict) and isinstance(document.get("jobs"), dict):
-        jobs = [each for name, job in document["jobs"].items() for each in _of_action(str(name), job, path, notes)]
+        everywhere = _masked(document)
+        jobs = [
+            each
+            for name, job in document["jobs"].items()
+            for each in _of_action(str(name), job, path, notes, everywhere)
+        ]
         return list({(job.name, job.devices, job.paths): job for job in jobs}.values())
     steps = document.get("steps") if isinstance(document, dict) else document
     if isinstance(steps, list):
@@ -110,10 +117,15 @@ def _yaml(text: str, path: Path) -> Any:
         raise SettingsError(f"{path} is not YAML: {str(error).splitlines()[0]}") from None
 
 
-def _of_action(name: str, job: Any, path: Path, notes: list[str]) -> Iterator[Job]:
-    """A job of GitHub Actions: once for each row of its matrix."""
+def _of_action(name: str, job: Any, path: Path, notes: list[str], most: int | None) -> Iterator[Job]:
+    """A job of GitHub Actions: once for each row of its matrix; `most` devices, if its workflow shows it no more."""
     if not isinstance(job, dict):
         return
+    if str(job.get("if", "")).strip().lower() in _NEVER:
+        notes.append(f"{path}: job {name}: it is switched off (`if: {job['if']}`), and runs nothing")
+        return
+    own_mask = _masked(job)
+    most = own_mask if own_mask is not None else most
     given = job["with"] if isinstance(job.get("with"), dict) else {}
     labels = job.get("runs-on", next((given[key] for key in _LABEL_KEYS if key in given), ""))
     label = " ".join(map(str, labels)) if isinstance(labels, list) else str(labels)
@@ -124,15 +136,27 @@ def _of_action(name: str, job: Any, path: Path, notes: list[str]) -> Iterator[Jo
         config = [str(row["config"])] if "config" in row and not own and not named.paths else []
         patterns = _patterns([*named.paths, *own]) + tuple(f"*/{each}/*" for each in config)
         devices = _row_devices(row, filled(label, row))
-        if named.unknown and not own:
+        if "uses" in job and not patterns and devices:
+            doubts[f"its tests are those of {job['uses']}"] = None
+        elif named.unknown and not own:
             doubts["its tests are computed: " + " ".join(named.unknown)] = None
         if patterns and devices is None:
             doubts[f"the devices of its runner {label!r} are not known"] = None
         elif patterns and devices is not None:
             if not devices and (own_label := _unsaid(filled(label, row), row)):
                 doubts[f"its runner {own_label!r} names no devices, and is taken to have none"] = None
-            yield Job(name=name, devices=devices, paths=patterns)
+            yield Job(name=name, devices=devices if most is None else min(devices, most), paths=patterns)
     notes.extend(f"{path}: job {name}: {each}: say them in a placement.toml" for each in doubts)
+
+
+def _masked(part: Mapping[str, Any]) -> int | None:
+    """How many devices the environment of a workflow or a job shows; None where it says nothing."""
+    env = part["env"] if isinstance(part.get("env"), dict) else {}
+    for name in _MASKS:
+        mask = str(env.get(name, "${{"))
+        if "$" not in mask:
+            return len([each for each in mask.split(",") if each.strip() and each.strip() != "-1"])
+    return None
 
 
 def _unsaid(label: str, row: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from sooner.analysis.sizing.ledger import MET, Entry, Required, Rule, Standing, ledger, span
+from sooner.analysis.sizing.ledger import MET, Entry, Execution, Required, Rule, Standing, ledger, span
 from sooner.analysis.sizing.needs import TestNeed
 from sooner.cli import sizing_files as files
 from sooner.cli.settings import project_table
@@ -18,9 +18,11 @@ from sooner.cli.spans import epoch_of
 from sooner.history import DEFAULT_ROOT, History, Where
 from sooner.model.errors import SettingsError, UsageError
 from sooner.model.outcomes import ExitCode
+from sooner.report.wording import counted
 
 _WITHIN = "24h"
 _NAMED = 5
+_YEARS_S = 100 * 365 * 86_400.0
 _KEYS = {"within", "at", "runners", "rule", "exempt"}
 _RULE_KEYS = {"match", "within", "at", "exempt"}
 
@@ -40,6 +42,8 @@ class Question(Struct, frozen=True, kw_only=True):
     policy: Policy
     where: Where
     now: float
+    is_today: bool
+    """Whether nobody asked for another time."""
     limit: int
     show_all: bool
     as_json: bool
@@ -64,6 +68,7 @@ class Question(Struct, frozen=True, kw_only=True):
             policy=Policy(rules=_rules(source, given, options["within"], options["at"]), sizes=sizes),
             where=Where(repository=options["repository"], branch=options["branch"]),
             now=time.time() if now is None else epoch_of(now, "--now"),
+            is_today=now is None,
             **{name: options[name] for name in ("limit", "show_all", "as_json")},
         )
 
@@ -101,7 +106,7 @@ def _checked(source: str, table: Any) -> dict[str, Any]:
         if key not in _KEYS:
             raise SettingsError(f"{source}: {key} is unknown: there are {', '.join(sorted(_KEYS))}")
     runners = table.get("runners", {})
-    if not isinstance(runners, dict) or not all(isinstance(size, int) for size in runners.values()):
+    if not isinstance(runners, dict) or not all(type(size) is int and size >= 0 for size in runners.values()):
         raise SettingsError(f'{source}: runners must be a table of numbers, such as "linux.gpu.4" = 4')
     return table
 
@@ -128,8 +133,10 @@ def _rule(source: str, table: Any) -> Rule:
         raise SettingsError(f"{source}: within {table['within']!r} is no span such as 24h or 7d") from None
     if table["at"] not in tuple(Required):
         raise SettingsError(f"{source}: at {table['at']!r}: there are {', '.join(Required)}")
+    if not isinstance(match := table.get("match", "*"), str):
+        raise SettingsError(f"{source}: match {match!r} is no pattern: a rule has one, as text")
     return Rule(
-        match=str(table.get("match", "*")), within_s=within_s, at=Required(table["at"]),
+        match=match, within_s=within_s, at=Required(table["at"]),
         exempt=str(table.get("exempt", "")),
     )  # fmt: skip
 
@@ -166,10 +173,12 @@ def _show(question: Question) -> int:
             raise UsageError(f"the history holds tests of several repositories, name one with --repository: {several}")
         ran = executions(history, question.policy.sizes, question.now, question.where)
         seen = set(history.cases(question.where.repository))
-    entries = ledger(set(needs) or seen, needs, ran, question.policy.rules, question.now)
+        entries = ledger(set(needs) or seen, needs, ran, question.policy.rules, question.now)
+        past = [entry for entry in entries if entry.standing not in MET]
+        if past and question.is_today:
+            _note_later(past, executions(history, {}, question.now + _YEARS_S, question.where), question.now)
     if needs and (extra := len(seen - set(needs))):
         click.echo(f"note: {extra} tests of the history are not in {question.needs}: they are left out", err=True)
-    past = [entry for entry in entries if entry.standing not in MET]
     if question.as_json:
         counts = {standing.value: sum(e.standing is standing for e in entries) for standing in Standing}
         answer = {"now": question.now, "tests": len(entries), "counts": counts, "met": not past, "entries": entries}
@@ -182,5 +191,17 @@ def _show(question: Question) -> int:
     return int(ExitCode.POLICY if past else ExitCode.ALL_PASSED)
 
 
+def _note_later(past: Sequence[Entry], ran: Sequence[Execution], now: float) -> None:
+    """Executions of the future do not count; whoever looks for one that is missing should know."""
+    names = {entry.test for entry in past}
+    if later := {one.test for one in ran if one.at > now and one.test in names}:
+        click.echo(
+            f"note: {counted(len(later), 'test')} past the policy ran at a time that is still to come, which does not "
+            "count: a clock is wrong, or times without a zone are of another one (`sooner ingest --timezone`)",
+            err=True,
+        )
+
+
 def _listed(entries: list[Entry], *, show_all: bool) -> list[Entry]:
-    return [entry for entry in entries if show_all or entry.standing not in MET]
+    shown = MET - {Standing.NEVER_RUNS}  # a test that can never run is no breach, and no cover either: it is told
+    return [entry for entry in entries if show_all or entry.standing not in shown]

@@ -85,7 +85,7 @@ class Question(Struct, frozen=True, kw_only=True):
             runners=runners,
             current=_current(options["current"], runners),
             jobs=Path(options["jobs"]) if options["jobs"] else None,
-            root=options["root"] or "",
+            root=_history_at(options["root"] or ""),
             pools=Path(options["pools"]) if options["pools"] else None,
             periods=_periods(options["periods"]),
             limits=Limits(lost=options["allow_loss"], delay_h=options["max_delay"], moved=options["max_moved"]),
@@ -246,6 +246,12 @@ def _durations(question: Question) -> Mapping[str, float]:
         if not 0 <= seconds < inf:
             raise files.SizingFileError(question.durations, f"{name} takes {seconds:g} s: that is no duration")
     return durations
+
+
+def _history_at(root: str) -> str:
+    if root and "://" not in root and not Path(root).is_dir():
+        raise UsageError(f"there is no history at {root}: `sooner ingest` makes one")
+    return root
 
 
 def _recorded_durations(root: str) -> Mapping[str, float]:

@@ -15,6 +15,7 @@ from sooner.analysis.sizing.replay import Pool
 from sooner.cli.sizing_declared import Declarations, declarations
 from sooner.cli.sizing_jobs import jobs_of
 from sooner.model.errors import UsageError
+from sooner.report.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,7 +38,11 @@ def record_of(
     declared = declarations(pools)
     queues, left_out = load.by_label(rows)
     known, refused, notes = _understood(queues, ours, declared)
-    pushes = load.pushes(rows.created[ours], [rows.runs[i] for i in np.flatnonzero(ours).tolist()] if rows.runs else [])
+    runs = [rows.runs[i] for i in np.flatnonzero(ours).tolist()] if rows.runs else []
+    pushes = load.pushes(rows.created[ours], runs)
+    if not any(runs):
+        told = f"{counted(int(ours.sum()), 'job')} of {pattern} name no run"
+        left_out = [*left_out, f"{told}: those within a minute count as one, {counted(len(pushes), 'run')} in all"]
     span = (pushes[-1] - pushes[0]) / DAY_S if len(pushes) > 1 else 0.0
     since = min((pool.since for pool in known.values()), default=-np.inf)
     inside = tuple(at for at in pushes if at >= since)

@@ -17,6 +17,7 @@ from sooner.analysis.sizing.decide import Priced
 from sooner.analysis.sizing.placement import Lane, Runner
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
+from sooner.model.text import one_line
 from sooner.report.wording import counted
 from sooner.workflows.edits import (
     Shards,
@@ -25,18 +26,22 @@ from sooner.workflows.edits import (
     find_matrix,
     label_key,
     label_of,
+    repeated_for,
     with_cron,
     with_listed_shards,
     with_more_rows,
     with_shards,
 )
-from sooner.workflows.errors import WorkflowError
+from sooner.workflows.errors import ByHandError, WorkflowError
 from sooner.workflows.facts import Job, Matrix, Workflow
 from sooner.workflows.periodic import new_periodic
 from sooner.workflows.reading import read
 
 _LINE: Final = re.compile("[^\\n]*\\n|[^\\n]+")
 """As git and patch see lines: what else ends a line in Unicode does not."""
+
+_OF_EVENT: Final = re.compile(r"github\.(?:event|ref|head_ref|base_ref)|false")
+"""What a condition asks about the event: a clock's is another one."""
 
 if TYPE_CHECKING:
     from sooner.cli.sizing_options import Question
@@ -50,8 +55,23 @@ def current_of(
 
     try:
         workflow, job, matrix = _place(paths, config, in_job)
+    except ByHandError:
+        raise
     except WorkflowError:
-        workflow, job, matrix, key = _lists(paths, config, in_job)
+        try:
+            workflow, job, matrix, key = _lists(paths, config, in_job)
+        except ByHandError:
+            raise
+        except WorkflowError as error:
+            if not error.problem.startswith("no job has"):
+                raise
+            raise WorkflowError(error.path, f"{error.problem}; --current LABEL:SHARDS says what there is") from None
+        if others := repeated_for(job, matrix, key):
+            click.echo(
+                f"note: {workflow.path}: job {job.id} runs its shards for each of {', '.join(others)}: "
+                "figures are for one of them",
+                err=True,
+            )
         return runner_of(label_of(job, matrix), runners), len(matrix.lists[key])
     rows = matrix.of(config)
     labels = Counter(row.text(label_key(job, matrix)) for row in rows)
@@ -99,8 +119,12 @@ def _lists(paths: Sequence[str], config: str | None, in_job: str | None) -> tupl
     """The first file with a job that lists its shards; the error is that of looking for rows."""
     for path in paths:
         workflow = read_file(Path(path))
-        with contextlib.suppress(WorkflowError):
+        try:
             return (workflow, *find_lists(workflow, in_job))
+        except ByHandError:
+            raise
+        except WorkflowError:
+            continue
     _place(paths, config, in_job)
     raise WorkflowError(paths[0], "has no matrix that can be edited")
 
@@ -168,11 +192,20 @@ def _changes(question: "Question", shown: Priced) -> list[tuple[str, str, str]]:
             problem = "lists its shards: only options with one lane can be applied to it"
             raise WorkflowError(workflow.path, problem) from None
         return [(workflow.path, workflow.text, with_listed_shards(workflow, job, matrix, key, only).text)]
+    _note_others(question, workflow.path)
     new = with_shards(workflow, job, matrix, question.config, _shards(commit, question.lane_key))
     changes = [(workflow.path, workflow.text, new.text)]
     if clock and question.periodic:
         changes.append(_periodic(question, question.periodic, workflow, job, clock))
     return changes
+
+
+def _note_others(question: "Question", edited: str) -> None:
+    """Name the other files that have rows of the config too: only the first is edited."""
+    for path in question.files:
+        with contextlib.suppress(WorkflowError):
+            if path not in (edited, question.periodic) and _place([path], question.config, question.in_job):
+                click.echo(f"note: {path} has such rows too: of several files the first is edited, {edited}", err=True)
 
 
 def _shards(lanes: Sequence[Lane], key: str | None) -> list[Shards]:
@@ -204,6 +237,10 @@ def _periodic(
     if not Path(path).exists():
         name = Path(path).stem
         made = new_periodic(source, path, name=name, cron=cron, job_id=job.id, config=question.config, shards=shards)
+        for one in made.jobs.values():
+            if _OF_EVENT.search(one.condition):
+                asked = one_line(one.condition)
+                click.echo(f"note: {path}: job {one.id} has `if: {asked}`: see that it holds on a schedule", err=True)
         return path, "", made.text
     old = read_file(Path(path))
     try:

@@ -1,5 +1,6 @@
 """The Python files of a project on disk, as `sooner.plan.needs` wants them."""
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +11,11 @@ if TYPE_CHECKING:
 
 _LEFT_OUT: Final = frozenset(
     (
-        ".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".nox", "build", "dist", ".eggs",
+        ".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".nox", ".eggs",
         "third_party", ".pytest_cache", ".mypy_cache", ".ruff_cache",
     )
 )  # fmt: skip
+_OUTPUTS: Final = ("build", "dist")
 _MOST_FILES: Final = 60_000
 _MOST_BYTES: Final = 4_000_000
 
@@ -21,8 +23,17 @@ _MOST_BYTES: Final = 4_000_000
 def folders(root: Path) -> Iterator[tuple[str, list[str]]]:
     """Every folder of a project, with the names of its Python files; environments and build outputs are left out."""
     for where, below, files in os.walk(root):
-        below[:] = sorted(each for each in below if each not in _LEFT_OUT and not each.endswith(".egg-info"))
-        yield where, sorted(each for each in files if each.endswith(".py"))
+        below[:] = sorted(each for each in below if not _is_left_out(where, each))
+        # A link that leads nowhere is no file, and a pipe would be waited for.
+        yield where, sorted(each for each in files if each.endswith(".py") and (Path(where) / each).is_file())
+
+
+def _is_left_out(where: str, name: str) -> bool:
+    """Whether a folder is an environment or an output; `dist` and `build` are source where Python lies in them."""
+    if name in _OUTPUTS:
+        with contextlib.suppress(OSError):
+            return not any(each.suffix == ".py" for each in Path(where, name).iterdir())
+    return name in _LEFT_OUT or name.endswith(".egg-info")
 
 
 def python_files(root: Path) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sooner.workflows.errors import WorkflowError
+from sooner.workflows.errors import ByHandError, WorkflowError
 from sooner.workflows.facts import Job, Matrix, Row, Span, Spot, Style, Value, Where, Workflow
 from sooner.workflows.reading import read
 from sooner.workflows.splices import Splice, added, removed, row_text, spliced, value_splice, written
@@ -17,6 +17,9 @@ from sooner.workflows.splices import Splice, added, removed, row_text, spliced, 
 _DAY_H: Final = 24
 _OF_MATRIX: Final = re.compile(r"\$\{\{\s*matrix\.([\w-]+)\s*\}\}")
 _SHARD_KEYS: Final = ("shard", "shards", "group", "split", "part", "index")
+_EVERYWHERE: Final = frozenset(("self-hosted", "linux", "windows", "macos", "x64", "arm", "arm64"))
+"""Labels that GitHub gives to every runner of one's own, in small letters."""
+_BY_HAND: Final = "say what there is with --current LABEL:SHARDS, and edit it by hand"
 _COUNT_KEYS: Final = ("num_shards", "num-shards", "shard_count", "groups", "splits", "total")
 
 
@@ -63,7 +66,13 @@ def find_matrix(workflow: Workflow, config: str | None, job_id: str | None = Non
             workflow.path,
             f"several jobs have {what}: {', '.join(job.id for job, _ in found)}: choose one with --in-job",
         )
-    return found[0]
+    job, matrix = found[0]
+    if matrix.where is Where.STRATEGY and matrix.lists:
+        problem = (
+            f"job {job.id} has lists ({', '.join(matrix.lists)}) beside its `include` rows, which GitHub multiplies"
+        )
+        raise ByHandError(workflow.path, f"{problem}: {_BY_HAND}")
+    return job, matrix
 
 
 def label_key(job: Job, matrix: Matrix) -> str:
@@ -207,16 +216,30 @@ def find_lists(workflow: Workflow, job_id: str | None = None) -> tuple[Job, Matr
     if len(found) != 1:
         many = f"several jobs list shards: {', '.join(job.id for job, *_ in found)}: choose one with --in-job"
         raise WorkflowError(workflow.path, many if found else "no job has a matrix with rows, or with a list of shards")
-    return found[0]
+    job, matrix, key = found[0]
+    if matrix.is_cut:
+        raise ByHandError(workflow.path, f"job {job.id} leaves out shards (`exclude`): {_BY_HAND}")
+    return job, matrix, key
+
+
+def repeated_for(job: Job, matrix: Matrix, key: str) -> list[str]:
+    """The other lists of a matrix of lists, for each of whose values all shards are run: `py (2)`."""
+    asked = {found[1] for spot in job.runs_on if (found := _OF_MATRIX.fullmatch(str(spot.value).strip()))}
+    others = {name: values for name, values in matrix.lists.items() if name not in {key, *asked, *_COUNT_KEYS}}
+    return [f"{name} ({len(values)})" for name, values in others.items() if len(values) > 1]
 
 
 def label_of(job: Job, matrix: Matrix) -> str:
-    """The one runner of a job whose matrix is made of lists; empty where there are several."""
+    """The one runner of a job whose matrix is made of lists; empty where there are several.
+
+    Labels that every runner of one's own has (`self-hosted`, `linux`) do not count beside another.
+    """
     labels: set[str] = set()
     for spot in job.runs_on:
         asked = _OF_MATRIX.fullmatch(str(spot.value).strip())
         labels |= {str(one.value) for one in matrix.lists.get(asked[1], ())} if asked else {str(spot.value)}
-    return labels.pop() if len(labels) == 1 else ""
+    own = {label for label in labels if label.lower() not in _EVERYWHERE} or labels
+    return own.pop() if len(own) == 1 else ""
 
 
 def with_listed_shards(workflow: Workflow, job: Job, matrix: Matrix, key: str, shards: Shards) -> Workflow:

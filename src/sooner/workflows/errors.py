@@ -2,6 +2,7 @@
 
 SoonerError
 └── WorkflowError           a workflow file that cannot be read, or edited as asked            (4)
+    └── ByHandError         what is asked for is there, and nobody but a person can edit it   (4)
 """
 
 from sooner.model.errors import SoonerError
@@ -17,5 +18,9 @@ class WorkflowError(SoonerError):
     """
 
     def __init__(self, path: str, problem: str, *, line: int = 0) -> None:
-        self.path, self.line = path, line
+        self.path, self.problem, self.line = path, problem, line
         super().__init__(f"{path}:{line}: {problem}" if line else f"{path}: {problem}")
+
+
+class ByHandError(WorkflowError):
+    """The matrix is there, and what it means is more than what an edit of its rows would change."""

@@ -67,6 +67,8 @@ class Matrix(Struct, frozen=True, kw_only=True):
     """Of the list of rows."""
     lists: Mapping[str, tuple[Spot, ...]] = {}
     """Other keys of a `strategy.matrix`: each of their values is run."""
+    is_cut: bool = False
+    """Whether an `exclude` leaves out some of what is multiplied."""
 
     def of(self, config: str | None) -> tuple[Row, ...]:
         """Rows of a config; None: all."""
@@ -82,6 +84,8 @@ class Job(Struct, frozen=True, kw_only=True):
     name: str = ""
     needs: tuple[str, ...] = ()
     uses: str = ""
+    condition: str = ""
+    """Its `if`."""
     runs_on: tuple[Spot, ...] = ()
     matrices: tuple[Matrix, ...] = ()
     unreadable: tuple[str, ...] = ()

@@ -187,6 +187,7 @@ def _job(key: Any, node: Any, text: str, aliases: _Aliases) -> Job:
         name=_text(parts.get("name")),
         needs=tuple(str(spot.value) for spot in _scalars(parts.get("needs"))),
         uses=_text(parts.get("uses")),
+        condition=_text(parts.get("if")),
         runs_on=tuple(_scalars(parts.get("runs-on"))),
         matrices=tuple(matrices),
         unreadable=tuple(unreadable),
@@ -235,12 +236,15 @@ def _matrix(node: Any, where: Where, base: int) -> Matrix | None:
         for key, value in parts.items()
         if key not in {"include", "exclude"} and _is_list(value)
     }
+    is_cut = "exclude" in parts
+    if include is None and not lists:
+        return None
     if include is None:
-        return Matrix(where=where, style=_style(node), rows=(), span=_span(node, base), lists=lists) if lists else None
+        return Matrix(where=where, style=_style(node), rows=(), span=_span(node, base), lists=lists, is_cut=is_cut)
     if not _is_list(include) or not all(_is_map(item) for item in include.value):
         return None
     rows = tuple(_row(item, base) for item in include.value)
-    return Matrix(where=where, style=_style(include), rows=rows, span=_span(include, base), lists=lists)
+    return Matrix(where=where, style=_style(include), rows=rows, span=_span(include, base), lists=lists, is_cut=is_cut)
 
 
 def _row(node: Any, base: int) -> Row:

@@ -1,5 +1,7 @@
 """Names, conditions, errors and other vendors: what decides about devices without saying so."""
 
+import textwrap
+
 from small_projects import devices_of
 
 
@@ -601,3 +603,151 @@ def test_a_module_of_another_vendors_devices_that_is_asked_for_is_not_there():
         },
     )
     assert found == {"TestIt::test_it": (1, 1, 1), "TestIt::test_other": (0, None, 0)}
+
+
+def test_what_a_match_statement_chooses_follows_from_the_number_of_devices():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            N = torch.cuda.device_count()
+            match N:
+                case 0 | 1:
+                    @pytest.mark.skip
+                    def test_defined(): pass
+                case _:
+                    def test_defined(): pass
+
+            if (count := torch.cuda.device_count()) > 0:
+                for least in (count,):
+                    pass
+
+            @pytest.mark.skipif(count < 3, reason="three")
+            def test_walrus(): pass
+
+            @pytest.mark.skipif(N < 4 or least < 4, reason="four")
+            def test_target(): pass
+
+            def test_guard():
+                match torch.cuda.device_count():
+                    case 0 | 1 as few:
+                        pytest.skip(f"{few}")
+                    case n if n < 4:
+                        pytest.skip("few")
+                    case _:
+                        pass
+            """
+        },
+    )
+    assert found == {
+        "test_defined": (2, 2, 2),
+        "test_walrus": (3, 3, 3),
+        "test_target": (4, 4, 4),
+        "test_guard": (4, 4, 4),
+    }
+
+
+def test_what_a_fixture_asks_of_the_requests_keywords_is_known():
+    found = devices_of(
+        "test_it.py",
+        {
+            "conftest.py": """
+            import pytest
+            import torch
+
+            @pytest.fixture(autouse=True)
+            def enough(request):
+                if "big" in request.keywords and torch.cuda.device_count() < 8:
+                    pytest.skip("big")
+                if "wide" in request.node.keywords and torch.cuda.device_count() < 4:
+                    pytest.skip("wide")
+            """,
+            "test_it.py": """
+            import pytest
+
+            @pytest.mark.big
+            def test_big(): pass
+
+            @pytest.mark.wide
+            def test_wide(): pass
+
+            def test_host(): pass
+            """,
+        },
+    )
+    assert found == {"test_big": (8, 8, 8), "test_wide": (4, 4, 4), "test_host": (0, None, 0)}
+
+
+def test_hooks_of_plugins_that_a_conftest_or_a_test_file_names_are_run():
+    hook = """
+            import pytest
+            import torch
+
+            def pytest_runtest_setup(item):
+                mark = item.get_closest_marker("{mark}")
+                if mark is not None and torch.cuda.device_count() < mark.args[0]:
+                    pytest.skip("too few")
+            """
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "conftest.py": 'pytest_plugins = ["tests.plugins.one"]\n',
+            "tests/plugins/__init__.py": "",
+            "tests/__init__.py": "",
+            "tests/plugins/one.py": 'pytest_plugins = "tests.plugins.two"\n' + textwrap.dedent(hook.format(mark="one")),
+            "tests/plugins/two.py": hook.format(mark="two"),
+            "tests/plugins/own.py": hook.format(mark="own"),
+            "tests/test_it.py": """
+            import pytest
+
+            pytest_plugins = ("tests.plugins.own",)
+
+            @pytest.mark.one(2)
+            def test_one(): pass
+
+            @pytest.mark.two(3)
+            def test_two(): pass
+
+            @pytest.mark.own(4)
+            def test_own(): pass
+            """,
+        },
+    )
+    assert found == {"test_one": (2, 2, 2), "test_two": (3, 3, 3), "test_own": (4, 4, 4)}
+
+
+def test_what_a_pool_maps_is_run_for_each_item_and_a_program_of_asyncio_is_a_program():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import asyncio
+            import multiprocessing
+            from concurrent.futures import ProcessPoolExecutor
+            import torch
+
+            def work(rank, size):
+                torch.cuda.set_device(rank)
+
+            def test_map():
+                with ProcessPoolExecutor(3) as pool:
+                    list(pool.map(work, range(3), [3] * 3))
+
+            def test_starmap():
+                with multiprocessing.Pool(2) as pool:
+                    pool.starmap(work, [(0, 2), (1, 2)])
+
+            async def test_program():
+                await asyncio.create_subprocess_exec("torchrun", "--nproc_per_node=2", "train.py")
+            """,
+            "train.py": """
+            import os
+            import torch
+            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+            """,
+        },
+    )
+    assert {name: each[0] for name, each in found.items()} == {"test_map": 3, "test_starmap": 2, "test_program": 2}

@@ -204,3 +204,77 @@ def test_a_packages_guard_that_names_a_number_of_devices_is_believed_and_others_
 def test_the_line_of_a_guard_that_is_not_known_is_among_the_evidence():
     found = needs_of(GUARDS_ELSEWHERE)
     assert [each.text for each in found["test_it.py::test_multi"].evidence] == ["@requires_multi_accelerators"]
+
+
+def test_a_mark_that_names_a_number_of_devices_and_that_no_hook_looks_at_leaves_a_doubt():
+    found = needs_of(
+        """
+        import pytest
+
+        @pytest.mark.plugin_gpus(n=4)
+        def test_unknown(): pass
+
+        @pytest.mark.hook_gpus(2)
+        def test_looked_at(): pass
+
+        @pytest.mark.gpu
+        def test_selected(): pass
+
+        @pytest.mark.timeout(60)
+        def test_host(): pass
+        """,
+        **{
+            "conftest.py": """
+            import pytest, torch
+            def pytest_runtest_setup(item):
+                mark = item.get_closest_marker("hook_gpus")
+                if mark is not None and torch.cuda.device_count() < mark.args[0]:
+                    pytest.skip("few")
+            """
+        },
+    )
+    assert {name.partition("::")[2]: (each.min, each.confidence.name) for name, each in found.items()} == {
+        "test_unknown": (0, "MEDIUM"),
+        "test_looked_at": (2, "HIGH"),
+        "test_selected": (0, "HIGH"),
+        "test_host": (0, "HIGH"),
+    }
+
+
+def test_guards_of_a_package_that_are_bases_fixtures_or_calls_leave_a_doubt():
+    found = needs_of(
+        """
+        import pytest, unittest
+        import acme.testing as t
+        from acme.testing import MultiGPUTestCase, PlainCase
+
+        class TestBase(MultiGPUTestCase):
+            def test_it(self): pass
+
+        class TestPlain(PlainCase):
+            def test_it(self): pass
+
+        def test_fixture(multi_gpu_cluster): pass
+
+        @pytest.mark.usefixtures("four_gpus")
+        def test_used(): pass
+
+        def test_call():
+            t.skip_if_fewer_than(4)
+
+        def test_known_call():
+            t.require_gpus(4)
+
+        def test_host(tmp_path, benchmark):
+            t.check(4)
+        """
+    )
+    assert {name.partition("::")[2]: (each.min, each.confidence.name) for name, each in found.items()} == {
+        "TestBase::test_it": (0, "MEDIUM"),
+        "TestPlain::test_it": (0, "HIGH"),
+        "test_fixture": (0, "MEDIUM"),
+        "test_used": (0, "MEDIUM"),
+        "test_call": (0, "MEDIUM"),
+        "test_known_call": (4, "HIGH"),
+        "test_host": (0, "HIGH"),
+    }

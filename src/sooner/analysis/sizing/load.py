@@ -237,6 +237,8 @@ def executions(history: History, sizes: Mapping[str, int], until: float, where: 
 
 
 def _size(label: str, sizes: Mapping[str, int]) -> int | None:
-    if label in sizes:
-        return sizes[label]
-    return next((size for pattern, size in sizes.items() if label and fnmatchcase(label, pattern)), None)
+    each = [label, *(one.strip() for one in label.split(","))]  # a runner may have several: `self-hosted,gpu.4`
+    if named := [sizes[one] for one in each if one in sizes]:
+        return named[0]
+    fitting = (size for pattern, size in sizes.items() if any(one and fnmatchcase(one, pattern) for one in each))
+    return next(fitting, None)

@@ -1,6 +1,7 @@
 """Functions of the tests that are given to something outside that nobody knows: launchers run them on ranks."""
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.values import MISSING, UNKNOWN, Args, Bound, Func, Kwargs, Native, Raised, hard
@@ -83,6 +84,11 @@ _EXECUTORS: Final = {"run_in_executor": 1, "to_thread": 0, "submit": 0, "run_syn
 """Calls that run a function elsewhere and wait for it, and where among their arguments it stands."""
 
 
+_MAPS: Final = ("map", "starmap", "imap", "imap_unordered", "map_async", "starmap_async")
+"""Calls that run a function for each of some items, elsewhere."""
+_MOST_CALLS: Final = 64
+
+
 def executed(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
     """What an executor's function gives (`loop.run_in_executor(None, f, x)`, `pool.submit(f, x)`); MISSING if none.
 
@@ -96,6 +102,8 @@ def executed(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
         Raised, Skip: As the function does.
     """
     last = path.rpartition(".")[2]
+    if last in _MAPS and not machine.loading:
+        return _mapped(machine, last, args)
     place = _EXECUTORS.get(last)
     if place is None or machine.loading:
         return MISSING
@@ -111,6 +119,17 @@ def executed(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
         rest, names = machine.items_of(given) or [], {}
     result = machine.call(function, rest, names)
     return UNKNOWN if last in ("submit", "apply_async") else result
+
+
+def _mapped(machine: "Machine", name: str, args: Args) -> Any:
+    """A function for each item (`pool.map(f, items)`, `pool.starmap(f, pairs)`); MISSING where these are not known."""
+    lists = [each for each in map(machine.items_of, args[1:]) if each is not None]
+    if not args or not _is_of_tests(args[0]) or not lists:
+        return MISSING
+    is_star = name.startswith("starmap")
+    calls = [machine.items_of(each) or [] for each in lists[0]] if is_star else zip(*lists, strict=False)
+    results = [machine.call(args[0], list(each), {}) for each in islice(calls, _MOST_CALLS)]
+    return UNKNOWN if name.endswith("_async") else results
 
 
 def _is_of_tests(value: Any) -> bool:

@@ -49,6 +49,29 @@ def argument_names(func: Any) -> list[str]:
     return [name for name in names if name not in ("self", "cls")]
 
 
+def plugin_modules(machine: Machine, path: str) -> list[Mod]:
+    """The modules whose fixtures and hooks count for a test file: its conftests, and before each what it names plugins.
+
+    `pytest_plugins` of a plugin, and of the test file itself, count too.
+    """
+    found: dict[str, Mod] = {}
+
+    def add(module: Mod) -> None:
+        named = hard(module.env.names.get("pytest_plugins"))
+        for each in [named] if isinstance(named, str) else machine.items_of(named) or []:
+            place = machine.sources.module(each, module.path) if isinstance(each, str) else None
+            if place and place not in found and place != path:
+                found[place] = machine.load(place)
+                add(found[place])
+                found[place] = found.pop(place)
+
+    for conftest in machine.sources.conftests(path):
+        add(machine.load(conftest))
+        found[conftest] = machine.load(conftest)
+    add(machine.load(path))
+    return list(found.values())
+
+
 class Fixtures:
     """The fixtures that a test file sees.
 
@@ -62,19 +85,9 @@ class Fixtures:
         self.path = path
         self.definitions: dict[str, Any] = {}
         self.automatic: list[str] = []
-        for conftest in machine.sources.conftests(path):
-            self._plugins(machine.load(conftest))
-            self._take(machine.load(conftest).env.names)
-        self._take(machine.load(path).env.names)
+        for module in [*plugin_modules(machine, path), machine.load(path)]:
+            self._take(module.env.names)
         self._cls = cls
-
-    def _plugins(self, module: Mod) -> None:
-        plugins = self.machine.items_of(module.env.names.get("pytest_plugins"))
-        named = hard(module.env.names.get("pytest_plugins"))
-        for each in [named] if isinstance(named, str) else plugins or []:
-            path = self.machine.sources.module(each, module.path) if isinstance(each, str) else None
-            if path:
-                self._take(self.machine.load(path).env.names)
 
     def _take(self, names: dict[str, Any]) -> None:
         for name, value in names.items():
@@ -203,6 +216,7 @@ class Values:
             "node": self.item,
             "function": UNKNOWN if self.item is None else self.item.attrs.get("function", UNKNOWN),
             "cls": UNKNOWN if self.item is None else self.item.attrs.get("cls", None),
+            "keywords": UNKNOWN if self.item is None else self.item.attrs.get("keywords", UNKNOWN),
             "instance": self.instance,
             "getfixturevalue": Native("getfixturevalue", lambda args, _kwargs: self.value(str(hard(args[0])))),
             "config": Unknown("config"),

@@ -7,10 +7,10 @@ from typing import Any, Final
 from sooner.plan.needs.collection import Item, expression_of
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import AtSize, Verdict
-from sooner.plan.needs.fixtures import Fixtures, Values, argument_names
+from sooner.plan.needs.fixtures import Fixtures, Values, argument_names, plugin_modules
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.state import LIBRARY_FUEL, TEST_FUEL
-from sooner.plan.needs.testing_names import patch_now
+from sooner.plan.needs.testing_names import may_guard, patch_now
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import (
     MISSING,
@@ -31,6 +31,7 @@ from sooner.plan.needs.values import (
     Unknown,
     hard,
     is_plain,
+    name_of,
 )
 
 _SKIP_EXITS: Final = range(72, 100)
@@ -65,7 +66,7 @@ class Judge:
         machine.fruitless, machine.given_up = {}, frozenset()
         self.module = machine.load(path)
         self.fixtures = Fixtures(machine, path)
-        self.conftests = [machine.load(each) for each in machine.sources.conftests(path)]
+        self.plugins = plugin_modules(machine, path)
         self._by_class: dict[int, Fixtures] = {}
 
     def judge(self, item: Item, ignored: frozenset[tuple[str, int]]) -> Judged:
@@ -166,6 +167,27 @@ class Judge:
             self._run_unittest(item, item.cls)
         else:
             self._run_plain(item, node)
+        self._doubt_marks(item, node)
+        self._doubt_names(item)
+
+    def _doubt_names(self, item: Item) -> None:
+        """Bases and fixtures from outside the tree whose names speak of devices or guards: they may skip the test."""
+        bases = item.cls.mro if item.cls is not None else []
+        fixtures, rules = self._fixtures(item.cls).definitions, self.machine.rules.fixtures
+        names = [name_of(each) for each in bases if not isinstance(each, Cls)]
+        names += [each for each in item.fixtures if not (each in fixtures or each in rules or each in item.params)]
+        self.machine.guesses += any(may_guard(each) for each in names)
+
+    def _doubt_marks(self, item: Item, node: Inst) -> None:
+        """A mark that speaks of so many devices, and that nothing here has looked at: a plugin may skip for it."""
+        asked = node.attrs["__asked__"]
+        for mark in item.marks:
+            is_known = not isinstance(mark, Mark) or mark.name in self.machine.rules.marks
+            if is_known or mark.name in asked or None in asked or not may_guard(mark.name):
+                continue
+            if any(type(hard(each)) is int for each in (*mark.args, *mark.kwargs.values())):
+                self.machine.guesses += 1
+                self.machine.trace.note(mark.path, mark.line, "guard")
 
     def _set_up_module(self) -> None:
         """`setUpModule` of unittest, `setup_module` of pytest: what they put into the environment counts."""
@@ -239,14 +261,17 @@ class Judge:
 
         def closest(args: list[Any], kwargs: dict[str, Any]) -> Any:
             name = hard(args[0] if args else kwargs.get("name"))
+            asked.append(name)
             default = args[1] if len(args) > 1 else kwargs.get("default")
             return next((each for each in [*marks, *added] if each.name == name), default)
 
         def every(args: list[Any], kwargs: dict[str, Any]) -> Any:
             name = hard(args[0] if args else kwargs.get("name"))
+            asked.append(name)
             return [each for each in [*marks, *added] if name is None or each.name == name]
 
         added: list[Any] = []
+        asked: list[Any] = []
 
         def add(args: list[Any], _kwargs: dict[str, Any]) -> Any:
             if args and isinstance(args[0], Mark):
@@ -262,7 +287,7 @@ class Judge:
             "originalname": item.base, "nodeid": item.nodeid, "fixturenames": item.fixtures,
             "config": Unknown("config"),
             "cls": item.cls, "function": item.func, "fspath": path, "path": path, "funcargs": dict(item.params),
-            "__added__": added, "module": self.module, "user_properties": [],
+            "__added__": added, "__asked__": asked, "module": self.module, "user_properties": [],
         }  # fmt: skip
         if item.has_cases:
             node.attrs["callspec"] = Inst(Cls("CallSpec", [Ext("pytest.CallSpec")], Mod("pytest", "")))
@@ -270,11 +295,11 @@ class Judge:
         return node
 
     def _hooks(self, node: Inst) -> None:
-        for conftest in self.conftests:
-            modify = conftest.env.names.get("pytest_collection_modifyitems")
+        for plugin in self.plugins:
+            modify = plugin.env.names.get("pytest_collection_modifyitems")
             if isinstance(modify, Func):
                 self._hook(modify, {"items": [node], "config": Unknown("config"), "session": UNKNOWN})
-            setup = conftest.env.names.get("pytest_runtest_setup")
+            setup = plugin.env.names.get("pytest_runtest_setup")
             if isinstance(setup, Func):
                 self._hook(setup, {"item": node})
 

@@ -70,11 +70,17 @@ def bound_names(statement: ast.stmt) -> Iterator[str]:
 
 def _inside(statement: ast.AST) -> Iterator[str]:
     """The names that the parts of a compound statement can make."""
+    if isinstance(statement, ast.For | ast.AsyncFor):
+        yield from _targets(statement.target)
     for each in ast.iter_child_nodes(statement):
         if isinstance(each, ast.stmt):
             yield from bound_names(each)
-        elif isinstance(each, ast.ExceptHandler):
+        elif isinstance(each, ast.ExceptHandler | ast.match_case | ast.pattern):
             yield from _inside(each)
+            if isinstance(each, ast.MatchAs) and each.name:
+                yield each.name
+        elif isinstance(each, ast.expr):
+            yield from (node.target.id for node in ast.walk(each) if isinstance(node, ast.NamedExpr))
         elif isinstance(each, ast.withitem) and each.optional_vars is not None:
             yield from _targets(each.optional_vars)
 

@@ -13,6 +13,7 @@ from sooner.plan.needs.natives import Natives
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources, is_test_code, module_name
 from sooner.plan.needs.state import DEEPEST, DOUBTED, LIBRARY_FUEL, MODULE_FUEL
+from sooner.plan.needs.testing_names import is_guard_call
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import (
     MISSING,
@@ -22,6 +23,7 @@ from sooner.plan.needs.values import (
     Ext,
     Func,
     Loop,
+    Mark,
     Mod,
     OutOfFuel,
     Raised,
@@ -49,6 +51,15 @@ class Machine(Defining):
         super().__init__(size, sources, rules)
         self.natives = Natives(self)
         self.count = Counted(size, self._asked)
+
+    def called_alone(self, value: Any, node: ast.Call) -> None:
+        """A call that is a statement: a guard that decorates elsewhere skips now; what one does may not be known."""
+        if self.loading:
+            return
+        if isinstance(value, Mark) and value.name == "__rule__":
+            self.natives.obey(*value.args)
+        elif isinstance(value, Unknown) and is_guard_call(node):
+            self.guesses += 1
 
     def _asked(self, fewest: int) -> None:
         self.trace.ask(fewest)

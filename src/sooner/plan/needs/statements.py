@@ -91,10 +91,16 @@ class Statements(Binding):
     def entered(self, value: Any, env: Env, node: ast.AST) -> tuple[Any, Callable[[Raised | None], bool]]:
         """What `with value as x` gives, and what ends it (True: the exception is swallowed)."""
 
+    @abstractmethod
+    def called_alone(self, value: Any, node: ast.Call) -> None:
+        """A call that is a statement, and what it gave."""
+
     # One method a kind of statement.
 
     def _do_expr(self, node: ast.Expr, env: Env) -> None:
-        self.ev(node.value, env)
+        value = self.ev(node.value, env)
+        if isinstance(node.value, ast.Call):
+            self.called_alone(value, node.value)
 
     def _do_assign(self, node: ast.Assign, env: Env) -> None:
         value = self.ev(node.value, env)
@@ -386,7 +392,10 @@ class Statements(Binding):
         bodies: list[Sequence[ast.stmt]] = []
         for case in node.cases:
             matched = self._matches(case.pattern, subject, env)
-            if matched and case.guard is None:
+            if matched is not False and case.guard is not None:
+                guard = self.truth(self.ev(case.guard, env))
+                matched = guard if matched or guard is False else None
+            if matched:
                 bodies.append(case.body)
                 break
             if matched is not False:
@@ -406,10 +415,11 @@ class Statements(Binding):
         if isinstance(pattern, ast.MatchOr):
             answers = [self._matches(each, subject, env) for each in pattern.patterns]
             return True if True in answers else None if None in answers else False
-        if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
-            if pattern.name:
+        if isinstance(pattern, ast.MatchAs):
+            matched = True if pattern.pattern is None else self._matches(pattern.pattern, subject, env)
+            if pattern.name and matched is not False:
                 env.names[pattern.name] = subject
-            return True
+            return matched
         return None
 
 

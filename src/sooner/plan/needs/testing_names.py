@@ -1,5 +1,6 @@
 """pytest, unittest and mock: skips, marks, fixtures, patches, environment variables."""
 
+import ast
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -110,10 +111,21 @@ def skipping(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Mark 
     return Mark("skipif", (condition,), {}, *machine.current)
 
 
+def may_guard(name: str) -> bool:
+    """Whether the name of a decorator or a mark speaks of devices or guards."""
+    return _GUARDS.search(name) is not None
+
+
+def is_guard_call(node: ast.Call) -> bool:
+    """Whether the name of what is called says that it skips: `skip_if_fewer_than(4)`, `require_fabric()`."""
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    return name.lstrip("_").startswith(("skip", "require", "need"))
+
+
 def doubt_guard(machine: "Machine", path: str, target: Any) -> None:
     """A decorator of which nothing is known but a name that speaks of devices or guards: the test may be skipped."""
     name = path.replace("()", "").rpartition(".")[2]
-    if _GUARDS.search(name):
+    if may_guard(name):
         apply_mark(target, Mark("skipif", (UNKNOWN,), {"reason": f"what {name} does is not known"}, *machine.current))
 
 

@@ -27,6 +27,8 @@ def main(request: dict[str, Any]) -> None:
     _die_with(request["parent"])
     os.chdir(request["root"])
     sys.path[:] = [each for each in sys.path if each and Path(each).resolve() != _HERE]
+    if request["root"] not in sys.path:
+        sys.path.append(request["root"])  # as `python -m pytest` has it, behind everything else
     import pytest  # noqa: F401 - imported once, before the forks
 
     if request["mode"] == "dry":
