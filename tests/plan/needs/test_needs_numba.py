@@ -57,3 +57,38 @@ def test_chex_makes_several_devices_of_the_host_but_no_more_of_those_that_are_th
         },
     )
     assert said(found) == {"test_mesh": (0, 8, 8)}
+
+
+def test_kernels_of_numba_use_a_device_when_they_are_launched():
+    found = needs_of(
+        "test_kernels.py",
+        {
+            "test_kernels.py": """
+            import numpy as np
+            from numba import cuda
+
+            @cuda.jit
+            def double(values):
+                values[cuda.grid(1)] *= 2
+
+            @cuda.jit(fastmath=True)
+            def halve(values):
+                values[cuda.grid(1)] /= 2
+
+            def test_launched():
+                double[1, 4](np.ones(4))
+
+            def test_launched_elsewhere():
+                with cuda.gpus[1]:
+                    halve.forall(4)(np.ones(4))
+
+            def test_not_launched():
+                assert double.py_func
+            """
+        },
+    )
+    assert said(found) == {
+        "test_launched": (1, 1, 1),
+        "test_launched_elsewhere": (2, 2, 2),
+        "test_not_launched": (0, None, 0),
+    }
