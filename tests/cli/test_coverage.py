@@ -184,7 +184,7 @@ def test_people_see_the_tests_and_a_count(here, history):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--within", "soon"), "within 'soon' is no span such as 24h or 7d"),
+        (("--within", "soon"), "--within 'soon' is no span such as 24h or 7d"),
         (("--now", "later"), "--now 'later': neither ISO 8601"),
         (("--runner", "gpu"), "write LABEL=N"),
         (("--history", "nowhere"), "there is no history at nowhere"),

@@ -59,6 +59,7 @@ class Question(Struct, frozen=True, kw_only=True):
         root = options["root"] or DEFAULT_ROOT
         if "://" not in root and not Path(root).is_dir():
             raise UsageError(f"there is no history at {root}: `sooner ingest` makes one, or name it with --history")
+        _check_span(options["within"])
         source, given = _policy(options["policy"])
         sizes = dict(given.get("runners", {})) | dict(_runner(text) for text in options["runners"])
         now = options["now"]
@@ -71,6 +72,13 @@ class Question(Struct, frozen=True, kw_only=True):
             is_today=now is None,
             **{name: options[name] for name in ("limit", "show_all", "as_json")},
         )
+
+
+def _check_span(within: str | None) -> None:
+    try:
+        span(within or _WITHIN)
+    except ValueError:
+        raise UsageError(f"--within {within!r} is no span such as 24h or 7d") from None
 
 
 def _runner(text: str) -> tuple[str, int]:
