@@ -4,6 +4,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.programs import run_text
 from sooner.plan.needs.values import UNKNOWN, Dev, Soft, Text, Unknown, hard
 
 if TYPE_CHECKING:
@@ -31,13 +32,14 @@ _PROCESSES: Final = re.compile(r"^\s*num_processes:\s*(\d+)\s*$", re.MULTILINE)
 _CPU_WORDS: Final = ("--cpu", "--use_cpu", "gloo", "--no_cuda", "--no-cuda")
 
 
-def launch(machine: "Machine", command: Any, environment: Any = None) -> Any:
+def launch(machine: "Machine", command: Any, environment: Any = None, *, is_checked: bool = False) -> Any:
     """Note the processes that a command starts, and the devices that they use; gives what the command gives.
 
     Args:
         machine: Evaluates.
         command: Words, or one line.
         environment: What the processes are given of it, as far as it is known.
+        is_checked: Whether it raises where the command fails.
 
     Raises:
         Raised: There are fewer devices than its processes use.
@@ -50,8 +52,7 @@ def launch(machine: "Machine", command: Any, environment: Any = None) -> Any:
             machine.need(max(1, size), "an engine is started")
         return Unknown("process")
     if words is None or not any(isinstance(each, str) and _LAUNCHERS.search(each) for each in words):
-        _need_said(machine, words or [])
-        _need_told(machine, environment)
+        _alone(machine, words or [], environment, is_checked=is_checked)
         return Unknown("process")
     count = process_count(words)
     if count is UNKNOWN and _is_accelerates(machine, words) and _uses_devices(machine, words):
@@ -70,6 +71,29 @@ def launch(machine: "Machine", command: Any, environment: Any = None) -> Any:
     elif count == 0:
         machine.launch_of_none()
     return Unknown("process")
+
+
+def _alone(machine: "Machine", words: list[Any], environment: Any, *, is_checked: bool) -> None:
+    """A program that no launcher starts."""
+    _need_said(machine, words)
+    _need_told(machine, environment)
+    text = _program(words, environment)
+    if isinstance(text, str):
+        run_text(machine, text, is_checked=is_checked)
+    elif text is not None:
+        machine.guesses += 1  # it is not known what it does
+
+
+def _program(words: list[Any], environment: Any) -> Any:
+    """The text of `python -c TEXT`, if it sees the devices that the test sees; what is unknown in it is a name."""
+    place = words.index("-c") if "-c" in words else 0
+    is_pythons = any(not isinstance(each, str) or "python" in each for each in words[:place])
+    text = words[place + 1] if is_pythons and place + 1 < len(words) else None
+    if isinstance(text, Text):
+        text = "".join("_" if each is None else each for each in text.pieces)
+    given = hard(environment)
+    is_masked = isinstance(given, dict) and any(name in given for name in _MASKS)
+    return None if is_masked or (isinstance(text, str) and "VISIBLE_DEVICES" in text) else text
 
 
 def _serves(words: list[Any]) -> bool:

@@ -1,9 +1,10 @@
-"""Test files that are run as programs: what stands under `if __name__ == "__main__"` starts the ranks of a test."""
+"""Programs that a test runs: its own file, whose `if __name__ == "__main__"` starts ranks, and texts (`python -c`)."""
 
 import ast
+import textwrap
 from typing import TYPE_CHECKING, Any
 
-from sooner.plan.needs.values import MISSING, Cls, Env, Inst, Raised, Skip, hard
+from sooner.plan.needs.values import MISSING, Cls, Env, Inst, Loop, Mod, Raised, Return, Skip, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -47,3 +48,34 @@ def _starts(node: ast.stmt, classes: set[str], method: str) -> bool:
         return False
     used = (each for each in ast.walk(node) if isinstance(each, ast.Attribute) and each.attr == method)
     return any(isinstance(each.value, ast.Name) and each.value.id in classes for each in used)
+
+
+def run_text(machine: "Machine", text: str, *, is_checked: bool) -> None:
+    """Run a program that a test has as a text; what it uses, the test uses.
+
+    Args:
+        machine: Evaluates.
+        text: The program.
+        is_checked: Whether the test fails when the program does.
+
+    Raises:
+        Raised: It lacks a device, and is checked.
+    """
+    try:
+        tree = ast.parse(textwrap.dedent(text))
+    except (SyntaxError, ValueError):
+        return
+    module = Mod("__main__", "")  # without a path: what it does is done where it is started
+    module.env.names |= {"__name__": "__main__", "__file__": "", "__doc__": ""}
+    environment, device = machine.environment, machine.current_device
+    machine.environment = dict(environment)
+    try:
+        machine.run(tree.body, module.env)
+    except Raised as raised:
+        if raised.device and is_checked:
+            raise Raised("CalledProcessError", raised.reason, *machine.current, device=True) from None
+        machine.guesses += raised.device  # whether anybody looks at what it came to is not known
+    except (Skip, Return, Loop):
+        pass
+    finally:
+        machine.environment, machine.current_device = environment, device

@@ -292,7 +292,8 @@ def _parallel(machine: "Machine", args: list[Any]) -> Any:
 
 
 def _launched(machine: "Machine", args: list[Any]) -> Any:
-    return launch(machine, args[0] if args else UNKNOWN, args[1] if len(args) > 1 else None)
+    is_checked = len(args) > 2 and hard(args[2]) is True  # noqa: PLR2004 - the third
+    return launch(machine, args[0] if args else UNKNOWN, args[1] if len(args) > 1 else None, is_checked=is_checked)
 
 
 def _settings_written(machine: "Machine", args: list[Any]) -> Any:

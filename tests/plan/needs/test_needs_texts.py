@@ -1,0 +1,85 @@
+"""Programs that a test has as texts (`python -c TEXT`): what they use, the test uses."""
+
+import textwrap
+
+from small_projects import devices_of
+
+HEAD = """
+import os, subprocess, sys, textwrap
+import torch
+
+"""
+
+
+def needs(*tests):
+    return devices_of("test_it.py", {"test_it.py": HEAD + "\n".join(textwrap.dedent(one) for one in tests)})
+
+
+def test_a_program_that_must_not_fail_needs_the_devices_that_it_uses():
+    found = needs(
+        """
+        def test_run():
+            subprocess.run([sys.executable, "-c", "import torch; torch.ones(1, device='cuda:3')"], check=True)
+        """,
+        '''
+        def test_lines(tmp_path):
+            script = textwrap.dedent(f"""
+                import torch
+                x = torch.ones(4).cuda()
+                torch.save(x, "{tmp_path}/x")
+            """)
+            subprocess.check_call(["python3", "-c", script])
+        ''',
+    )
+    assert found == {"test_run": (4, 4, 4), "test_lines": (1, 1, 1)}
+
+
+def test_a_program_that_may_fail_uses_the_devices_that_there_are():
+    found = needs(
+        """
+        def test_it():
+            done = subprocess.run([sys.executable, "-c", "import torch; torch.ones(1).cuda()"])
+            assert done.returncode != 0
+        """
+    )
+    assert found == {"test_it": (0, 1, 1)}
+
+
+def test_a_program_that_asks_for_devices_or_sees_others_or_none_needs_none():
+    found = needs(
+        """
+        def test_counts():
+            subprocess.check_output([sys.executable, "-c", "import torch; print(torch.cuda.device_count())"])
+
+        def test_asks():
+            text = "import torch; torch.cuda.is_available() and torch.ones(1).cuda()"
+            subprocess.check_output([sys.executable, "-c", text])
+
+        def test_hidden():
+            text = "import torch; torch.ones(1).cuda()"
+            subprocess.run([sys.executable, "-c", text], check=True, env={"CUDA_VISIBLE_DEVICES": ""})
+
+        def test_shell():
+            subprocess.check_call(["bash", "-c", "import torch; torch.ones(1).cuda()"])
+
+        def test_no_program():
+            subprocess.check_call([sys.executable, "-c", "this is no Python"])
+        """
+    )
+    none = (0, None, 0)
+    assert found == {
+        "test_counts": none, "test_asks": (0, 1, 1), "test_hidden": none, "test_shell": none, "test_no_program": none,
+    }  # fmt: skip
+
+
+def test_what_a_program_sets_does_not_stay():
+    found = needs(
+        """
+        def test_it():
+            text = "import os, torch; os.environ['MODE'] = 'gpu'; torch.ones(1)"
+            subprocess.check_call([sys.executable, "-c", text])
+            if os.environ.get("MODE") == "gpu":
+                torch.ones(1).cuda()
+        """
+    )
+    assert found == {"test_it": (0, None, 0)}
