@@ -93,3 +93,9 @@ def test_a_broken_file_of_the_history_is_named_with_what_to_do(here, filled, pro
     assert len(done.stderr.splitlines()) == 1
     file.unlink()
     assert here("history", "info").returncode == 0
+
+
+def test_nothing_is_exported_of_a_history_that_is_not_there(here, project):
+    done = here("history", "export", "tests", "x.csv", "--history", "nowhere")
+    assert (done.returncode, "there is no history at nowhere" in done.stderr) == (4, True)
+    assert not (project / "x.csv").exists()

@@ -47,6 +47,8 @@ def test_a_name_that_several_workflows_have_means_the_jobs_of_all():
     assert list(asked("x [ci build] [ci skip T*]", TWICE).added) == ["linux / build", "mac / build"]
     assert list(asked("x [ci skip t*t]", TWICE).skipped) == ["linux / test", "mac / test"]
     assert list(area_jobs(["a.py"], {"*.py": ["mac / build", "lint"]}, TWICE)) == ["mac / build", "lint"]
+    with pytest.raises(UnknownJobError, match="did you mean 'build'"):
+        asked("x [ci buidl]", TWICE)
 
 
 def test_a_job_needs_that_of_its_own_workflow():
