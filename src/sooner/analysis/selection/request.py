@@ -108,8 +108,8 @@ def matching(glob: str, jobs: Sequence[str], place: str) -> list[str]:
     """
     found = members(jobs, glob)
     if not found:
-        lowered = {job.partition(" / ")[2].lower(): job.partition(" / ")[2] for job in jobs}
-        lowered |= {job.lower(): job for job in jobs}
+        short = (job.partition(" / ")[2] for job in jobs if " / " in job)
+        lowered = {name.lower(): name for name in (*short, *jobs)}
         near = [lowered[name] for name in get_close_matches(glob.lower(), lowered, n=_MOST_NAMED, cutoff=0.5)]
         raise UnknownJobError(glob, near, place)
     return [jobs[i] for i in found]

@@ -87,7 +87,7 @@ def read_attempts(history: History, where: Where) -> Attempts:
         started=columns.number("started"),
         seconds=columns.number("seconds"),
         is_case=is_case,
-        came_to={status: is_any(texts["outcome"], words) for status, words in _WORDS},
+        came_to=came_to(texts["outcome"]),
     )
     counts = ~is_any(texts["kind"], {"summary"})
     if where.branch:
@@ -100,6 +100,11 @@ def folded(names: Sequence[str], fold: Callable[[str], str]) -> tuple[list[str],
     codes: dict[str, int] = {}
     new = [codes.setdefault(fold(name), len(codes)) for name in names]
     return list(codes), np.array([*new, -1], dtype=np.int64)
+
+
+def came_to(outcomes: Texts) -> dict[Status, Flags]:
+    """Which rows passed, failed or run."""
+    return {status: is_any(outcomes, words) for status, words in _WORDS}
 
 
 def is_any(texts: Texts, words: Collection[str]) -> Flags:

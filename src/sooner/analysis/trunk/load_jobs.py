@@ -8,11 +8,10 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from sooner.analysis.trunk.attempts import Codes, Flags, first_of_each, folded, is_any
+from sooner.analysis.trunk.attempts import Codes, Flags, came_to, first_of_each, folded, is_any
 from sooner.analysis.trunk.facts import Event, Kind, Signal, Status
 from sooner.analysis.trunk.job_names import base_name
-from sooner.history import Columns, History, HistoryOutcome, Where, attempts_told_apart, of_requests, trunk_among
-from sooner.history.outcomes import BROKEN
+from sooner.history import Columns, History, Where, attempts_told_apart, of_requests, trunk_among
 from sooner.model.errors import UsageError
 
 _TEXTS = ("repository", "workflow", "job", "shard", "commit", "branch", "event", "outcome", "run")
@@ -139,12 +138,6 @@ def _jobs(rows: Columns, some: Codes) -> Jobs:
         for pair in pairs
     ]
     keys, key_of = folded(names, str)
-    outcome = rows.text("outcome")
-    words = {
-        Status.SUCCESS: {HistoryOutcome.PASSED.value},
-        Status.FAILURE: {one.value for one in BROKEN},
-        Status.PENDING: {HistoryOutcome.RUNNING.value},
-    }
     return Jobs(
         key=key_of[place],
         keys=keys,
@@ -157,7 +150,7 @@ def _jobs(rows: Columns, some: Codes) -> Jobs:
         created=rows.number("created")[some],
         started=rows.number("started")[some],
         completed=rows.number("completed")[some],
-        came_to={status: is_any(outcome, some_words)[some] for status, some_words in words.items()},
+        came_to={status: flags[some] for status, flags in came_to(rows.text("outcome")).items()},
     )
 
 
