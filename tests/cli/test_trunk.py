@@ -203,6 +203,22 @@ def test_a_mistyped_verb_of_a_group_is_told_with_the_nearest(here, group, typed,
     assert f"there is no verb {typed!r}: did you mean {meant!r}?" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("flaky", "trunk flaky"),
+        ("digest", "trunk digest"),
+        ("backtset", "jobs backtest"),
+        ("compact", "history compact"),
+        ("needz", "needs"),
+    ],
+)
+def test_a_verb_of_a_group_that_is_typed_without_it_is_told_with_it(here, typed, meant):
+    done = here(typed)
+    assert done.returncode == 4
+    assert f"there is no verb {typed!r}: did you mean {meant!r}?" in done.stderr
+
+
 def test_a_commit_that_stands_twice_in_a_document_counts_once(here):
     once, twice = document(), document()
     twice["commits"] = [*twice["commits"], *twice["commits"][:3]]

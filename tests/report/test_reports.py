@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from sooner.analysis.selection.calibrate import Point
+from sooner.analysis.selection.choice import FixedSet, Selection
 from sooner.model.devices import Device, DeviceId, DeviceKind
 from sooner.model.events import Attempt, DeviceChanged, RunStarted, Started, Verdict
 from sooner.model.outcomes import ExitCode, Outcome
@@ -11,6 +13,7 @@ from sooner.report.board import Board
 from sooner.report.github import annotations, step_summary
 from sooner.report.progress import Progress
 from sooner.report.replay import replay
+from sooner.report.selection import selection_text
 from sooner.report.summary import Figures, summary_text
 from sooner.report.wording import counted, seconds, table
 
@@ -127,3 +130,17 @@ def test_indents_of_a_cell_are_kept():
 
 def test_one_is_said_in_the_singular():
     assert [counted(n, "row") for n in (0, 1, 2, 1200)] == ["0 rows", "1 row", "2 rows", "1,200 rows"]
+
+
+def test_a_fixed_set_of_very_many_jobs_names_the_first_and_counts_the_others():
+    def said(count):
+        names = tuple(f"j{number}" for number in range(count))
+        fixed = FixedSet(jobs=names, cost_share=0.5, covered=9, breakages=9, gap=0.0, proven=True, by="exact")
+        answer = Selection(
+            jobs=(), level=1.0, cost_share=1.0, expected=Point(level=1.0, recall=1.0, low=0.9), frontier=(),
+            breakages=9, enough_evidence=False, needed=99, fixed=fixed, note="",
+        )  # fmt: skip
+        return selection_text(answer)
+
+    assert said(20).endswith("j18, j19")
+    assert said(337).endswith("j18, j19 and 317 more (--json)")

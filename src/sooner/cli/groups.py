@@ -1,7 +1,7 @@
 """Groups of verbs whose modules are imported when a verb is used: help and mistakes cost no import."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import click
@@ -13,11 +13,15 @@ class Verbs(click.Group):
     Args:
         verbs: What each verb does, in the order of the help.
         prefix: Verb `for-change` is the command `for_change` of the module `sooner.cli.<prefix>for_change`.
+        groups: The verbs that are groups of their own: what is mistyped may be a verb of theirs.
     """
 
-    def __init__(self, *args: Any, verbs: Mapping[str, str], prefix: str = "", **more: Any) -> None:
+    def __init__(
+        self, *args: Any, verbs: Mapping[str, str], prefix: str = "", groups: Collection[str] = (), **more: Any
+    ) -> None:
         super().__init__(*args, **more)
         self._verbs = verbs
+        self._groups = groups
         self._prefix = prefix
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
@@ -43,9 +47,21 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The verb that was meant; a mistyped one is told with the nearest."""
         if args and args[0] not in self._verbs and not args[0].startswith("-"):
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], self._verbs, n=1)
-            hint = f": did you mean {near[0]!r}?" if near else f": the verbs are {', '.join(self._verbs)}"
+            near = self._nearest(ctx, args[0])
+            hint = f": did you mean {near!r}?" if near else f": the verbs are {', '.join(self._verbs)}"
             ctx.fail(f"there is no verb {args[0]!r}{hint}")
         return super().resolve_command(ctx, args)
+
+    def _nearest(self, ctx: click.Context, typed: str) -> str | None:
+        """The verb that may have been meant: one of a group that is called so (`trunk flaky`), else the most alike."""
+        from difflib import get_close_matches
+
+        inner: dict[str, str] = {}
+        for name in self._verbs:
+            group = self.get_command(ctx, name) if name in self._groups else None
+            if isinstance(group, click.Group):
+                inner |= {verb: f"{name} {verb}" for verb in group.list_commands(ctx)}
+        if typed in inner:
+            return inner[typed]
+        near = get_close_matches(typed, [*self._verbs, *inner], n=1)
+        return inner.get(near[0], near[0]) if near else None

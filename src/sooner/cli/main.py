@@ -45,6 +45,7 @@ _MOST_LINES_OF_HELP: Final = 100
 @click.group(
     cls=Verbs,
     verbs=_VERBS,
+    groups=("jobs", "trunk", "history"),
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _MOST_LINES_OF_HELP},
     no_args_is_help=False,

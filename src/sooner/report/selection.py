@@ -1,5 +1,6 @@
 """The selection of jobs on a terminal: what runs and why, what a backtest showed, who could stand in for whom."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from sooner.analysis.selection.backtest import Summary
@@ -11,6 +12,7 @@ from sooner.model.text import one_line
 from sooner.report.wording import counted, short, table
 
 _MOST_MISSED: Final = 20
+_MOST_OF_A_SET: Final = 20
 _LONGEST_LINE: Final = 100
 _LONGEST_WHY: Final = 300
 _TINY: Final = 1e-4
@@ -92,11 +94,17 @@ def selection_text(selection: Selection) -> str:
         parts.append(
             f"best fixed set ({fixed.by}, {distance}): {counted(len(fixed.jobs), 'job')},"
             f" {percent(fixed.cost_share)} of the cost, sees {fixed.covered} of {fixed.breakages} breakages:"
-            f" {', '.join(map(short, fixed.jobs))}"
+            f" {_some(fixed.jobs)}"
         )
     if selection.note:
         parts.append(selection.note)
     return "\n\n".join(parts)
+
+
+def _some(jobs: Sequence[str]) -> str:
+    left = len(jobs) - _MOST_OF_A_SET
+    more = f" and {left} more (--json)" if left > 0 else ""
+    return ", ".join(map(short, jobs[:_MOST_OF_A_SET])) + more
 
 
 def flakes_text(held: HeldOut, control: Control | None, code: Control | None) -> str:
