@@ -11,7 +11,7 @@ from sooner.analysis.metrics.changes import changes_of_runs, changes_of_totals, 
 from sooner.analysis.metrics.facts import Ending, Facts, JobFact, Sample, Samples
 from sooner.analysis.metrics.load import job_facts
 from sooner.analysis.metrics.statistics import percentile, rate
-from sooner.analysis.metrics.summary import By, summarise, week_of
+from sooner.analysis.metrics.summary import WEEK_S, By, summarise, week_of
 from sooner.history import History, HistoryOutcome, JobRow, Where, told_apart
 
 GREEN, RED, OTHER, OPEN = Ending.GREEN, Ending.RED, Ending.OTHER, Ending.OPEN
@@ -137,6 +137,24 @@ def test_a_jump_of_a_total_is_seen_in_the_first_snapshot_that_shows_it():
     changes = changes_of_totals(totals)
     assert changes[-1].index == 7
     assert not any(change.index == 6 for change in changes_of_totals(totals[:-1]))
+
+
+def test_totals_that_are_only_noisy_have_no_changes_mostly():
+    noisy_totals = [np.exp(np.random.default_rng(seed).normal(0, 0.3, 20)) for seed in range(40)]
+    assert sum(bool(changes_of_totals(totals)) for totals in noisy_totals) <= 4
+
+
+def test_a_job_of_few_noisy_runs_has_no_changes_of_level():
+    for seed in range(10):
+        seconds = np.random.default_rng(seed).exponential(600, 30) + 10
+        samples = Samples.of([Sample(at=i * 3600, seconds=s, job="unit") for i, s in enumerate(seconds.tolist())])
+        assert summarise(samples, By.JOB)[0].changes == ()
+
+
+def test_a_value_a_week_shows_its_jump_at_once():
+    totals = [7.15, 6.41, 7.22, 7.25, 5.61, 6.16, 5.79, 8.19]
+    samples = Samples.of([Sample(at=i * WEEK_S, seconds=3600 * t, job="rocm") for i, t in enumerate(totals)])
+    assert summarise(samples, By.JOB)[0].changes[-1].at == 7 * WEEK_S
 
 
 def test_a_change_names_the_part_and_the_jobs_that_moved_it():

@@ -28,6 +28,8 @@ false alarm in 100 job-months (bench/metrics.py)."""
 _SMALLEST_STEP: Final = math.log(1.05)
 _SMALLEST_JUMP: Final = math.log(1.2)
 """Totals that are published once a week: a change of one snapshot must be this large."""
+_PRICE: Final = 3
+"""Parameters that a change of level of totals counts as."""
 _NOISE_FLOOR: Final = 0.02
 """Log-durations of the same work on the same machine differ by this at least."""
 _AROUND: Final = 51
@@ -133,18 +135,22 @@ def changes_of_totals(values: Values) -> list[Change]:
     """Changes of level in a short series of totals, each already an average over many runs: one snapshot can be enough.
 
     How noisy such a series is must be told from itself, also if it has several levels: the number of segments is the
-    one that the Bayesian information criterion of a normal distribution with one variance prefers (Yao 1988).
+    one that the Bayesian information criterion of a normal distribution with one variance prefers (Yao 1988). The
+    variance is the unbiased one, and a change costs as much as three parameters instead of two (its place was searched
+    for: Zhang and Siegmund 2007), or each value of a noisy series would be a level of its own.
     """
     logs = _logs(values)
     n = len(logs)
     if n < 2:  # noqa: PLR2004 - nothing can change
         return []
     best: tuple[float, list[int]] = (math.inf, [])
-    for scale in np.geomspace(0.3, 0.003, 25):
-        starts = pelt(logs, penalty=float(scale) ** 2 * 4 * math.log(max(n, 2)), shortest=1)
+    for scale in np.geomspace(1.0, 0.003, 31):
+        starts = pelt(logs, penalty=float(scale) ** 2 * 4 * math.log(n), shortest=1)
         error = sum(float(np.var(part) * len(part)) for part in np.split(logs, starts))
-        variance = max(error / n, _NOISE_FLOOR**2)
-        best = min(best, (n * math.log(variance) + 2 * len(starts) * math.log(max(n, 2)), starts))
+        left = n - len(starts) - 1
+        if left > 0:
+            variance = max(error / left, _NOISE_FLOOR**2)
+            best = min(best, (n * math.log(variance) + _PRICE * len(starts) * math.log(n), starts))
     return _described(values, logs, best[1], _SMALLEST_JUMP)
 
 

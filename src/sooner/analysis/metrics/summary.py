@@ -17,7 +17,8 @@ _MONDAY: Final = 4 * 86_400
 _AROUND: Final = 60
 """Runs on each side of a change that its parts are told from."""
 _FEW: Final = 40
-"""Values below which a series is taken for one of totals, such as one value a week."""
+_APART_S: Final = 3 * 86_400
+"""Fewer values than these, of which neighbours are mostly so far apart, are taken for totals, such as one value a week."""
 _MOST_JOBS: Final = 5
 
 
@@ -136,7 +137,8 @@ def _medians(samples: Samples) -> Iterator[tuple[float, float]]:
 
 def shifts(samples: Samples) -> list[Shift]:
     """Changes of level in samples that are in the order of time."""
-    changes = changes_of_runs(samples.seconds) if len(samples) >= _FEW else changes_of_totals(samples.seconds)
+    are_totals = 1 < len(samples) < _FEW and np.median(np.diff(samples.at)) >= _APART_S
+    changes = changes_of_totals(samples.seconds) if are_totals else changes_of_runs(samples.seconds)
     bounds = [0, *(change.index for change in changes), len(samples)]
     return [_shift(samples, change, bounds[i], bounds[i + 2]) for i, change in enumerate(changes)]
 
