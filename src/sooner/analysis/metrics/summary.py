@@ -18,7 +18,7 @@ _AROUND: Final = 60
 """Runs on each side of a change that its parts are told from."""
 _FEW: Final = 40
 _APART_S: Final = 3 * 86_400
-"""Fewer values than these, of which neighbours are mostly so far apart, are taken for totals, such as one value a week."""
+"""Fewer values, of which neighbours are mostly so far apart, are taken for totals, such as one value a week."""
 _MOST_JOBS: Final = 5
 
 
