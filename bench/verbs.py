@@ -1,8 +1,8 @@
 """What the verbs that read a history take over ten million tests of a trunk with 300 jobs.
 
-1,000 commits, each with 10,000 tests in four shards and 300 jobs; 1 % of the tests fail now and then, three tests and
-a job are broken for a while, and with `--outage` all tests of one commit failed. Every verb is a process of its own:
-wall and CPU seconds and its peak resident memory.
+1,000 commits, each with 10,000 tests in four shards and 300 jobs (`--tests`, `--jobs`); 1 % of the tests fail now and
+then, three tests and a job are broken for a while, and with `--outage` all tests of one commit failed. Every verb is a
+process of its own: wall and CPU seconds and its peak resident memory.
 """
 
 import argparse
@@ -16,9 +16,6 @@ import duckdb
 import peers
 from figures import machine, save, table
 from history import measured
-
-TESTS: Final = 10_000
-JOBS: Final = 300
 
 _TESTS: Final = """copy (select
         md5('c' || k) as commit, 'main' as branch, 'run' || k as run_id, 'tests / shard ' || (t % 4) as job,
@@ -50,7 +47,7 @@ _EXPECTED: Final = (0, 12)
 """`coverage` says by 12 that its policy is not met."""
 
 
-def run(commits: int, folder: Path, *, outage: bool) -> dict[str, Any]:
+def run(commits: int, tests: int, jobs: int, folder: Path, *, outage: bool) -> dict[str, Any]:
     """The figures of each verb, by its name."""
     history = folder / "history"
     connection = duckdb.connect()
@@ -58,7 +55,7 @@ def run(commits: int, folder: Path, *, outage: bool) -> dict[str, Any]:
     for name, statement in (("tests", _TESTS), ("jobs", _JOBS)):
         path = folder / f"{name}.parquet"
         connection.execute(
-            statement.format(commits=commits, tests=TESTS, jobs=JOBS, path=path, outage=str(outage).lower())
+            statement.format(commits=commits, tests=tests, jobs=jobs, path=path, outage=str(outage).lower())
         )
         measured([*peers.SOONER, "ingest", str(path), "--history", str(history)])
         path.unlink()
@@ -75,16 +72,19 @@ def run(commits: int, folder: Path, *, outage: bool) -> dict[str, Any]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--commits", type=int, default=1000, help="10,000 tests each")
+    parser.add_argument("--commits", type=int, default=1000, help="how many there are")
+    parser.add_argument("--tests", type=int, default=10_000, help="of each commit")
+    parser.add_argument("--jobs", type=int, default=300, help="of each commit")
     parser.add_argument("--outage", action="store_true", help="all tests of one commit failed")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sooner-verbs-") as name:
-        found = run(options.commits, Path(name), outage=options.outage)
+        found = run(options.commits, options.tests, options.jobs, Path(name), outage=options.outage)
     rows = [
         [name, f"{one['seconds']:.1f}", f"{one['cpu_s']:.1f}", f"{one['memory_mib']:.0f}"]
         for name, one in found.items()
     ]
-    print(table([f"over {options.commits * TESTS:,} tests", "seconds", "CPU s", "peak MiB"], rows))
+    over = f"{options.commits * options.tests:,} tests, {options.commits * options.jobs:,} attempts of jobs"
+    print(table([over, "seconds", "CPU s", "peak MiB"], rows))
     print(f"\n{save('verbs', {'machine': machine(), 'commits': options.commits, 'verbs': found})}")
     return 0
 

@@ -114,3 +114,19 @@ def test_what_is_not_understood_is_one_clear_error(here, history, project, case)
 def test_a_time_without_anything_is_nothing(here, history):
     done = here("trunk", "digest", "--history", history, "--since", "2020-01-01", "--until", "2020-01-02")
     assert done.returncode == 5
+
+
+def test_the_trunk_is_the_one_that_verdicts_are_about_however_busy_another_branch_is(sooner, tmp_path):
+    from sooner.history import History, HistoryOutcome, JobRow
+
+    now = time.time()
+    busy = {"main": 1, "export/1": 5}
+    rows = [
+        JobRow(job="linux", commit=f"{i}{branch}", branch=branch, event="push", run=f"{i}{branch}", created=now - 60,
+               started=now - 60, completed=now - 30, outcome=HistoryOutcome.PASSED)
+        for branch, count in busy.items() for i in range(count)
+    ]  # fmt: skip
+    with History(tmp_path / "h") as kept:
+        kept.add_jobs(rows)
+    answer = json.loads(sooner("trunk", "digest", "--history", tmp_path / "h", "--json").stdout)
+    assert (answer["branch"], answer["commits"]) == ("main", 1)

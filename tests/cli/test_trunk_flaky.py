@@ -125,3 +125,13 @@ def test_a_time_without_runs_is_not_said_to_be_a_time_without_flakes(sooner, his
     done = sooner("trunk", "flaky", "--history", history, "--until", "2001-01-01", "--since", "1d")
     assert (done.returncode, done.stdout) == (5, "")
     assert "no run of that time" in done.stderr
+
+
+def test_a_time_in_which_nothing_ever_failed_is_not_said_to_be_one_without_runs(sooner, tmp_path):
+    from sooner.history import History, HistoryOutcome, TestRow
+
+    row = {"unit": "t.py", "node_id": "t.py::test", "kind": "case", "commit": "a", "run": "1"}
+    with History(tmp_path / "h") as kept:
+        kept.add_tests([TestRow(**row, outcome=HistoryOutcome.PASSED, started=time.time() - 60)])
+    done = sooner("trunk", "flaky", "--history", tmp_path / "h")
+    assert (done.returncode, done.stdout) == (0, "nothing flaky: nothing both failed and passed on one commit\n")

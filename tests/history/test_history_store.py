@@ -127,6 +127,16 @@ def test_columns_are_numbers_and_coded_texts(history):
     assert len(columns) == 2
 
 
+def test_an_empty_text_is_one_that_nobody_told_also_in_arrays(history):
+    batch = {name: np.array(values, dtype=object) for name, values in {
+        "run": ["", "2"], "unit": ["u", "v"], "outcome": ["passed", "failed"], "branch": ["", "main"],
+    }.items()}  # fmt: skip
+    history.add_tests(batch | {"started": np.array([AT, AT + 1])})
+    columns = history.columns("tests", ["run", "branch"])
+    assert columns.text("run").names == ["2"]
+    assert columns.text("branch").codes.tolist() == [-1, 0]
+
+
 def test_a_column_that_is_not_there_is_named(history):
     with pytest.raises(HistoryError, match="there is no column 'shoe'"):
         history.columns("jobs", ["shoe"])

@@ -1,6 +1,5 @@
 """What `sooner trunk digest` does: reads the history, sums up, prints."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -73,12 +72,13 @@ def digest_of(order: Order) -> "Digest":
     from sooner.analysis.metrics.load import job_facts
     from sooner.analysis.trunk.digest import Digest, areas_of, undone_in
     from sooner.analysis.trunk.load_digest import landed
+    from sooner.analysis.trunk.load_jobs import trunk_of
 
     with History(order.root) as history:
         where = order.where
-        if not where.branch:
-            where = msgspec.structs.replace(where, branch=_trunk_of(history, where))
         since, until = where.since or 0.0, where.until or 0.0
+        if not where.branch:
+            where = msgspec.structs.replace(where, branch=trunk_of(history, _since(where, since - _BEFORE_S)))
         earlier = landed(history, msgspec.structs.replace(where, since=since - _REVERTED_WITHIN_S))
         now = [commit for commit in earlier if commit.time >= since]
         return Digest(
@@ -99,18 +99,6 @@ def digest_of(order: Order) -> "Digest":
 
 def _since(where: Where, since: float) -> Where:
     return msgspec.structs.replace(where, since=since)
-
-
-def _trunk_of(history: History, where: Where) -> str:
-    """The branch that most pushes of the time went to; empty where nobody tells of any."""
-    told = history.columns("jobs", ["branch", "event"], _since(where, (where.since or 0.0) - _BEFORE_S))
-    branches, events = told.text("branch"), told.text("event")
-    pushed = Counter(
-        branches.names[branch]
-        for branch, event in zip(branches.codes.tolist(), events.codes.tolist(), strict=True)
-        if branch >= 0 and (event < 0 or events.names[event] == "push")
-    )
-    return pushed.most_common(1)[0][0] if pushed else ""
 
 
 def _broke(history: History, where: Where, told: Sequence["Landed"]) -> list["Broke"]:
@@ -142,8 +130,8 @@ def _flaky(history: History, where: Where) -> list["Flaky"]:
 
     since = where.since or 0.0
     wider = _since(where, min(since, (where.until or 0.0) - _BEFORE_S))
-    runs, with_cases = runs_of_tests(history, wider)
-    rows = ranking([*runs, *runs_of_jobs(history.jobs(wider))], with_cases=with_cases)
+    tests, jobs = runs_of_tests(history, wider), runs_of_jobs(history, wider)
+    rows = ranking([*tests.runs, *jobs.runs], with_cases=tests.with_cases)
     return [row for row in rows if row.last is None or row.last >= since]
 
 

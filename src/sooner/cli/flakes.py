@@ -21,6 +21,7 @@ from sooner.run.folder import write_atomically
 
 if TYPE_CHECKING:
     from sooner.analysis.trunk.flaky import Run
+    from sooner.analysis.trunk.load_digest import Found
     from sooner.analysis.trunk.quarantine import Update
 
 
@@ -99,13 +100,13 @@ def show(order: Order) -> int:
     from sooner.report.flaky import flaky_text, update_text
 
     old = _read(order.file)
-    runs, with_cases = _runs(order, old)
+    runs, attempts, with_cases = _runs(order, old)
     inside = [run for run in runs if run.started is None or run.started >= (order.where.since or 0.0)]
     rows = ranking(inside, with_cases=with_cases)
     update = _updated(order, old, rows, by_subject(runs)) if order.file else None
     if update is not None:
         _write(order.file, update.quarantine)  # before anybody is told that it was
-    if not runs:
+    if not attempts:
         click.echo("the history has no run of that time: --since and --until say which time, --branch which", err=True)
     if order.as_json:
         answer = {
@@ -116,11 +117,11 @@ def show(order: Order) -> int:
         }
         click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=1).decode())
     else:
-        if runs:
+        if attempts:
             click.echo(flaky_text(rows, order.limit))
         if update is not None:
             click.echo("\n" + update_text(update, order.file))
-    return int(ExitCode.ALL_PASSED if runs else ExitCode.NOTHING_TO_RUN)
+    return int(ExitCode.ALL_PASSED if attempts else ExitCode.NOTHING_TO_RUN)
 
 
 def _read(file: str) -> Quarantine:
@@ -130,23 +131,21 @@ def _read(file: str) -> Quarantine:
     return read_quarantine(quarantine_file(file), source=file)
 
 
-def _runs(order: Order, old: Quarantine) -> tuple[list["Run"], frozenset[tuple[str, str]]]:
+def _runs(order: Order, old: Quarantine) -> "Found":
     """Runs of the time, and of what is in quarantine since it entered."""
-    from sooner.analysis.trunk.load_digest import runs_of_jobs, runs_of_tests
+    from sooner.analysis.trunk.load_digest import Found, runs_of_jobs, runs_of_tests
 
     entered = [entry.since for entry in (*old.tests, *old.jobs) if entry.since is not None]
     first = min((datetime.combine(day, datetime.min.time(), UTC).timestamp() for day in entered), default=None)
     since = order.where.since if first is None else min(first, order.where.since or first)
     where = msgspec.structs.replace(order.where, since=since)
-    runs: list[Run] = []
-    with_cases: frozenset[tuple[str, str]] = frozenset()
+    tests = jobs = Found([], 0)
     with History(order.root) as history:
         if order.kind in ("all", "test"):
-            found, with_cases = runs_of_tests(history, where, keep=frozenset(entry.id for entry in old.tests))
-            runs += found
+            tests = runs_of_tests(history, where, keep=frozenset(entry.id for entry in old.tests))
         if order.kind in ("all", "job"):
-            runs += runs_of_jobs(history.jobs(where))
-    return runs, with_cases
+            jobs = runs_of_jobs(history, where, keep=frozenset(entry.id for entry in old.jobs))
+    return Found([*tests.runs, *jobs.runs], tests.attempts + jobs.attempts, tests.with_cases)
 
 
 def _updated(order: Order, old: Quarantine, rows: Sequence[Any], runs: Mapping[Any, Sequence["Run"]]) -> "Update":

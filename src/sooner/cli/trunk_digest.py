@@ -8,7 +8,7 @@ import click
 @click.option("--since", default="1d", show_default=True, metavar="WHEN", help="A span before the end, or a date.")
 @click.option("--until", default="", metavar="WHEN", help="The end: a date, or a span before now (default: now).")
 @click.option("--repository", default="", help="Only this one (owner/name).")
-@click.option("--branch", default="", help="Trunk's name (default: the branch that most pushes went to).")
+@click.option("--branch", default="", help="Trunk's name (default: main, master, trunk, develop, or the busiest).")
 @click.option("--required", multiple=True, metavar="WORKFLOW", help="What a commit's signal waits for (default: all).")
 @click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", show_default=True)
 @click.option(

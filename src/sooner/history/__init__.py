@@ -4,7 +4,7 @@
 `sooner.history.ingest` reads other systems' files. Nothing here imports DuckDB before a history is opened.
 """
 
-from sooner.history.branches import is_of_a_request, of_requests, trunk_among
+from sooner.history.branches import of_requests, trunk_among
 from sooner.history.commit import Added
 from sooner.history.durations import Subject
 from sooner.history.errors import HistoryError, IngestError
@@ -12,7 +12,7 @@ from sooner.history.executions import LastRun
 from sooner.history.outcomes import HistoryOutcome
 from sooner.history.reading import Columns, Texts, Where
 from sooner.history.record import record_run
-from sooner.history.repeats import attempts_told_apart, told_apart
+from sooner.history.repeats import attempts_told_apart
 from sooner.history.store import DEFAULT_ROOT, History, known_durations
 from sooner.history.surroundings import surroundings
 from sooner.history.tables import SCHEMA, CommitRow, Epoch, JobRow, MeasureRow, RunnerRow, RunRow, TestRow
@@ -38,11 +38,9 @@ __all__ = [
     "Texts",
     "Where",
     "attempts_told_apart",
-    "is_of_a_request",
     "known_durations",
     "of_requests",
     "record_run",
     "surroundings",
-    "told_apart",
     "trunk_among",
 ]

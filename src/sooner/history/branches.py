@@ -17,16 +17,11 @@ def trunk_among(attempts: Mapping[str, int]) -> str:
     return usual or max(attempts, key=lambda name: attempts[name], default="")
 
 
-def is_of_a_request(event: str, pull_request: int | None) -> bool:
-    """Whether an attempt was about a change that had not landed.
+def of_requests(columns: Columns) -> Array:
+    """Which attempts were about a change that had not landed, as flags; columns `event` and `pull_request`.
 
     The number alone tells only where no event is known: GitHub names with a push all requests *from* its branch.
     """
-    return event in OF_REQUESTS if event else pull_request is not None
-
-
-def of_requests(columns: Columns) -> Array:
-    """The same of many rows, as flags; columns `event` and `pull_request`."""
     codes, names = columns.text("event")
     numbers = columns.number("pull_request")
     found = (codes < 0) & (numbers == numbers)  # noqa: PLR0124 - what is not known is NaN

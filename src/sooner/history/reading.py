@@ -46,7 +46,7 @@ class Texts(NamedTuple):
     codes: Array
     """int32 for each row; -1 where nothing is known."""
     names: list[str]
-    """By code, sorted."""
+    """By code, sorted; none is empty."""
 
 
 class Columns:

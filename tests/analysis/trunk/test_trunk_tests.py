@@ -3,11 +3,11 @@
 import pytest
 
 from sooner.analysis.trunk.facts import Signal, Status
-from sooner.analysis.trunk.load_digest import runs_of_tests
+from sooner.analysis.trunk.load_digest import runs_of_jobs, runs_of_tests
 from sooner.analysis.trunk.load_jobs import Jobs, landed_jobs
 from sooner.analysis.trunk.load_tests import Tests
 from sooner.history import History, HistoryOutcome, JobRow, TestRow, Where, of_requests
-from sooner.history.branches import is_of_a_request, trunk_among
+from sooner.history.branches import trunk_among
 
 FAILED, PASSED, RUNNING, SKIPPED = (
     HistoryOutcome.FAILED,
@@ -142,7 +142,7 @@ def runs_of(tmp_path):
     def told(*rows: TestRow, keep: tuple[str, ...] = ()) -> list[tuple[str, str, bool]]:
         with History(tmp_path / "history") as history:
             history.add_tests(rows)
-            runs, _ = runs_of_tests(history, Where(), keep=keep)
+            runs = runs_of_tests(history, Where(), keep=keep).runs
         return sorted((run.subject.id, run.code, run.failed) for run in runs)
 
     return told
@@ -154,8 +154,8 @@ def test_flakes_of_another_branch_are_not_the_trunks(tmp_path) -> None:
         for name, branch in rows:
             both = (case(node_id=name, branch=branch), case(PASSED, node_id=name, branch=branch, run="2"))
             history.add_tests(both)
-        found, _ = runs_of_tests(history, Where(branch="main"))
-        every, _ = runs_of_tests(history, Where())
+        found = runs_of_tests(history, Where(branch="main")).runs
+        every = runs_of_tests(history, Where()).runs
     assert {run.subject.id for run in found} == {"main", "any"}
     assert {run.subject.id for run in every} == {"main", "any", "topic"}
 
@@ -173,8 +173,6 @@ LANDED = [("push", 7), ("push", None), ("", None), ("schedule", None)]
 
 
 def test_an_attempt_is_a_requests_by_its_event_and_where_that_is_not_known_by_its_number(tmp_path) -> None:
-    assert all(is_of_a_request(*one) for one in REQUESTS)
-    assert not any(is_of_a_request(*one) for one in LANDED)
     rows = [job(PASSED, run=str(i), event=event, pull_request=n) for i, (event, n) in enumerate(REQUESTS + LANDED)]
     with History(tmp_path / "history") as history:
         history.add_jobs(rows)
@@ -216,3 +214,27 @@ def test_an_empty_history_has_no_tests(tmp_path) -> None:
     with History(tmp_path / "empty") as history:
         none = Tests(history, Where())
     assert (none.signals(), none.first_seen()) == ([], {})
+
+
+def test_of_jobs_only_what_failed_and_passed_on_one_commit_and_what_is_kept_is_looked_at(tmp_path) -> None:
+    rows = [
+        job(FAILED, job="flaky (1/2)", started=5.0, completed=9.0),
+        job(PASSED, job="flaky (2/2)", started=4.0, completed=7.0),
+        job(PASSED, job="flaky (1/2)", run="2", started=20.0),
+        job(PASSED, job="flaky (2/2)", run="2", started=20.0, completed=24.0),
+        job(PASSED, job="half (1/2)"), job(RUNNING, job="half (2/2)"),
+        job(FAILED, job="broken"), job(PASSED, job="broken", commit="b", run="2"),
+        job(FAILED, job="loose", commit="", run="7"), job(PASSED, job="loose", commit="", run="7", attempt=2),
+        job(PASSED, job="held"), job(PASSED, job="sound"),
+    ]  # fmt: skip
+    with History(tmp_path / "history") as history:
+        history.add_jobs(rows)
+        found = runs_of_jobs(history, Where(), keep=["held"])
+    assert [(run.subject.id, run.code, run.failed, run.started, run.seconds) for run in found.runs] == [
+        ("held", "a", False, 0.0, None),
+        ("loose", "run 7", True, 0.0, None),
+        ("loose", "run 7", False, 0.0, None),
+        ("flaky", "a", True, 4.0, 5.0),
+        ("flaky", "a", False, 20.0, 4.0),
+    ]
+    assert found.attempts == 8

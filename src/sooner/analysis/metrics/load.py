@@ -57,8 +57,6 @@ def job_facts(history: History, where: Where) -> Facts:
 def _text(rows: Columns, name: str) -> Texts:
     """A column in which what is unknown is empty."""
     codes, names = rows.text(name)
-    if "" in names:
-        return Texts(np.where(codes < 0, names.index(""), codes).astype(np.int64), names)
     return Texts(codes.astype(np.int64) + 1, ["", *names])
 
 

@@ -1,7 +1,7 @@
 """Rows of the history as runs of tests and jobs, and as what landed; for `flaky` and `digest`. Needs numpy."""
 
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -11,17 +11,22 @@ from sooner.analysis.trunk.attempts import Attempts, Codes, Flags, are_among, is
 from sooner.analysis.trunk.digest import Landed
 from sooner.analysis.trunk.facts import Kind, Status
 from sooner.analysis.trunk.flaky import Run, Subject
-from sooner.analysis.trunk.job_names import base_name
-from sooner.history import History, HistoryOutcome, JobRow, Where, of_requests, told_apart
-from sooner.history.outcomes import BROKEN
-
-_SEPARATOR: Final = " / "
+from sooner.analysis.trunk.load_jobs import every_job
+from sooner.history import History, Where, of_requests
 
 
-def runs_of_tests(
-    history: History, where: Where, *, keep: Collection[str] = ()
-) -> tuple[list[Run], frozenset[tuple[str, str]]]:
-    """Runs of every test that both failed and passed on some commit, and of those to keep; units with known tests.
+class Found(NamedTuple):
+    """Runs that tell of flakes."""
+
+    runs: list[Run]
+    attempts: int
+    """How many there were that passed or failed, also of what never flaked."""
+    with_cases: frozenset[tuple[str, str]] = frozenset()
+    """Units, with their variants, of which single tests are known."""
+
+
+def runs_of_tests(history: History, where: Where, *, keep: Collection[str] = ()) -> Found:
+    """Runs of every test that both failed and passed on some commit, and of those to keep.
 
     Args:
         history: The history.
@@ -30,7 +35,8 @@ def runs_of_tests(
     """
     every = read_attempts(history, where)
     with_cases = _units_with_cases(every)
-    some = _that_flaked(every.at(every.came_to[Status.SUCCESS] | every.came_to[Status.FAILURE]), keep)
+    ended = every.at(every.came_to[Status.SUCCESS] | every.came_to[Status.FAILURE])
+    some = _that_flaked(ended, keep)
     made: dict[int, Subject] = {}
     runs = []
     for i, key in enumerate(_subjects(some).tolist()):
@@ -47,17 +53,22 @@ def runs_of_tests(
                 seconds=_number(some.seconds, i),
             )
         )
-    return runs, with_cases
+    return Found(runs, len(ended.run), with_cases)
 
 
 def _that_flaked(every: Attempts, keep: Collection[str]) -> Attempts:
     """Runs of what both failed and passed on one commit, and of what is to be kept."""
-    held = np.array([*(name in keep or name.partition("[")[0] in keep for name in every.names), False], dtype=bool)
+    held = _held(every.names, keep)
     subject = _subjects(every)
     some = every.at(held[every.name] | are_among(subject, np.unique(subject[every.came_to[Status.FAILURE]])))
     subject = _subjects(some)
     mixed = np.unique(subject[_mixed(subject, _places(some), some.came_to[Status.FAILURE])])
     return some.at(held[some.name] | are_among(subject, mixed))
+
+
+def _held(names: Sequence[str], keep: Collection[str]) -> Flags:
+    """Which names are to be kept, and last one that is none: by name, or as the parameters of what has this name."""
+    return np.array([*(name in keep or name.partition("[")[0] in keep for name in names), False], dtype=bool)
 
 
 def _subjects(attempts: Attempts) -> Codes:
@@ -95,45 +106,29 @@ def _number(column: NDArray[np.float64], i: int) -> float | None:
     return None if np.isnan(value) else value
 
 
-def runs_of_jobs(rows: Sequence[JobRow]) -> list[Run]:
-    """Attempts of jobs, the shards of one attempt together: failed if any of them did, passed if all of them did."""
-    return [
-        _job_run(name, commit or f"run {run}", shards, failed=status is Status.FAILURE)
-        for (name, commit, run, _), shards in _by_attempt(rows).items()
-        if (status := _of_shards([row.outcome for row in shards])) in (Status.FAILURE, Status.SUCCESS)
-    ]
-
-
-def _by_attempt(rows: Sequence[JobRow]) -> dict[tuple[str, str, str, int], list[JobRow]]:
-    """The shards of each attempt of a job, by the key of its signal, commit, run and attempt."""
-    groups: dict[tuple[str, str, str, int], list[JobRow]] = {}
-    for row in told_apart(rows):
-        key = f"{row.workflow} / {base_name(row.job)}" if row.workflow else base_name(row.job)
-        groups.setdefault((key, row.commit, row.run, row.attempt), []).append(row)
-    return groups
-
-
-def _of_shards(outcomes: Sequence[HistoryOutcome]) -> Status | None:
-    """What an attempt came to: nothing where a shard was cancelled, skipped or lost and no other one failed."""
-    if any(outcome in BROKEN for outcome in outcomes):
-        return Status.FAILURE
-    if any(outcome is HistoryOutcome.RUNNING for outcome in outcomes):
-        return Status.PENDING
-    passed = [outcome is HistoryOutcome.PASSED for outcome in outcomes]
-    return Status.SUCCESS if all(passed) else None
-
-
-def _job_run(name: str, code: str, shards: list[JobRow], *, failed: bool) -> Run:
-    starts = [row.started for row in shards if row.started is not None]
-    ends = [row.completed for row in shards if row.completed is not None]
-    started = min(starts, default=None)
-    return Run(
-        subject=Subject(Kind.JOB, name),
-        code=code,
-        failed=failed,
-        started=started,
-        seconds=max(ends) - started if ends and started is not None else None,
-    )
+def runs_of_jobs(history: History, where: Where, *, keep: Collection[str] = ()) -> Found:
+    """Attempts of every job that both failed and passed on some commit, and of those to keep."""
+    jobs = every_job(history, where)
+    found = jobs.attempted()
+    told = np.flatnonzero(found.is_a[Status.SUCCESS] | found.is_a[Status.FAILURE])
+    rows, failed = found.row[told], found.is_a[Status.FAILURE][told]
+    subject = jobs.key[rows]
+    code = np.where(jobs.commit[rows] >= 0, jobs.commit[rows], len(jobs.commits) + 1 + jobs.run[rows])
+    mixed = np.unique(subject[_mixed(subject, code, failed)])
+    some = np.flatnonzero(_held(jobs.keys, keep)[subject] | are_among(subject, mixed))
+    runs = []
+    for i in some.tolist():
+        row, started, ended = rows[i], _number(found.began, told[i]), _number(found.ended, told[i])
+        runs.append(
+            Run(
+                subject=Subject(Kind.JOB, jobs.keys[jobs.key[row]]),
+                code=name_of(jobs.commits, jobs.commit[row]) or f"run {name_of(jobs.runs, jobs.run[row])}",
+                failed=bool(failed[i]),
+                started=started,
+                seconds=None if started is None or ended is None else ended - started,
+            )
+        )
+    return Found(runs, len(told))
 
 
 def landed(history: History, where: Where) -> list[Landed]:
@@ -152,12 +147,25 @@ def landed(history: History, where: Where) -> list[Landed]:
     ]
     if rows:
         return sorted(rows, key=lambda row: row.time)
-    first: dict[str, float] = {}
-    for job in history.jobs(where):
-        at = job.run_created or job.created or job.started
-        if job.commit and at is not None and job.event in ("push", ""):
-            first[job.commit] = min(at, first.get(job.commit, at))
-    return [Landed(sha=sha, time=at) for sha, at in sorted(first.items(), key=lambda one: one[1])]
+    return [Landed(sha=sha, time=at) for sha, at in _first_jobs(history, where)]
+
+
+def _first_jobs(history: History, where: Where) -> list[tuple[str, float]]:
+    """Commits of pushes, and when the first job of each was asked for; the oldest first."""
+    times = ("run_created", "created", "started")
+    columns = history.columns("jobs", ["commit", "event", *times], where)
+    commits, events = columns.text("commit"), columns.text("event")
+    at = np.full(len(columns), np.nan)
+    for name in times:
+        at = np.where(np.isnan(at), columns.number(name), at)
+    is_push = (events.codes < 0) | is_any(events, {"push"})
+    rows = np.flatnonzero(is_push & (commits.codes >= 0) & ~np.isnan(at))
+    first = np.full(len(commits.names), np.inf)
+    np.minimum.at(first, commits.codes[rows], at[rows])
+    _, shown = np.unique(commits.codes[rows], return_index=True)
+    known = commits.codes[rows[np.sort(shown)]]
+    order = known[np.argsort(first[known], kind="stable")]
+    return [(commits.names[code], float(first[code])) for code in order.tolist()]
 
 
 def _elsewhere(history: History, where: Where) -> frozenset[str]:

@@ -18,8 +18,27 @@ _TEXTS = ("repository", "workflow", "job", "shard", "commit", "branch", "event",
 _NUMBERS = ("attempt", "pull_request", "created", "started", "completed")
 
 
+_STATUSES = (Status.FAILURE, Status.PENDING, Status.SUCCESS)
+
+
+class Attempted(NamedTuple):
+    """A row for each attempt of a job, its shards together, in the order of their first rows."""
+
+    row: Codes
+    """Its first row in `Jobs`."""
+    is_a: dict[Status, Flags]
+    """It fails with any of its shards, and passes with all of them.
+
+    Nothing is known of one where a shard was cancelled, skipped or lost and no other one failed.
+    """
+    began: NDArray[np.float64]
+    """Epoch seconds, or NaN; so is the next."""
+    ended: NDArray[np.float64]
+    """Of the shards that have ended."""
+
+
 class Jobs(NamedTuple):
-    """A row for each attempt of a job, and what the numbers stand for; in the order of their times."""
+    """A row for each attempt of a shard of a job, and what the numbers stand for; in the order of their times."""
 
     key: Codes
     """Of its signal: workflow and job, without shard and runner."""
@@ -31,6 +50,7 @@ class Jobs(NamedTuple):
     """-1 where nobody tells."""
     commits: list[str]
     run: Codes
+    runs: list[str]
     attempt: Codes
     created: NDArray[np.float64]
     """Epoch seconds, or NaN; so are the next two."""
@@ -57,26 +77,37 @@ class Jobs(NamedTuple):
             of_job.setdefault(self.commits[self.commit[row]], float(self.started[row]))
         return found
 
-    def signals(self) -> list[Signal]:
-        """One signal a job, its shards together: an attempt fails with any of them, and passes with all of them.
-
-        Nothing is known of one where a shard was cancelled, skipped or lost and no other one failed.
-        """
+    def attempted(self) -> Attempted:
+        """The attempts of jobs: shards that agree in job, commit, run and attempt."""
         order = np.lexsort((self.attempt, self.run, self.commit, self.key))
         first = first_of_each(*(column[order] for column in (self.key, self.commit, self.run, self.attempt)))
         if not len(first):
-            return []
+            return Attempted(first, dict.fromkeys(_STATUSES, first > 0), self.started, self.completed)
         failed, runs = (
             np.logical_or.reduceat(self.came_to[status][order], first) for status in (Status.FAILURE, Status.PENDING)
         )
         passed = np.logical_and.reduceat(self.came_to[Status.SUCCESS][order], first)
-        began = np.fmin.reduceat(self.started[order], first)
-        ended = np.where(runs & ~failed, np.nan, np.fmax.reduceat(self.completed[order], first))
-        rows, earliest = order[first], np.minimum.reduceat(order, first)
-        told = np.flatnonzero((failed | runs | passed) & (self.commit[rows] >= 0) & ~np.isnan(began))
-        told = told[np.lexsort((earliest[told], self.key[rows[told]]))]
+        earliest = np.minimum.reduceat(order, first)
+        again = np.argsort(earliest)
+        return Attempted(
+            row=earliest[again],
+            is_a={
+                Status.FAILURE: failed[again],
+                Status.PENDING: (runs & ~failed)[again],
+                Status.SUCCESS: passed[again],
+            },
+            began=np.fmin.reduceat(self.started[order], first)[again],
+            ended=np.fmax.reduceat(self.completed[order], first)[again],
+        )
+
+    def signals(self) -> list[Signal]:
+        """One signal a job; its attempts whose commit and time are known are the events."""
+        rows, is_a, began, ended = self.attempted()
+        told = np.flatnonzero(np.logical_or.reduce([*is_a.values()]) & (self.commit[rows] >= 0) & ~np.isnan(began))
+        told = told[np.argsort(self.key[rows[told]], kind="stable")]
         rows = rows[told]
-        statuses = np.select([failed[told], runs[told]], [0, 1], 2).tolist()
+        statuses = np.select([is_a[status][told] for status in _STATUSES], list(range(len(_STATUSES)))).tolist()
+        ended = np.where(is_a[Status.PENDING], np.nan, ended)
         columns = (self.key[rows], self.commit[rows], began[told], ended[told], self.attempt[rows])
         events: dict[int, list[Event]] = {}
         for status, key, commit, start, end, attempt in zip(statuses, *(c.tolist() for c in columns), strict=True):
@@ -92,7 +123,16 @@ class Jobs(NamedTuple):
         return [Signal(key=name, kind=Kind.JOB, events=some) for name, some in named]
 
 
-_STATUSES = (Status.FAILURE, Status.PENDING, Status.SUCCESS)
+def every_job(history: History, where: Where) -> Jobs:
+    """Attempts of all branches and requests that are asked for."""
+    rows = history.columns("jobs", [*_TEXTS, *_NUMBERS], where)
+    return _jobs(rows, np.arange(len(rows)))
+
+
+def trunk_of(history: History, where: Where) -> str:
+    """The branch that is the trunk; empty where nobody tells of any."""
+    columns = history.columns("jobs", ["branch", "event", "pull_request"], where)
+    return trunk_among(_present(columns, "branch", ~of_requests(columns)))
 
 
 def landed_jobs(history: History, where: Where) -> tuple[Jobs, Where, list[str]]:
@@ -123,14 +163,14 @@ def _present(rows: Columns, name: str, chosen: Flags) -> Counter[str]:
     codes = codes[chosen]
     found, first, counts = np.unique(codes[codes >= 0], return_index=True, return_counts=True)
     order = np.argsort(first)
-    return Counter({names[found[i]]: int(counts[i]) for i in order.tolist() if names[found[i]]})
+    return Counter({names[found[i]]: int(counts[i]) for i in order.tolist()})
 
 
 def _jobs(rows: Columns, some: Codes) -> Jobs:
     jobs, base_of = folded(rows.text("job").names, base_name)
     job = base_of[rows.text("job").codes[some]]
     flows = rows.text("workflow")
-    flow = _told(rows, "workflow")[some]
+    flow = flows.codes[some].astype(np.int64)
     pairs, place = np.unique(job * (len(flows.names) + 1) + flow + 1, return_inverse=True)
     jobs = [*jobs, ""]  # of no job
     names = [
@@ -143,22 +183,16 @@ def _jobs(rows: Columns, some: Codes) -> Jobs:
         keys=keys,
         job=job,
         jobs=jobs,
-        commit=_told(rows, "commit")[some],
+        commit=rows.text("commit").codes[some].astype(np.int64),
         commits=rows.text("commit").names,
-        run=_told(rows, "run")[some],
+        run=rows.text("run").codes[some].astype(np.int64),
+        runs=rows.text("run").names,
         attempt=attempts_told_apart(rows, some),
         created=rows.number("created")[some],
         started=rows.number("started")[some],
         completed=rows.number("completed")[some],
         came_to={status: flags[some] for status, flags in came_to(rows.text("outcome")).items()},
     )
-
-
-def _told(rows: Columns, name: str) -> Codes:
-    """A column's codes; -1 also where the text is empty."""
-    codes, names = rows.text(name)
-    kept: Codes = codes.astype(np.int64)
-    return np.where(kept == names.index(""), -1, kept) if "" in names else kept
 
 
 def _key(workflows: Sequence[str], workflow: int, job: str) -> str:

@@ -57,9 +57,10 @@ select repository, sha as "commit", unnest(files) as file, "time" from commits
 select @columns from @table where @condition order by @order
 
 -- name: dictionary
+-- An empty text is one that nobody told.
 create or replace temp table @name as
 select value, (row_number() over (order by value) - 1)::integer as code
-from (select distinct @column as value from @table where @condition) where value is not null
+from (select distinct @column as value from @table where @condition) where value <> ''
 
 -- name: dictionary_names
 select value from @name order by code
