@@ -340,3 +340,28 @@ def test_a_mesh_of_torchtitans_is_not_there_for_a_degree_of_one():
         "TestIt::test_shards": (1, 1, 8),
         "TestIt::test_not_split": (1, 1, 8),
     }
+
+
+def test_devices_that_are_looked_at_and_left_out_for_what_nobody_knows_are_counted_as_kept():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            def devices():
+                found = [torch.cuda.get_device_properties(each) for each in range(torch.cuda.device_count())]
+                return len([each for each in found if each.name not in {"a display"}])
+
+            @pytest.mark.parametrize("size", range(2, min(3, devices()) + 1))
+            def test_each(size):
+                torch.ones(1, device="cuda")
+
+            @pytest.mark.skipif(devices() < 3, reason="devices")
+            def test_guarded():
+                torch.ones(1, device="cuda")
+            """
+        },
+    )
+    assert found == {"test_each[2]": (2, 2, 2), "test_each[3]": (3, 3, 3), "test_guarded": (3, 3, 3)}

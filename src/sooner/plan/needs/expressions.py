@@ -462,7 +462,10 @@ class Expressions(Comparisons, ABC):
             self.bind(first.target, value, env)
             truths = [self.truth(self.ev(each, env)) for each in first.ifs]
             if None in truths:
-                return False
+                if not isinstance(hard(value), Unknown):
+                    return False
+                self.guesses += 1  # of things that nobody knows it is counted how many there may be
+                truths = [each is not False for each in truths]
             if all(truths) and not self._generate(rest, env, emit):
                 return False
         return True
