@@ -90,6 +90,12 @@ class Attributes(State):
                 return self.load_model(self.rules.model_name(full))
             if path:
                 return self.load(path)
+        if module.is_model and self.rules.is_model(f"{module.name}.{name}"):
+            return self.load_model(self.rules.model_name(f"{module.name}.{name}"))
+        return self._not_written(module, name)
+
+    def _not_written(self, module: Mod, name: str) -> Any:
+        """A name that a module makes when it is asked, or of which a rule knows."""
         lazily = module.env.names.get("__getattr__")
         if isinstance(lazily, Func):
             with suppress(Raised):

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
-from sooner.plan.needs.values import UNKNOWN, Cls, Dev, Ext, Func, Inst, Mod, Soft, Unknown, hard, is_plain
+from sooner.plan.needs.values import MISSING, UNKNOWN, Cls, Dev, Ext, Func, Inst, Mod, Soft, Unknown, hard, is_plain
 
 _ORDER: Final[dict[type, Callable[[Any, Any], Any]]] = {
     ast.Lt: operator.lt,
@@ -24,6 +24,10 @@ class Comparisons:
     def compare(self, kind: type, left: Any, right: Any) -> Any:
         """One comparison."""
         soft = isinstance(left, Soft) or isinstance(right, Soft)
+        if isinstance(right, Ext) and right.path == "os.environ" and isinstance(hard(left), str):
+            there = self.is_set(hard(left))
+            left, right = 1, [1] if there else [] if there is not None else UNKNOWN
+            soft |= there is False
         result = self._compared(kind, hard(left), hard(right))
         return Soft(result) if soft and isinstance(result, bool) else result
 
@@ -74,6 +78,14 @@ class Comparisons:
         if left is None or right is None:
             return False
         return None
+
+    environment: dict[str, Any]
+
+    def is_set(self, name: str) -> bool | None:
+        """Whether a variable of the environment is there; torchrun's are not before somebody starts it."""
+        if name in self.environment:
+            return self.environment[name] is not MISSING
+        return False if name.startswith("TORCHELASTIC_") else None
 
     def contains(self, container: Any, item: Any) -> bool | None:
         """Whether a container holds an item."""

@@ -88,6 +88,7 @@ class Judge:
         machine.processes = machine.current_device = 0
         machine.kept = 0.0
         machine.ignored, machine.library_fuel = ignored, 2 * LIBRARY_FUEL
+        machine.again = lambda: self._run(item)
         complete = True
         stop: Skip | Raised | None = None
         try:

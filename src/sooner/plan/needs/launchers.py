@@ -4,7 +4,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.programs import run_text
+from sooner.plan.needs.programs import run_again, run_text
 from sooner.plan.needs.values import UNKNOWN, Dev, Soft, Text, Unknown, hard
 
 if TYPE_CHECKING:
@@ -65,12 +65,31 @@ def launch(machine: "Machine", command: Any, environment: Any = None, *, is_chec
         if _says_a_number(words):
             machine.guesses += 1
         return Unknown("process")
-    machine.started(count)
-    if isinstance(count, int) and count > 0 and _uses_devices(machine, words):
-        machine.need(count, "a launcher starts a process for each device")
-    elif count == 0:
-        machine.launch_of_none()
+    _started(machine, words, count)
     return Unknown("process")
+
+
+def _started(machine: "Machine", words: list[Any], count: Any) -> None:
+    """So many ranks of a command."""
+    machine.started(count)
+    if count == 0:
+        machine.launch_of_none()
+    if not isinstance(count, int) or count <= 0 or (_runs_itself(words) and run_again(machine, count)):
+        return
+    if _uses_devices(machine, words):
+        machine.need(count, "a launcher starts a process for each device")
+
+
+def _runs_itself(words: list[Any]) -> bool:
+    """Whether a launcher's ranks are pytest, run on one test: whoever starts them is that test."""
+    starts = [_start(each) or "" for each in words]
+    is_pytest = any(each.rpartition("/")[2] in ("pytest", "py.test") for each in starts)
+    return is_pytest and any("::" in piece for each in words for piece in _pieces(each))
+
+
+def _pieces(word: Any) -> list[str]:
+    pieces = word.pieces if isinstance(word, Text) else [word]
+    return [each for each in pieces if isinstance(each, str)]
 
 
 def _alone(machine: "Machine", words: list[Any], environment: Any, *, is_checked: bool) -> None:

@@ -4,7 +4,7 @@ import ast
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from sooner.plan.needs.values import MISSING, Cls, Env, Inst, Loop, Mod, Raised, Return, Skip, hard
+from sooner.plan.needs.values import MISSING, Cls, Env, Inst, Loop, Mod, Native, Raised, Return, Skip, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -48,6 +48,28 @@ def _starts(node: ast.stmt, classes: set[str], method: str) -> bool:
         return False
     used = (each for each in ast.walk(node) if isinstance(each, ast.Attribute) and each.attr == method)
     return any(isinstance(each.value, ast.Name) and each.value.id in classes for each in used)
+
+
+def run_again(machine: "Machine", count: int) -> bool:
+    """Run the test at hand as the ranks of a launcher that runs pytest on it; False if it is run so already.
+
+    Args:
+        machine: Evaluates.
+        count: Ranks.
+
+    Raises:
+        Raised, Skip: As the test does, as a rank; each rank that uses a device has its own.
+    """
+    again, environment, rank = machine.again, machine.environment, machine.rank
+    if again is None or rank is not None:
+        return False
+    machine.again, machine.environment = None, {**environment, "TORCHELASTIC_RUN_ID": "1"}
+    work = Native("rank", lambda _args, _kwargs: again())
+    try:
+        machine.natives.words["in_own_ranks"].call([count, work], {})
+    finally:
+        machine.again, machine.environment, machine.rank = again, environment, rank
+    return True
 
 
 def run_text(machine: "Machine", text: str, *, is_checked: bool) -> None:

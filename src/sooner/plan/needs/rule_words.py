@@ -124,6 +124,19 @@ def _in_ranks(machine: "Machine", args: list[Any]) -> Any:
         _as_rank(machine, [count - 1, count])
 
 
+def _in_own_ranks(machine: "Machine", args: list[Any]) -> Any:
+    """Call a function with the number of a worker, as that worker; where one uses a device, each has its own.
+
+    Ranks that say themselves how they meet, and not by NCCL, may share one.
+    """
+    had = machine.trace.used
+    try:
+        _in_ranks(machine, args)
+    finally:
+        if machine.trace.used > had and machine.trace.backends != {"gloo"}:
+            _need(machine, [args[0], "each rank has a device"])
+
+
 def _need(machine: "Machine", args: list[Any]) -> Any:
     count = _first(args)
     if isinstance(count, int):
@@ -345,7 +358,7 @@ def _sizes_up_to(machine: "Machine", args: list[Any]) -> Any:
 
 WORDS: Final[dict[str, Word]] = {
     "one_more_process": _one_more, "model_size": _model_size, "engine_size": _engine_size,
-    "ranks": _ranks, "as_rank": _as_rank, "in_ranks": _in_ranks,
+    "ranks": _ranks, "as_rank": _as_rank, "in_ranks": _in_ranks, "in_own_ranks": _in_own_ranks,
     "need": _need, "device_span": _device_span,
     "more_devices": _more_devices, "is_class": _is_class, "is_instance": _is_instance,
     "touch": _touch, "backend": _backend, "skip": _skip,

@@ -1,5 +1,6 @@
 """What the machine carries along while it evaluates, and the limits of it."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.rules import Rules
@@ -31,6 +32,8 @@ class State(Statements):
     """
 
     natives: "Natives"
+    again: Callable[[], None] | None = None
+    """Runs the test at hand once more, as a rank of a launcher does that is told to run pytest on it."""
 
     def __init__(self, size: int, sources: Sources, rules: Rules) -> None:
         self.size = size

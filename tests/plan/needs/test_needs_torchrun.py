@@ -1,0 +1,125 @@
+"""Ranks that PyTorch's elastic launcher starts: called, or told to run pytest on the test that starts it."""
+
+from small_projects import devices_of, needs_of
+
+
+def test_ranks_that_the_elastic_launcher_is_called_to_start_have_a_device_each_if_one_uses_any():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import torch
+            import torch.distributed as dist
+            from torch.distributed.launcher import LaunchConfig, elastic_launch
+
+            def on_ranks(count):
+                config = torch.distributed.launcher.LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=count)
+
+                def wrap(function):
+                    return lambda *args: elastic_launch(config=config, entrypoint=function)(*args)
+
+                return wrap
+
+            def work(kind="cuda"):
+                torch.ones(1, device=kind)
+
+            def share():
+                dist.init_process_group("gloo")
+                torch.ones(1, device="cuda")
+
+            def choose():
+                dist.init_process_group("gloo")
+                torch.cuda.set_device(dist.get_rank())
+
+            def test_unnumbered():
+                on_ranks(2)(work)()
+
+            def test_host():
+                on_ranks(2)(work)("cpu")
+
+            def test_shared():
+                elastic_launch(LaunchConfig(nproc_per_node=2), share)()
+
+            def test_chosen():
+                elastic_launch(LaunchConfig(nproc_per_node=3), choose)()
+            """
+        },
+    )
+    assert found == {
+        "test_unnumbered": (2, 2, 2),
+        "test_host": (0, None, 0),
+        "test_shared": (1, 1, 1),
+        "test_chosen": (3, 3, 3),
+    }
+
+
+HELPERS = """
+import functools
+import os
+import subprocess
+import sys
+
+def torchrun(world_size=1):
+    def decorator(function):
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            if "TORCHELASTIC_RUN_ID" in os.environ:
+                return function(*args, **kwargs)
+            module = sys.modules.get(function.__module__)
+            command = [
+                sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(world_size),
+                "-m", "pytest", f"{module.__file__}::{function.__name__}", "-sx",
+            ]
+            assert subprocess.run(command).returncode == 0
+        return wrapper
+    return decorator
+"""
+
+
+def test_a_test_that_starts_torchrun_on_itself_is_run_as_its_ranks():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/helpers.py": HELPERS,
+            "tests/test_it.py": """
+            import os
+            import pytest
+            import torch
+            import torch.distributed as dist
+            from tests.helpers import torchrun
+
+            @pytest.mark.skipif(torch.accelerator.device_count() < 2, reason="devices")
+            @torchrun(world_size=2)
+            def test_guarded():
+                torch.accelerator.set_device_index(int(os.environ["LOCAL_RANK"]))
+                dist.init_process_group("nccl")
+
+            @torchrun(world_size=3)
+            def test_bare():
+                dist.init_process_group("nccl")
+
+            @torchrun(world_size=3)
+            def test_host():
+                dist.init_process_group("gloo")
+            """,
+        },
+    )
+    assert found == {"test_guarded": (2, 2, 2), "test_bare": (3, 3, 3), "test_host": (0, None, 0)}
+
+
+def test_a_test_that_torchrun_must_have_started_is_taken_to_be_started_by_it():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import os
+            import pytest
+            import torch
+
+            @pytest.mark.skipif("TORCHELASTIC_RUN_ID" not in os.environ, reason="torchrun")
+            def test_started():
+                torch.ones(1, device="cuda")
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min) for name, each in found.items()} == {"test_started": (1, 1)}
