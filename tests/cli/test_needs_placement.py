@@ -116,7 +116,66 @@ def test_pytest_without_arguments_runs_everything_and_what_does_not_call_it_noth
 
 
 def test_computed_arguments_are_not_taken_for_everything():
-    assert named_in("pytest $TESTS\npytest ${{ inputs.tests }}") == ([], ["$TESTS", "$_"])
+    named = named_in("pytest $TESTS\npytest ${{ inputs.tests }}")
+    assert (named.paths, named.unknown) == ([], ["$TESTS", "$_"])
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("CUDA_VISIBLE_DEVICES=0,1 pytest a", [2]),
+        ("HIP_VISIBLE_DEVICES= pytest a", [0]),
+        ("env A=1 CUDA_VISIBLE_DEVICES='3' timeout 30 python -m pytest a", [1]),
+        ("export CUDA_VISIBLE_DEVICES=0,1,2\npytest a\nCUDA_VISIBLE_DEVICES=0 pytest b\npytest c", [3, 1, 3]),
+        ("export X=1 CUDA_VISIBLE_DEVICES=0; bash -c 'pytest a'; unset CUDA_VISIBLE_DEVICES; pytest b", [1, 4]),
+        ("CUDA_VISIBLE_DEVICES=$FREE pytest a\nexport CUDA_VISIBLE_DEVICES=$FREE\npytest b", [4, 4]),
+        ("pytest a CUDA_VISIBLE_DEVICES=0", [4]),
+    ],
+)
+def test_devices_that_a_command_line_hides_are_not_there(text, shown):
+    assert [call.shown for call in named_in(text, shown=4).calls] == shown
+
+
+def run_by(jobs, nodeid):
+    """Devices of the jobs that run a test."""
+    return [job.devices for job in jobs if job.runs(nodeid)]
+
+
+def test_what_the_arguments_of_pytest_leave_out_is_not_run(tmp_path):
+    text = """
+jobs:
+  a:
+    runs-on: gpu-4
+    steps:
+      - run: pytest t --ignore=t/slow --ignore t/test_z.py --deselect t/test_a.py::test_two --ignore-glob '*_old.py'
+      - run: pytest t/slow -k "not (three or Four)"
+        env: {CUDA_VISIBLE_DEVICES: 0}
+      - run: pytest "t/slow/test_s.py::test_case[4-x]" --deselect "t/slow/test_s.py::test_case[4"
+"""
+    jobs = placement_from(written(tmp_path, "ci.yml", text))
+    assert run_by(jobs, "t/test_a.py::test_one") == [4]
+    assert run_by(jobs, "t/test_a.py::test_two[1]") == run_by(jobs, "t/test_z.py::test") == []
+    assert run_by(jobs, "t/test_old.py::test") == run_by(jobs, "t/sub/test_old.py::test") == []
+    assert run_by(jobs, "t/slow/test_s.py::test_two") == [1]
+    assert run_by(jobs, "t/slow/test_s.py::test_three") == run_by(jobs, "t/slow/test_s.py::TestFour::test") == []
+    assert run_by(jobs, "t/slow/test_s.py::test_case[4-x]") == [1]
+
+
+def test_a_test_is_named_with_and_without_its_parameters(tmp_path):
+    text = "jobs: {a: {runs-on: gpu-2, steps: [{run: 'pytest \"t.py::test_b[x-1]\" t.py::test_a'}]}}"
+    jobs = placement_from(written(tmp_path, "ci.yml", text))
+    assert run_by(jobs, "t.py::test_a[1-y]") == run_by(jobs, "t.py::test_a") == run_by(jobs, "t.py::test_b[x-1]") == [2]
+    assert run_by(jobs, "t.py::test_b[x-2]") == run_by(jobs, "t.py::test_ab") == []
+
+
+def test_a_step_of_a_pipeline_may_hide_devices(tmp_path):
+    text = """
+steps:
+  - {label: a, num_gpus: 4, commands: ["CUDA_VISIBLE_DEVICES=0,1 pytest a.py", "pytest b.py"]}
+  - {label: b, num_gpus: 4, env: {CUDA_VISIBLE_DEVICES: "0"}, command: pytest c.py}
+"""
+    jobs = placement_from(written(tmp_path, "p.yaml", text))
+    assert [run_by(jobs, f"{name}.py::t") for name in "abc"] == [[2], [4], [1]]
 
 
 def test_a_matrix_is_all_combinations_less_what_is_excluded_with_what_is_included():

@@ -2,10 +2,10 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 EVERYTHING: Final = "."
 """What pytest without arguments runs: all that lies where it is started."""
@@ -15,8 +15,13 @@ _RUNS_NOTHING: Final = frozenset(
 _NO_CALL: Final = frozenset({"install", "uninstall", "add", "download", "echo", "printf", "which", "command", "brew"})
 """Words before `pytest` that say that it is not called there."""
 _TAKES_PACKAGE: Final = frozenset({"--with", "--from", "--extra", "--group", "--only-group"})
+_PYTEST: Final = ("pytest", "py.test")
+_MASKS: Final = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+_MASK: Final = re.compile(rf"({'|'.join(_MASKS)})=(.*)")
+_LEAVES_OUT: Final = ("--ignore", "--ignore-glob", "--deselect")
 _TAKES_VALUE: Final = ("-k", "-m", "-n", "-p", "-c", "-o", "-W", "-r", "--pyargs")
 _WORD: Final = re.compile(r"[\w./*:\[\]-]+")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _COMPUTED: Final = re.compile(r"\$\{\{.*?\}\}")
 _REDIRECTION: Final = re.compile(r"^(?:\d|&)?>")
 _END: Final = re.compile(r"^[;&|()]+$")
@@ -24,53 +29,104 @@ _DEEPEST: Final = 3
 """Shells in shells."""
 
 
+class Call(NamedTuple):
+    """One call of pytest, as far as it chooses tests."""
+
+    paths: tuple[str, ...]
+    """As they are named; `EVERYTHING` is all."""
+    without: tuple[str, ...] = ()
+    """What of it is ignored, named in the same way."""
+    deselected: tuple[str, ...] = ()
+    """Beginnings of the ids of tests that are not run."""
+    globs: tuple[str, ...] = ()
+    """Patterns of files that are ignored."""
+    keyword: str = ""
+    """The expression behind `-k`."""
+    shown: int | None = None
+    """How many devices the environment shows; None: all."""
+
+
 class Named(NamedTuple):
     """Tests as command lines name them."""
 
-    paths: list[str]
-    """Patterns; `EVERYTHING` is all."""
+    calls: list[Call]
     unknown: list[str]
     """Words that stand for tests and are computed."""
 
+    @property
+    def paths(self) -> list[str]:
+        """All that is named."""
+        return list(dict.fromkeys(path for call in self.calls for path in call.paths))
 
-def named_in(text: str, folder: str = "") -> Named:
+
+def shown_by(mask: str) -> int | None:
+    """How many devices `CUDA_VISIBLE_DEVICES` and the like show; None where it is computed."""
+    return None if "$" in mask else len([each for each in mask.split(",") if each.strip() not in ("", "-1")])
+
+
+def shown_in(environment: Mapping[str, Any]) -> int | None:
+    """How many devices a table of variables shows; None where it says nothing that is known."""
+    counts = (shown_by(str(environment[name])) for name in _MASKS if name in environment)
+    return next((count for count in counts if count is not None), None)
+
+
+def named_in(text: str, folder: str = "", shown: int | None = None) -> Named:
     """The tests that a script runs with pytest, or with PyTorch's run_test.py.
 
     Args:
         text: Command lines.
         folder: Where they are run; it only matters for pytest without arguments.
+        shown: How many devices the environment shows at its beginning.
     """
     named = Named([], [])
-    _follow(_COMPUTED.sub("$_", text), folder, named, 0)
-    return Named(list(dict.fromkeys(named.paths)), list(dict.fromkeys(named.unknown)))
+    _follow(_COMPUTED.sub("$_", text), folder, shown, named, 0)
+    return Named(list(dict.fromkeys(named.calls)), list(dict.fromkeys(named.unknown)))
 
 
-def _follow(text: str, folder: str, named: Named, depth: int) -> None:
+def _follow(text: str, folder: str, shown: int | None, named: Named, depth: int) -> None:
+    before_all = shown
     for words in _commands(text):
+        own = _shown_to(words, shown)
+        if words[0] == "export" or all(map(_ASSIGNMENT.match, words)):
+            shown = own
+        if words[0] == "unset" and set(_MASKS) & set(words):
+            shown = before_all
         if words[0] == "cd" and len(words) == 2:  # noqa: PLR2004 - cd FOLDER
             folder = str(PurePosixPath(folder, words[1])) if "$" not in words[1] else ""
         for before, word in pairwise(words):
             if re.fullmatch(r"-\w*c", before) and any(each.isspace() for each in word) and depth < _DEEPEST:
-                _follow(word, folder, named, depth + 1)
-        _take(words, folder, named)
+                _follow(word, folder, own, named, depth + 1)
+        _take(words, folder, own, named)
 
 
-def _take(words: Sequence[str], folder: str, named: Named) -> None:
+def _shown_to(words: Sequence[str], shown: int | None) -> int | None:
+    """How many devices a command sees: what is assigned before the name of pytest, by whatever starts it."""
+    for word in words:
+        if word.rpartition("/")[2] in _PYTEST:
+            break
+        mask = _MASK.fullmatch(word)
+        if mask and (count := shown_by(mask[2])) is not None:
+            shown = count
+    return shown
+
+
+def _take(words: Sequence[str], folder: str, shown: int | None, named: Named) -> None:
     for i, word in enumerate(words):
         name = word.rpartition("/")[2]
-        if name in ("pytest", "py.test") and not _NO_CALL & set(words[:i]):
+        if name in _PYTEST and not _NO_CALL & set(words[:i]):
             if i and words[i - 1] in _TAKES_PACKAGE:
                 continue
-            _take_arguments(words[i + 1 :], folder, named)
+            _take_arguments(words[i + 1 :], folder, shown, named)
             return
         if name == "run_test.py":
             rest = list(words[i + 1 :])
             chosen = rest[rest.index("--include") + 1 :] if "--include" in rest else []
-            named.paths.extend(f"test/{each}" for each in chosen if _WORD.fullmatch(each))
+            if paths := tuple(f"test/{each}" for each in chosen if _WORD.fullmatch(each)):
+                named.calls.append(Call(paths, shown=shown))
             return
 
 
-def _take_arguments(words: Sequence[str], folder: str, named: Named) -> None:
+def _take_arguments(words: Sequence[str], folder: str, shown: int | None, named: Named) -> None:
     if _RUNS_NOTHING & set(words):
         return
     found = list(_positional(words))
@@ -80,7 +136,27 @@ def _take_arguments(words: Sequence[str], folder: str, named: Named) -> None:
         known = [EVERYTHING]
     # Nobody knows what an absolute folder is called in the tree; its last part is.
     where = (PurePosixPath(folder).name if folder.startswith("/") else folder.strip("/")).removeprefix("./")
-    named.paths.extend(where or EVERYTHING if each == EVERYTHING else each for each in known)
+    if not known:
+        return
+    options = {name: tuple(_values(words, name)) for name in (*_LEAVES_OUT, "-k")}
+    named.calls.append(
+        Call(
+            paths=tuple(where or EVERYTHING if each == EVERYTHING else each for each in known),
+            without=tuple(each.removeprefix("./").rstrip("/") for each in options["--ignore"]),
+            deselected=tuple(each.removeprefix("./") for each in options["--deselect"]),
+            globs=options["--ignore-glob"],
+            keyword=next(reversed(options["-k"]), ""),
+            shown=shown,
+        )
+    )
+
+
+def _values(words: Sequence[str], option: str) -> Iterator[str]:
+    """Values of an option that are not computed."""
+    for word, after in pairwise((*words, "")):
+        value = after if word == option else word.removeprefix(f"{option}=") if word.startswith(f"{option}=") else ""
+        if value and "$" not in value:
+            yield value
 
 
 def _positional(words: Sequence[str]) -> Iterator[str]:

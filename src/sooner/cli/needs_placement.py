@@ -12,7 +12,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any, Final
 
-from sooner.cli.needs_commands import EVERYTHING, Named, named_in
+from sooner.cli.needs_commands import EVERYTHING, Call, Named, named_in, shown_in
 from sooner.model.errors import SettingsError, UsageError
 from sooner.plan.needs.placement import Job, placement_of
 
@@ -36,7 +36,6 @@ _TAGS: Final = re.compile(
 _COUNT_KEYS: Final = ("num_devices", "num_gpus", "gpus", "num-gpus", "gpu_count", "devices")
 _OF_MATRIX: Final = re.compile(r"\$\{\{\s*matrix\.([\w.-]+)\s*\}\}")
 _NEVER: Final = ("false", "${{ false }}", "${{false}}")
-_MASKS: Final = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _MOST_ROWS: Final = 512
 """GitHub makes 256 jobs of a matrix at most."""
 _LABEL_KEYS: Final = ("runner", "runs-on", "runs_on", "os", "label", "labels")
@@ -80,25 +79,35 @@ def devices_of_label(label: str) -> int | None:
     return 1 if _HAS_ONE.search(low) else 0
 
 
-def _patterns(paths: Sequence[str]) -> tuple[str, ...]:
-    """Patterns of a path as a command names it, wherever the command is run from."""
-    named = [each for each in paths if each != EVERYTHING]
+def _patterns(paths: Sequence[str], ends: Sequence[str] = ("", "/*", "::*", "[[]*", ".py")) -> tuple[str, ...]:
+    """Patterns of a path as a command names it, wherever the command is run from; a bracket is one of a test's name."""
+    named = [each.replace("[", "[[]") for each in paths if each != EVERYTHING]
     everything = ("*",) if len(named) < len(paths) else ()
-    return everything + tuple(
-        f"{start}{each}{end}" for each in named for start in ("", "*/") for end in ("", "/*", "::*", ".py")
+    return everything + tuple(f"{start}{each}{end}" for each in named for start in ("", "*/") for end in ends)
+
+
+def _job_of(name: str, devices: int, call: Call) -> Job:
+    """What one call of pytest runs, on the devices of its runner that it sees."""
+    ignored = _patterns(call.without) + _patterns(call.deselected, ("*",))
+    return Job(
+        name=name,
+        devices=devices if call.shown is None else min(devices, call.shown),
+        paths=_patterns(call.paths),
+        without=ignored + tuple(f"{start}{each}" for each in call.globs for start in ("", "*/")),
+        keyword=call.keyword,
     )
 
 
 def _of_yaml(text: str, path: Path, notes: list[str]) -> list[Job]:
     document = _yaml(text, path)
     if isinstance(document, dict) and isinstance(document.get("jobs"), dict):
-        everywhere = _masked(document)
+        everywhere = _shown(document)
         jobs = [
             each
             for name, job in document["jobs"].items()
             for each in _of_action(str(name), job, path, notes, everywhere)
         ]
-        return list({(job.name, job.devices, job.paths): job for job in jobs}.values())
+        return list(dict.fromkeys(jobs))
     steps = document.get("steps") if isinstance(document, dict) else document
     if isinstance(steps, list):
         return [job for step in steps for job in _of_step(step, path, notes)]
@@ -124,39 +133,40 @@ def _of_action(name: str, job: Any, path: Path, notes: list[str], most: int | No
     if str(job.get("if", "")).strip().lower() in _NEVER:
         notes.append(f"{path}: job {name}: it is switched off (`if: {job['if']}`), and runs nothing")
         return
-    own_mask = _masked(job)
-    most = own_mask if own_mask is not None else most
+    most = _shown(job, most)
     given = job["with"] if isinstance(job.get("with"), dict) else {}
     labels = job.get("runs-on", next((given[key] for key in _LABEL_KEYS if key in given), ""))
     label = " ".join(map(str, labels)) if isinstance(labels, list) else str(labels)
     doubts: dict[str, None] = {}
     for row in [*matrix_rows(job), *_test_matrix(given)] or [{}]:
-        named = _named_in(job, given, row)
-        own = [str(row[key]) for key in ("path", "paths", "tests", "test") if key in row]
-        config = [str(row["config"])] if "config" in row and not own and not named.paths else []
-        patterns = _patterns([*named.paths, *own]) + tuple(f"*/{each}/*" for each in config)
+        named = _named_in(job, given, row, most)
+        calls = [*named.calls, *_named_by(row, most, has_commands=bool(named.calls))]
         devices = _row_devices(row, filled(label, row))
-        if "uses" in job and not patterns and devices:
+        if "uses" in job and not calls and devices:
             doubts[f"its tests are those of {job['uses']}"] = None
-        elif named.unknown and not own:
+        elif named.unknown and len(calls) == len(named.calls):
             doubts["its tests are computed: " + " ".join(named.unknown)] = None
-        if patterns and devices is None:
+        if calls and devices is None:
             doubts[f"the devices of its runner {label!r} are not known"] = None
-        elif patterns and devices is not None:
+        elif calls and devices is not None:
             if not devices and (own_label := _unsaid(filled(label, row), row)):
                 doubts[f"its runner {own_label!r} names no devices, and is taken to have none"] = None
-            yield Job(name=name, devices=devices if most is None else min(devices, most), paths=patterns)
+            yield from (_job_of(name, devices, call) for call in calls)
     notes.extend(f"{path}: job {name}: {each}: say them in a placement.toml" for each in doubts)
 
 
-def _masked(part: Mapping[str, Any]) -> int | None:
-    """How many devices the environment of a workflow or a job shows; None where it says nothing."""
-    env = part["env"] if isinstance(part.get("env"), dict) else {}
-    for name in _MASKS:
-        mask = str(env.get(name, "${{"))
-        if "$" not in mask:
-            return len([each for each in mask.split(",") if each.strip() and each.strip() != "-1"])
-    return None
+def _shown(part: Mapping[str, Any], most: int | None = None) -> int | None:
+    """How many devices the environment of a workflow, a job or a step shows; `most` where it says nothing."""
+    own = shown_in(part["env"]) if isinstance(part.get("env"), dict) else None
+    return most if own is None else own
+
+
+def _named_by(row: Mapping[str, Any], most: int | None, *, has_commands: bool) -> list[Call]:
+    """The tests that a row of a matrix names, or else the folder that its `config` does."""
+    own = tuple(str(row[key]) for key in ("path", "paths", "tests", "test") if key in row)
+    if own or has_commands or "config" not in row:
+        return [Call(own, shown=most)] if own else []
+    return [Call((f"*/{row['config']}/*",), shown=most)]
 
 
 def _unsaid(label: str, row: Mapping[str, Any]) -> str:
@@ -165,13 +175,15 @@ def _unsaid(label: str, row: Mapping[str, Any]) -> str:
     return "" if _HAS_NONE.search(own) or any(key in row for key in _COUNT_KEYS) else own
 
 
-def _named_in(job: Mapping[str, Any], given: Mapping[str, Any], row: Mapping[str, Any]) -> Named:
+def _named_in(job: Mapping[str, Any], given: Mapping[str, Any], row: Mapping[str, Any], most: int | None) -> Named:
     """The tests that a job's steps, and the scripts that it hands on, run with the values of one row."""
     steps = job["steps"] if isinstance(job.get("steps"), list) else []
-    scripts = [(step["run"], step.get("working-directory", "")) for step in steps if _is_command(step)]
-    scripts += [(text, "") for text in given.values()]
-    found = [named_in(filled(str(text), row), filled(str(folder), row)) for text, folder in scripts]
-    return Named([path for each in found for path in each.paths], [word for each in found for word in each.unknown])
+    scripts = [
+        (step["run"], step.get("working-directory", ""), _shown(step, most)) for step in filter(_is_command, steps)
+    ]
+    scripts += [(text, "", most) for text in given.values()]
+    found = [named_in(filled(str(text), row), filled(str(folder), row), shown) for text, folder, shown in scripts]
+    return Named([call for each in found for call in each.calls], [word for each in found for word in each.unknown])
 
 
 def _is_command(step: Any) -> bool:
@@ -249,17 +261,15 @@ def _of_step(step: Any, path: Path, notes: list[str]) -> Iterator[Job]:
         yield from _of_step(inner, path, notes)
     commands = step.get("commands") or step.get("command") or []
     text = "\n".join(map(str, commands)) if isinstance(commands, list) else str(commands)
-    named = named_in(text, str(step.get("working_dir", "")))
+    named = named_in(text, str(step.get("working_dir", "")), _shown(step))
     name = str(step.get("label", step.get("key", "step")))
     if named.unknown:
         words = " ".join(named.unknown)
         notes.append(f"{path}: step {name}: its tests are computed: {words}: say them in a placement.toml")
-    if not named.paths:
-        return
     devices = next((int(step[key]) for key in _COUNT_KEYS if isinstance(step.get(key), int)), None)
     if devices is None:
         devices = 0 if step.get("no_gpu") or "cpu" in str(step.get("device", "")).lower() else 1
-    yield Job(name=name, devices=devices, paths=_patterns(named.paths))
+    yield from (_job_of(name, devices, call) for call in named.calls)
 
 
 def _of_bazel(text: str, path: Path) -> Iterator[Job]:

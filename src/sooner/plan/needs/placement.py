@@ -1,5 +1,6 @@
 """What tests declare, what they need, and where CI runs them, compared."""
 
+import ast
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ _DECLARED: Final = (
     re.compile(r"mark\.world_size\(\s*(\d+)"),
     re.compile(r"device_count\(\)\s*<\s*(\d+)"),
 )
+_KEYWORD: Final = re.compile(r"[\w:+\-.\[\]\\/]+")
 _ONE_MORE: Final = re.compile(r"device_count\(\)\s*(?:<=|>)\s*(\d+)")
 _WORDS: Final = {
     "require_multi": 2,
@@ -34,6 +36,14 @@ class Job(Struct, frozen=True, kw_only=True):
     devices: int
     paths: tuple[str, ...]
     """Patterns of files or node ids."""
+    without: tuple[str, ...] = ()
+    """Patterns of what of them it does not run."""
+    keyword: str = ""
+    """Runs only what this expression chooses, as `pytest -k` does; of a test's names, its marks are not known."""
+
+    def runs(self, nodeid: str) -> bool:
+        """Whether a test is one of the job's."""
+        return _is_any(nodeid, self.paths) and not _is_any(nodeid, self.without) and is_chosen(self.keyword, nodeid)
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -79,11 +89,21 @@ def _job(entry: Any, source: str, number: int) -> Job:
         raise SettingsError(
             f"{source}: job {number}: a [[job]] has `name`, `devices` (a number) and `paths` (patterns)"
         )
-    if unknown := sorted(entry.keys() - {"name", "devices", "paths"}):
+    if unknown := sorted(entry.keys() - {"name", "devices", "paths", "without", "keyword"}):
         raise SettingsError(
-            f"{source}: job {number}: {unknown[0]} is unknown: a [[job]] has `name`, `devices`, `paths`"
+            f"{source}: job {number}: {unknown[0]} is unknown: a [[job]] has `name`, `devices`, `paths`, `without`,"
+            " `keyword`"
         )
-    return Job(name=str(entry.get("name", number)), devices=entry["devices"], paths=tuple(map(str, paths)))
+    without = entry.get("without", [])
+    if not isinstance(without, list):
+        raise SettingsError(f"{source}: job {number}: `without` is a list of patterns")
+    return Job(
+        name=str(entry.get("name", number)),
+        devices=entry["devices"],
+        paths=tuple(map(str, paths)),
+        without=tuple(map(str, without)),
+        keyword=str(entry.get("keyword", "")),
+    )
 
 
 def declared_of(needs: TestNeeds) -> int | None:
@@ -100,7 +120,7 @@ def differences(found: Sequence[TestNeeds], jobs: Sequence[Job]) -> list[Differe
     """Every disagreement, tests in order. Without jobs, declarations and needs alone are compared."""
     result: list[Difference] = []
     for needs in found:
-        placed = tuple(sorted({job.devices for job in jobs if any(_matches(needs, each) for each in job.paths)}))
+        placed = tuple(sorted({job.devices for job in jobs if job.runs(needs.nodeid)}))
         result += [_difference(needs, kind, detail, placed) for kind, detail in _kinds(needs, placed, bool(jobs))]
     return result
 
@@ -169,12 +189,42 @@ def _need(needs: TestNeeds) -> int | None:
     return None
 
 
-def _matches(needs: TestNeeds, pattern: str) -> bool:
-    return (
-        fnmatchcase(needs.nodeid, pattern)
-        or fnmatchcase(needs.path, pattern)
-        or needs.path.startswith(f"{pattern.rstrip('/')}/")
+def _is_any(nodeid: str, patterns: Sequence[str]) -> bool:
+    path = nodeid.partition("::")[0]
+    return any(
+        fnmatchcase(nodeid, pattern) or fnmatchcase(path, pattern) or path.startswith(f"{pattern.rstrip('/')}/")
+        for pattern in patterns
     )
+
+
+def is_chosen(keyword: str, nodeid: str) -> bool:
+    """Whether `pytest -k` chooses a test, by the names of its folders, file, classes and function.
+
+    An expression that is not understood chooses everything.
+    """
+    names = [name.lower() for name in re.split(r"/|::", nodeid)]
+
+    def known(word: re.Match[str]) -> str:
+        is_operator = word[0] in ("and", "or", "not")
+        return word[0] if is_operator else str(any(word[0].lower() in name for name in names))
+
+    try:
+        return _truth(ast.parse(_KEYWORD.sub(known, keyword).strip() or "True", mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+
+
+def _truth(node: ast.expr) -> bool:
+    match node:
+        case ast.BoolOp(op=ast.And()):
+            return all(map(_truth, node.values))
+        case ast.BoolOp():
+            return any(map(_truth, node.values))
+        case ast.UnaryOp(op=ast.Not()):
+            return not _truth(node.operand)
+        case ast.Constant(value=bool(value)):
+            return value
+    raise ValueError("not an expression of keywords")
 
 
 def counted(found: Sequence[Difference]) -> Mapping[str, int]:
