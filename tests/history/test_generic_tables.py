@@ -4,6 +4,7 @@ import gzip
 import importlib.util
 import random
 import shutil
+from datetime import datetime
 
 import duckdb
 import pytest
@@ -196,6 +197,34 @@ def test_times_without_a_zone_are_in_the_zone_that_was_said(history, take, write
     report = take(write("t.csv", text), zone="Europe/Berlin")
     assert report["notes"] == []
     assert {row.started for row in history.jobs()} == {1593597600.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("2026-07-21 09:30:00 PM", "2026-07-21T21:30:00"),
+        ("2026-07-21 12:05 AM", "2026-07-21T00:05:00"),
+        ("2026-01-21 09:30:00 CET", "2026-01-21T08:30:00"),
+        ("2026-07-21 09:30:00 CEST", "2026-07-21T07:30:00"),
+        ("2026-07-21 09:30:00 BST", "2026-07-21T08:30:00"),
+        ("2026-07-21 09:30:00 +0200", "2026-07-21T07:30:00"),  # git log %ci
+        ("2026-07-21 09:30:00.5 +0200 CEST", "2026-07-21T07:30:00.500000"),  # Go
+        ("2026-07-21T09:30:00+02:00[Europe/Berlin]", "2026-07-21T07:30:00"),  # Java
+        ("20260721T093000Z", "2026-07-21T09:30:00"),
+        ("2026-07-21t09:30:00z", "2026-07-21T09:30:00"),
+        ("2026-07-21 09:30:00,5", "2026-07-21T09:30:00.500000"),  # Python's logging
+        ("21.07.2026 09:30", "2026-07-21T09:30:00"),
+        ("2026-07-21 09:30:00 XYZ", None),
+        ("2026-07-21 09:30:00 later", None),
+    ],
+)
+def test_what_stands_behind_a_time_is_read_or_the_row_rejected(history, take, write, text, time):
+    rows = ["a;2026-07-01T00:00:00Z", "b;Sat Nov 21 09:30:00 2026", f"c;{text}"]
+    table = "".join(f"{row};u;success\n" for row in rows)
+    report = take(write("t.csv", f"commit;time;job;status\n{table}"))
+    found = [row.started for row in history.jobs() if row.commit == "c"]
+    assert found == ([datetime.fromisoformat(time + "+00:00").timestamp()] if time else [])
+    assert len(report["rejected"]) == (0 if time else 1)
 
 
 def test_a_zone_that_is_none_is_an_error(take, write):

@@ -26,26 +26,49 @@ create or replace macro in_calendar(moment) as
     case when moment >= timestamp '0001-01-02' and moment < timestamp '9990-01-01' then moment end;
 
 create or replace macro has_zone(text) as
-    regexp_matches(text, '(Z|z|UTC|GMT|[+-]\d\d(:?\d\d)?|[A-Z]\w+/\w+)$') and length(text) > 10;
+    length(text) > 10
+    and regexp_matches(text, '(Z|z|UTC|GMT|\d [A-Z]{3,4}|[+-]\d\d(:?\d\d)?|[A-Z]\w+/\w+\]?)$')
+    and not regexp_matches(text, ' [AP]M$');
 
+-- A time with a zone as DuckDB reads it: git writes " +0200", Go " +0200 CEST", Java "+02:00[Europe/Berlin]", others
+-- 20260721T093000Z. It knows no summer time by its initials, and takes BST for Bangladesh's.
+create or replace macro zone_plain(text) as
+    regexp_replace(
+        regexp_replace(
+            regexp_replace(
+                regexp_replace(
+                    regexp_replace(text, '^(\d{4})(\d\d)(\d\d)[Tt](\d\d)(\d\d)(\d\d)', '\1-\2-\3T\4:\5:\6'),
+                    '[Tt](\d\d:.*?)[Zz]$', 'T\1Z'
+                ),
+                '\s*([+-]\d\d):?(\d\d)( [A-Z]{3,4}|\[[\w/+-]+\])$', '\1:\2'
+            ),
+            '\s+([+-]\d\d):?(\d\d)$', '\1:\2'
+        ),
+        ' (CEST|BST|EEST|WEST)$',
+        case when text like '%EEST' then '+03' when text like '%CEST' then '+02' else '+01' end
+    );
+create or replace macro time_of_zoned(text) as make_timestamp(epoch_us(try_cast(zone_plain(text) as timestamptz)));
+
+-- Without a digit it would take "infinity" for 1900.
 create or replace macro time_of_words(text) as
     try_strptime(
-        text,
+        case when regexp_matches(text, '\d') then text end,
         [
             '%Y%m%d', '%Y%m%dT%H%M%S', '%Y/%m/%d %H:%M:%S', '%a %b %d %H:%M:%S %Y', '%d/%b/%Y:%H:%M:%S',
-            '%b %d, %Y %H:%M:%S', '%d.%m.%Y %H:%M:%S'
+            '%b %d, %Y %H:%M:%S', '%d.%m.%Y %H:%M:%S', '%d.%m.%Y %H:%M', '%Y-%m-%d %I:%M:%S %p', '%Y-%m-%d %I:%M %p',
+            '%Y-%m-%d %H:%M:%S,%g'
         ]
     );
+
+-- What stands behind a time without a zone, DuckDB would leave out: 09:30 PM is no 09:30.
+create or replace macro time_of_bare(text) as
+    coalesce(case when not regexp_matches(text, '[A-Za-z]$') then try_cast(text as timestamp) end, time_of_words(text));
 
 -- Zoned times as they are; times without a zone are UTC. Not cast as zoned ones: DuckDB 1.3 gives them the zone that the
 -- row before them has named.
 create or replace macro time_of(text) as
     coalesce(
-        case
-            when has_zone(text) then make_timestamp(epoch_us(try_cast(text as timestamptz)))
-            else try_cast(text as timestamp)
-        end,
-        time_of_words(text),
+        case when has_zone(text) then time_of_zoned(text) else time_of_bare(text) end,
         time_of_number(try_cast(text as double))
     );
 
@@ -54,10 +77,9 @@ create or replace macro time_of_iso(text) as make_timestamp(epoch_us(try_cast(te
 
 create or replace macro time_of_in(text, zone) as
     case
-        when has_zone(text) then make_timestamp(epoch_us(try_cast(text as timestamptz)))
+        when has_zone(text) then time_of_zoned(text)
         else coalesce(
-            make_timestamp(epoch_us(timezone(zone, coalesce(try_cast(text as timestamp), time_of_words(text))))),
-            time_of_number(try_cast(text as double))
+            make_timestamp(epoch_us(timezone(zone, time_of_bare(text)))), time_of_number(try_cast(text as double))
         )
     end;
 
