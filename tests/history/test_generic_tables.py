@@ -137,6 +137,16 @@ def test_ragged_rows_and_foreign_bytes_are_located_and_stop_nothing(take, write)
     ]  # fmt: skip
 
 
+def test_names_in_windows_characters_stay_two_names_and_that_is_said(history, take, write):
+    text = "commit,time,job,prüfer,status\nc1,2020-01-01,prüf,a,pass\nc1,2020-01-01,präf,a,fail\n"
+    report = take(write("excel.csv", text.encode("cp1252")))
+    assert sorted(row.job for row in history.jobs()) == ["präf", "prüf"]
+    assert report["notes"] == [
+        "excel.csv: it is not UTF-8, what is not was read as Windows-1252",
+        "excel.csv: columns that are not used: prüfer",
+    ]
+
+
 def test_lines_that_are_no_json_are_located_and_stop_nothing(take, write):
     good = '{"commit": "c%d", "time": 1577836800, "job": "a", "status": "success"}\n'
     report = take(write("bad.jsonl", good % 1 + "not json\n" + "[1]\n" + good % 2 + '{"commit": "c3", "job": "a"}\n'))

@@ -4,11 +4,13 @@ Well-formed files are read by DuckDB alone. One that is not (ragged rows, broken
 no JSON) is copied row by row first, so that what is broken is left out with its line, and the rest is kept.
 """
 
+import codecs
 import csv
 import io
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +28,18 @@ LINE: Final = "sooner_line"
 _DELIMITERS: Final = ",;\t|"
 _LOOKED_AT: Final = 1000
 _LONGEST_FIELD: Final = 1 << 27
+_BLOCK: Final = 1 << 20
+_WINDOWS: Final = "sooner_windows"
+"""What reads bytes that are no UTF-8 as spreadsheets of Western Windows write them: names that differ there still do."""
+
+
+def _of_windows(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)  # noqa: S101 - it only ever reads
+    foreign = error.object[error.start : error.end]
+    return "".join(bytes([byte]).decode("cp1252", "replace") for byte in foreign), error.end
+
+
+codecs.register_error(_WINDOWS, _of_windows)
 
 
 class Source(Struct, frozen=True):
@@ -94,7 +108,7 @@ def _text_columns(columns: Sequence[str]) -> str:
 
 def _csv_header(path: Path) -> tuple[str, list[str]]:
     with opened(path) as stream:
-        reader = io.TextIOWrapper(stream, "utf-8-sig", errors="replace", newline="")
+        reader = io.TextIOWrapper(stream, "utf-8-sig", errors=_WINDOWS, newline="")
         first = next((line for line in reader if line.strip()), "")
         delimiter = max(_DELIMITERS, key=first.count)
     names = next(csv.reader([first], delimiter=delimiter), [])
@@ -154,6 +168,8 @@ def mended(source: Source, folder: Path, report: Report) -> Source:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow([*columns, LINE])
             writer.writerows(_whole_records(source, report))
+        if not _is_utf_8(source.path):
+            report.note(f"{source.path.name}: it is not UTF-8, what is not was read as Windows-1252")
         relation = csv_relation(copy, [*columns, LINE], ",")
     else:
         with copy.open("w", encoding="utf-8", errors="replace") as file:
@@ -161,6 +177,18 @@ def mended(source: Source, folder: Path, report: Report) -> Source:
         relation = json_relation(copy, [*columns, LINE])
     kinds = dict.fromkeys([*columns, LINE], "VARCHAR")
     return Source(source.path, source.kind, relation, kinds, has_lines=True)
+
+
+def _is_utf_8(path: Path) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with opened(path) as stream:
+        try:
+            for block in iter(partial(stream.read, _BLOCK), b""):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return False
+    return True
 
 
 def of_items(path: Path, folder: Path, report: Report) -> Source:
@@ -188,7 +216,7 @@ def _records(source: Source) -> Iterator[tuple[int, list[str]]]:
     """Line and fields of each record after the header; empty lines are none."""
     csv.field_size_limit(_LONGEST_FIELD)
     with opened(source.path) as stream:
-        text = io.TextIOWrapper(stream, "utf-8-sig", errors="replace", newline="")
+        text = io.TextIOWrapper(stream, "utf-8-sig", errors=_WINDOWS, newline="")
         reader = csv.reader((line.replace("\0", "") for line in text), delimiter=source.delimiter)
         is_header, line = True, 1
         for fields in reader:
