@@ -216,3 +216,40 @@ def test_names_of_cases_that_are_not_known_are_the_same_in_each_run():
     assert not [name for name in names if " at 0x" in name or "object" in name]
     assert "Test::test_it_k" in names
     assert len(names) == 4
+
+
+def test_what_workers_share_through_a_manager_is_what_was_put_into_it():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import multiprocessing
+            import sys
+            import unittest
+            import torch
+
+            CODES = {"devices": 75}
+
+            class TestIt(unittest.TestCase):
+                def setUp(self):
+                    global CODES
+                    shared = multiprocessing.Manager().dict()
+                    shared.update(CODES)
+                    CODES = shared
+
+                def test_one(self):
+                    if torch.cuda.device_count() < 3:
+                        sys.exit(CODES["devices"])
+                    torch.ones(1, device="cuda:2")
+
+                def test_listed(self):
+                    sizes = multiprocessing.Manager().list()
+                    sizes.append(2)
+                    torch.ones(1, device=f"cuda:{sizes[0]}")
+            """
+        },
+    )
+    assert {name: "".join(verdict.value[0] for verdict in each.profile.values()) for name, each in found.items()} == {
+        "TestIt::test_one": "sssrrr",
+        "TestIt::test_listed": "fffrrr",
+    }
