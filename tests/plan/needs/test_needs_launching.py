@@ -646,3 +646,48 @@ def test_of_ranks_that_a_launcher_has_started_each_takes_the_device_that_it_read
         },
     )
     assert found == {"test_each": (2, 2, 8), "test_told": (2, 2, 2), "test_on_the_host": (0, None, 0)}
+
+
+def test_a_librarys_own_data_parallel_takes_all_devices_too_and_one_of_ranks_does_not():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "lib/__init__.py": "",
+            "lib/engines.py": """
+            class DataParallelEngine:
+                def __init__(self, fp16=False):
+                    pass
+
+            class DistributedDataParallelEngine:
+                pass
+            """,
+            "tests/test_it.py": """
+            import pytest
+            import torch
+            from elsewhere import FullyShardedDataParallel, MMDataParallel
+            from lib import engines
+
+            pytestmark = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="devices")
+
+            def test_engine():
+                engines.DataParallelEngine(fp16=True)
+
+            def test_told():
+                MMDataParallel(torch.nn.Linear(1, 1), device_ids=[0])
+
+            def test_told_two():
+                MMDataParallel(torch.nn.Linear(1, 1), [0, 2])
+
+            def test_ranks():
+                engines.DistributedDataParallelEngine()
+                FullyShardedDataParallel(torch.nn.Linear(1, 1))
+                torch.ones(1, device="cuda")
+            """,
+        },
+    )
+    assert found == {
+        "test_engine": (2, 2, 8),
+        "test_told": (2, 2, 2),
+        "test_told_two": (3, 3, 3),
+        "test_ranks": (2, 2, 2),
+    }

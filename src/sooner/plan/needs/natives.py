@@ -1,5 +1,6 @@
 """What lies outside the tree: attributes and calls of modules that are not there; rules decide where there are any."""
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,6 +61,10 @@ _SIZES: Final = ("num_gpus", "n_gpus", "ngpus", "num_gpu", "tensor_parallel_size
 _STARTING: Final = ("Engine", "LLM", "Runner", "Generator", "Server", "Launcher", "Pipeline", "Trainer", "Cluster")
 """Ends of names of what starts processes on devices; anything else is only told of sizes."""
 _STARTERS: Final = ("from_pretrained", "from_engine_args", "launch_server", "init_engine")
+_DATA_PARALLEL: Final = re.compile(
+    r"(?!\w*(?:Distributed|Sharded))\w*DataParallel(?:Engine|Trainer|Runner|Model|Module)?"
+)
+"""Names of what makes replicas of a model in one process."""
 _ERRORS: Final = ("Error", "Exception", "Warning")
 """Ends of names of what is made to be raised."""
 _NO_WORK: Final = ("FakeTensorMode", "init_empty_weights", "init_on_device", "skip_init", "FakeMode", "get_fake_mode")
@@ -257,7 +262,16 @@ class Natives:
         if last[:1].isupper() and not last.endswith(_SAYING):
             for value in (*args, *kwargs.values()):
                 self._made_of(last, value)
+        if _DATA_PARALLEL.fullmatch(last) and machine.rank is None:
+            self._on_all(last, kwargs.get("device_ids", args[1] if len(args) > 1 else None))
         self.device_arguments(func.path, kwargs)
+
+    def _on_all(self, name: str, numbers: Any) -> None:
+        """Who makes replicas, as PyTorch's `DataParallel`: without a choice on all devices, without any on the host."""
+        visible = self.machine.visible()
+        if visible:
+            span = self.words["device_span"].call([numbers], {}) if numbers is not None else visible
+            self.machine.need(span if isinstance(span, int) else 1, name)
 
     def _made_of(self, name: str, value: Any) -> None:
         """What is made of JAX's devices uses them; a list has either devices in it or none."""
