@@ -365,3 +365,31 @@ def test_devices_that_are_looked_at_and_left_out_for_what_nobody_knows_are_count
         },
     )
     assert found == {"test_each[2]": (2, 2, 2), "test_each[3]": (3, 3, 3), "test_guarded": (3, 3, 3)}
+
+
+def test_a_switch_that_is_taken_as_on_takes_no_other_condition_of_the_mark_with_it():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+            import pytest
+            import torch
+
+            IS_ASKED = os.environ.get("ASKED", "0") == "1"
+
+            @pytest.mark.skipif(not IS_ASKED or torch.cuda.device_count() < 2, reason="devices")
+            def test_or():
+                torch.ones(1, device="cuda")
+
+            @pytest.mark.skipif(not (IS_ASKED and torch.cuda.device_count() >= 2), reason="devices")
+            def test_and():
+                torch.ones(1, device="cuda")
+
+            @pytest.mark.skipif(not IS_ASKED or not all([torch.cuda.device_count() >= 3, IS_ASKED]), reason="devices")
+            def test_all():
+                torch.ones(1, device="cuda")
+            """
+        },
+    )
+    assert found == {"test_or": (2, 2, 2), "test_and": (2, 2, 2), "test_all": (3, 3, 3)}

@@ -69,6 +69,7 @@ class Expressions(Comparisons, ABC):
     size: int
     guesses: int
     environment: dict[str, Any]
+    loading: bool
     rank: tuple[int, int] | None
     first_is_asked_for: bool
     trace: Trace
@@ -240,18 +241,26 @@ class Expressions(Comparisons, ABC):
     def _ev_boolop(self, node: ast.BoolOp, env: Env) -> Any:
         deciding = isinstance(node.op, ast.Or)
         unknown, soft, value = False, False, None
-        for each in node.values:
+        for place, each in enumerate(node.values):
             value = self.ev(each, env)
             truth = self.truth(value)
             unknown |= truth is None
             soft |= isinstance(value, Soft)
             if truth is deciding:
-                if isinstance(value, Soft) or not unknown:
-                    return value
-                return deciding if not isinstance(value, Soft) else value
+                if isinstance(value, Soft):
+                    return deciding if self._decided(node.values[place + 1 :], env, deciding=deciding) else value
+                return deciding if unknown else value
         if unknown:
             return UNKNOWN
         return Soft(hard(value)) if soft else value
+
+    def _decided(self, rest: list[ast.expr], env: Env, *, deciding: bool) -> bool:
+        """Whether a condition of a mark that a switch decides is decided without it too (`not SWITCH or N < 2`)."""
+        try:
+            values = [self.ev(each, env) for each in rest] if self.loading else []
+        except Raised:
+            return False
+        return any(self.truth(each) is deciding and not isinstance(each, Soft) for each in values)
 
     def _ev_compare(self, node: ast.Compare, env: Env) -> Any:
         left = self._compared_first(node, env)
