@@ -383,6 +383,26 @@ def test_names_that_differ_in_case_are_two_columns(tmp_path):
     assert list(table_source(path, "csv").columns) == ["Job", "job_2", "column_3", "status"]
 
 
+@pytest.mark.parametrize("kind", ["timestamp_ns", "timestamp_ms", "timestamp_s", "timestamptz", "date"])
+def test_a_parquet_file_may_keep_its_times_in_any_type(history, take, tmp_path, kind):
+    duckdb.execute("set timezone = 'UTC'")
+    duckdb.execute(
+        f"copy (select 'a' as job, 'pass' as status, 'c' as commit, '2020-01-01 00:00:00'::{kind} as time)"
+        f" to '{tmp_path}/jobs.parquet'"
+    )
+    assert take(tmp_path / "jobs.parquet")["added"] == 1
+    assert [row.started for row in history.jobs()] == [1577836800.0]
+
+
+def test_labels_in_a_list_of_a_parquet_file_are_joined_by_commas(history, take, tmp_path):
+    duckdb.execute(
+        "copy (select 'a' as job, 'pass' as status, 'c' as commit, 1577836800 as time, ['gpu', 'linux'] as labels)"
+        f" to '{tmp_path}/jobs.parquet'"
+    )
+    take(tmp_path / "jobs.parquet")
+    assert [row.runner for row in history.jobs()] == ["gpu,linux"]
+
+
 def test_a_broken_parquet_file_is_rejected_and_stops_nothing(take, write):
     report = take(write("x.parquet", b"PAR1nonsensePAR1"), write("jobs.csv", LONG))
     assert report["added"] == 5

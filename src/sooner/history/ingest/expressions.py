@@ -128,8 +128,10 @@ class Expressions:
         return f"coalesce({', '.join(self._cleaned(name) for name in self._reading.fields['outcome'])})"
 
     def _cleaned(self, column: str) -> str:
-        name = identifier(column)
-        return f"blank_or({name})" if self._kinds.get(column, _TEXT) == _TEXT else f"blank_or({name}::varchar)"
+        name, kind = identifier(column), self._kinds.get(column, _TEXT)
+        if kind.endswith("[]"):
+            return f"blank_or(array_to_string({name}, ','))"
+        return f"blank_or({name})" if kind == _TEXT else f"blank_or({name}::varchar)"
 
     def _text(self, column: str) -> str:
         """A cell as text, null where it says nothing."""

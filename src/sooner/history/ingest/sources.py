@@ -30,7 +30,7 @@ _LOOKED_AT: Final = 1000
 _LONGEST_FIELD: Final = 1 << 27
 _BLOCK: Final = 1 << 20
 _WINDOWS: Final = "sooner_windows"
-"""What reads bytes that are no UTF-8 as spreadsheets of Western Windows write them: names that differ there still do."""
+"""Reads bytes that are no UTF-8 as spreadsheets of Western Windows write them: names that differ stay different."""
 
 
 def _of_windows(error: UnicodeError) -> tuple[str, int]:

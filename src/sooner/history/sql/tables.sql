@@ -19,7 +19,9 @@ create or replace macro time_of_number(number) as
 
 -- What Go programs write for no time.
 create or replace macro time_cell(text) as case when starts_with(text, '0001-01-01') then null else text end;
-create or replace macro moment_cell(moment) as case when moment < '0001-01-02' then null else moment end;
+-- Compared as microseconds: in nanoseconds there is no such year.
+create or replace macro moment_cell(moment) as
+    case when moment::timestamp < timestamp '0001-01-02' then null else moment end;
 
 -- Times of years with four digits: others are numbers or words that were no times, and most programs cannot show them.
 create or replace macro in_calendar(moment) as
