@@ -394,6 +394,15 @@ def test_a_parquet_file_may_keep_its_times_in_any_type(history, take, tmp_path, 
     assert [row.started for row in history.jobs()] == [1577836800.0]
 
 
+def test_a_number_that_is_none_is_no_time_in_a_parquet_file(history, take, tmp_path):
+    duckdb.execute(
+        "copy (select 'a' as job, 'pass' as status, 'c' as commit, 1577836800.0::double as started,"
+        f" 'nan'::double as completed) to '{tmp_path}/jobs.parquet'"
+    )
+    assert take(tmp_path / "jobs.parquet")["rejected"] == []
+    assert [(row.started, row.completed) for row in history.jobs()] == [(1577836800.0, None)]
+
+
 def test_labels_in_a_list_of_a_parquet_file_are_joined_by_commas(history, take, tmp_path):
     duckdb.execute(
         "copy (select 'a' as job, 'pass' as status, 'c' as commit, 1577836800 as time, ['gpu', 'linux'] as labels)"

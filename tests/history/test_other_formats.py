@@ -171,6 +171,19 @@ def test_git_commits_with_their_files(history, take, checkout):
     assert take(checkout)["added"] == 0
 
 
+def test_where_a_clone_is_cut_off_nobody_knows_what_was_changed(history, take, checkout, tmp_path):
+    shallow = tmp_path / "shallow"
+    clone = ["git", "clone", "-q", "--depth", "1", f"file://{checkout}", str(shallow)]
+    subprocess.run(clone, check=True, capture_output=True)
+    report = take(shallow, constants={"repository": "owner/name"})
+    assert [(row.files, row.parents) for row in history.commits()] == [((), ())]
+    (note,) = report["notes"]
+    assert "shallow: the clone is shallow" in note
+    assert "fetch-depth: 0" in note
+    take(checkout)
+    assert [row.files for row in history.commits() if row.message == "Merge"] == [("side.py",)]
+
+
 def test_a_repository_without_commits_is_rejected(take, tmp_path):
     subprocess.run(["git", "init", "-q", str(tmp_path / "empty")], check=True)
     assert "git cannot read it" in take(tmp_path / "empty")["rejected"][0]["reason"]

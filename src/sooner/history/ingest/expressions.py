@@ -140,7 +140,8 @@ class Expressions:
 
     def _native(self, column: str) -> str:
         """A cell as it is, of a source that has types."""
-        self._cells[f"sooner_cell_{column}"] = identifier(column)
+        name, kind = identifier(column), self._kinds[column]
+        self._cells[f"sooner_cell_{column}"] = f"nullif({name}, 'nan')" if kind in {"FLOAT", "DOUBLE"} else name
         return cell(column)
 
     def _field(self, field: str, columns: Sequence[str]) -> str:

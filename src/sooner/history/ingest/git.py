@@ -18,6 +18,10 @@ _MARK: Final = b"\x01\x01\x01"
 _FORMAT: Final = "%x01%x01%x01%H%x02%P%x02%ct%x02%an%x02%B%x02"
 _NO_HELPERS: Final = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false")
 """A repository's own settings start no programs while it is read."""
+_SHALLOW: Final = (
+    "the clone is shallow: where it is cut off neither files nor parents are known, and of what lies before nothing"
+    " (`git fetch --unshallow`, or fetch-depth: 0 of actions/checkout, brings it)"
+)
 _REMOTE: Final = re.compile(r"[:/]([^/:]+/[^/:]+?)(?:\.git)?/?$")
 
 
@@ -36,10 +40,18 @@ def take_git(path: Path, intake: Intake) -> None:
     branch = _line(path, "rev-parse", "--abbrev-ref", "HEAD")
     log = ("log", f"--format={_FORMAT}", "--name-only", "-z", "--diff-merges=first-parent", "HEAD", "--")
     command = _git(path, *log)
+    cut_off = _cut_off(path)
+    if cut_off:
+        intake.report.note(f"{path.name}: {_SHALLOW}")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 - pipes were asked for
         for record in _records(process.stdout):
-            _take(record, repository, "" if branch == "HEAD" else branch, path, intake)
+            row = _row(record, repository, "" if branch == "HEAD" else branch, cut_off)
+            if row is None:
+                start = record[:40].decode("utf-8", "replace")
+                intake.report.reject(str(path), 0, f"git printed a commit that cannot be read: {start!r}")
+            else:
+                intake.add(row)
         problem = process.stderr.read().decode(errors="replace").strip()
     if process.returncode:
         raise IngestError(str(path), f"git cannot read it: {problem or f'exit code {process.returncode}'}")
@@ -62,6 +74,12 @@ def _repository(path: Path) -> str:
     return found[1] if found else ""
 
 
+def _cut_off(path: Path) -> frozenset[str]:
+    """Commits that a shallow clone has without their parents: git says of them that they made every file."""
+    file = path / _line(path, "rev-parse", "--git-path", "shallow")
+    return frozenset(file.read_text(encoding="ascii").split()) if file.is_file() else frozenset()
+
+
 def _records(stream: IO[bytes]) -> Iterator[bytes]:
     """What lies between two marks, however git cuts its output."""
     rest = b""
@@ -72,24 +90,21 @@ def _records(stream: IO[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-def _take(record: bytes, repository: str, branch: str, path: Path, intake: Intake) -> None:
+def _row(record: bytes, repository: str, branch: str, cut_off: frozenset[str]) -> CommitRow | None:
     parts = record.decode("utf-8", "replace").split("\x02", maxsplit=4)
     if len(parts) < 5:  # noqa: PLR2004 - the fields of the format
-        intake.report.reject(str(path), 0, f"git printed a commit that cannot be read: {parts[0][:40]!r}")
-        return
+        return None
     sha, parents, time, author, rest = parts
     message, _, files = rest.rpartition("\x02")
     seconds = as_count(time)
-    intake.add(
-        CommitRow(
-            repository=repository,
-            sha=sha,
-            parents=tuple(parents.split()),
-            time=Epoch(float(seconds)) if seconds is not None else None,
-            author=author,
-            message=message.strip()[:_LONGEST_MESSAGE],
-            files=tuple(name for name in files.strip("\0\n").split("\0") if name),
-            branch=branch,
-            source="git",
-        )
+    return CommitRow(
+        repository=repository,
+        sha=sha,
+        parents=tuple(parents.split()),
+        time=Epoch(float(seconds)) if seconds is not None else None,
+        author=author,
+        message=message.strip()[:_LONGEST_MESSAGE],
+        files=() if sha in cut_off else tuple(name for name in files.strip("\0\n").split("\0") if name),
+        branch=branch,
+        source="git",
     )
