@@ -236,6 +236,23 @@ def test_what_is_named_like_a_test_and_is_no_file_is_left_out(here, project):
     assert done.stderr == "note: test_large.py: cannot be read, or is too large: its tests are not known\n"
 
 
+def test_a_file_that_is_named_has_tests_whatever_it_is_called(here, project):
+    (project / "checks.py").write_text(textwrap.dedent(TESTS))
+    (project / "test_other.py").write_text("from checks import need\n@need(8)\ndef test_eight(): pass\n")
+    rows = json.loads(here("needs", "test_other.py", "checks.py", "--json", "--jobs", "1").stdout)
+    assert {row["nodeid"].rpartition("::")[2]: row["min"] for row in rows} == {
+        "test_eight": 8, "test_two": 2, "test_four": 4, "test_host": 0,
+    }  # fmt: skip
+
+
+def test_files_are_taken_for_tests_as_the_project_names_them(here, project):
+    (project / "pytest.ini").write_text("[pytest]\npython_files = check_*.py *_spec.py\n")
+    for name in ("check_a.py", "b_spec.py", "test_c.py"):
+        (project / name).write_text(f"def test_{name[0]}(): pass\n")
+    rows = json.loads(here("needs", ".", "--json").stdout)
+    assert sorted(row["nodeid"] for row in rows) == ["b_spec.py::test_b", "check_a.py::test_c"]
+
+
 def test_folders_named_as_outputs_are_looked_at_where_python_lies_right_in_them(here, project):
     for name in ("tests/dist/test_a.py", "build/lib/test_b.py", "tests/build/lib.linux/test_c.py"):
         (project / name).parent.mkdir(parents=True)

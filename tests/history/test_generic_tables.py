@@ -264,6 +264,33 @@ def test_tests_are_told_from_jobs(history, take, write):
     assert take(write("again.csv", text))["added"] == 0
 
 
+@pytest.mark.parametrize(
+    ("cells", "devices"),
+    [
+        (("num_gpus", "4", "0", ""), [("?",) * 4, (), ()]),
+        (("devices", "4", "2", ""), [("?",) * 4, ("?",) * 2, ()]),
+        (("gpus", "4.0", "1", "1"), [("?",) * 4, ("?",), ("?",)]),
+        (("devices", "3", "0", "1"), [("3",), ("0",), ("1",)]),
+        (("devices", '"0,1"', "2", "cuda:3"), [("0", "1"), ("2",), ("cuda:3",)]),
+    ],
+)
+def test_a_test_tells_which_devices_it_had_or_how_many(history, take, write, cells, devices):
+    column, *values = cells
+    rows = "".join(f"a{i},passed,{cell}\n" for i, cell in enumerate(values))
+    report = take(write("tests.csv", f"test,status,{column}\n{rows}"))
+    assert report["added"] == len(values)
+    assert [row.devices for row in sorted(history.tests(), key=lambda row: row.node_id)] == devices
+    is_guessed = column != "num_gpus" and devices[0] == ("?",) * 4
+    assert any("taken for how many" in note for note in report["notes"]) == is_guessed
+
+
+@pytest.mark.parametrize("cell", ["1e9", "-1", "2.5", "many"])
+def test_a_number_of_devices_that_cannot_be_costs_its_row(history, take, write, cell):
+    report = take(write("tests.csv", f"test,status,num_gpus\na,passed,4\nb,passed,{cell}\n"))
+    assert [one["line"] for one in report["rejected"]] == [3]
+    assert [row.node_id for row in history.tests()] == ["a"]
+
+
 def test_a_test_that_comes_again_with_equal_cells_is_a_duplicate(take, write):
     line = "1,t.py::a,passed,0.5\n"
     report = take(write("tests.csv", "run,test,status,duration\n" + line * 3 + "1,t.py::a,failed,0.5\n"))

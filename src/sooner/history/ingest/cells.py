@@ -21,6 +21,8 @@ class Look(Struct, frozen=True):
 
     kind: str
     """`status`, `number`, `text` or `empty`."""
+    least: float = 0.0
+    """Of numbers the smallest."""
     is_iso: bool = False
     """All are times as ISO 8601 spells them."""
     is_naive: bool = False
@@ -40,7 +42,7 @@ def _look(cells: set[str | None]) -> Look:
     if not said:
         return Look("empty")
     if all(map(_is_number, said)):
-        return Look("number")
+        return Look("number", least=min(map(float, said)))
     if all(map(_ISO.fullmatch, said)):
         return Look("text", is_iso=True, is_naive=any(":" in cell and not _ZONE.search(cell) for cell in said))
     return Look("status" if all(spelled(cell) is not None for cell in said) else "text")

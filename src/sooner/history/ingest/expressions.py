@@ -18,8 +18,11 @@ _ENDLESS: Final = 9e18
 """What a column of whole numbers cannot hold."""
 _LONGEST_S: Final = 1e9
 """Thirty years: a longer duration is some other number, and its end lies in no calendar."""
-_NOT_NEGATIVE: Final = frozenset({"duration", "attempt", "devices", "peak_memory_mib"})
+_MOST_DEVICES: Final = 100_000
+_NOT_NEGATIVE: Final = frozenset({"duration", "attempt", "devices", "device_count", "peak_memory_mib"})
 ORDINAL: Final = "sooner_ordinal"
+UNKNOWN_DEVICE: Final = "?"
+"""A device of which only is known that there was one."""
 
 
 class Layers(Struct, frozen=True):
@@ -99,10 +102,11 @@ class Expressions:
     def layers(self) -> Layers:
         """All layers."""
         for field, columns in self._reading.fields.items():
-            if field not in ("duration", "classname", "outcome"):
+            if field not in ("duration", "classname", "device_count", "outcome"):
                 self._fields[field] = self._field(field, columns)
-        if "duration" in self._reading.fields:
-            self._fields["sooner_seconds"] = self._number("duration", self._reading.fields["duration"][0], "DOUBLE")
+        for field, name, kind in (("duration", "seconds", "DOUBLE"), ("device_count", "count", "BIGINT")):
+            if field in self._reading.fields:
+                self._fields[f"sooner_{name}"] = self._number(field, self._reading.fields[field][0], kind)
         self._wide()
         if "outcome" in self._reading.fields or self._reading.form is Form.WIDE_STATUS:
             self._outcome()
@@ -186,6 +190,8 @@ class Expressions:
         self._reject(column, f"{number} is null or not isfinite({number})", "is no number")
         if field in _NOT_NEGATIVE:
             self._reject(column, f"{number} < 0", "is negative")
+        if field == "device_count":
+            self._reject(column, f"{number} > {_MOST_DEVICES}", "is no number of devices")
         if field == "duration":
             self._reject(column, f"{number} > {_LONGEST_S}", "is no duration in seconds")
         if kind == "BIGINT":
@@ -239,6 +245,8 @@ class Expressions:
     def _finish_test(self) -> None:
         if "sooner_seconds" in self._fields:
             self._fields["seconds"] = "sooner_seconds"
+        if "sooner_count" in self._fields and "devices" not in self._fields:
+            self._following["devices"] = f"list_transform(range(sooner_count), lambda i: {quoted(UNKNOWN_DEVICE)})"
         if "classname" in self._reading.fields and "node_id" in self._fields:
             classname = self._text(self._reading.fields["classname"][0])
             self._fields["node_id"] = f"concat_ws('::', {classname}, {self._fields['node_id']})"

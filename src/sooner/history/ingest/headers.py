@@ -68,7 +68,7 @@ FIELDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "completed": ("completed", "completed_at", "finished", "finished_at", "ended", "ended_at", "end", "end_time"),
         "runner": ("runner", "runner_label", "label", "labels", "pool", "queue", "runs_on"),
         "runner_name": ("runner_name", "machine", "host", "agent", "agent_name"),
-        "devices": ("devices", "gpus", "num_gpus", "n_gpus"),
+        "devices": ("devices", "gpus", "num_devices", "num_gpus", "n_gpus", "ngpus", "gpu_count", "device_count"),
         "outcome": _OUTCOME,
         "failure_line": ("failure_line", "failure", "error", "error_message"),
         "duration": _DURATION,
@@ -84,6 +84,7 @@ FIELDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "duration": _DURATION,
         "started": _STARTED,
         "devices": ("devices", "gpus"),
+        "device_count": ("num_devices", "num_gpus", "n_gpus", "ngpus", "gpu_count", "device_count"),
         "peak_memory_mib": ("peak_memory_mib", "peak_memory", "peak_mib", "max_memory_mib"),
         "worker": ("worker", "worker_id"),
         "message": ("message", "error", "error_message", "failure"),
@@ -122,7 +123,7 @@ FIELDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "at": _AT,
     },
 }
-"""Spellings of each field, best first; `duration` and `classname` are turned into others."""
+"""Spellings of each field, best first; `duration`, `classname` and `device_count` are turned into others."""
 
 _JOINED: Final = {("tests", "variant"), ("measures", "job")}
 """Fields that several columns make up together, such as PyTorch's `build_env` and `config`."""

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from sooner.history.commit import Repeats
 from sooner.history.database import Database
 from sooner.history.errors import HistoryError, IngestError, NotWritable
@@ -66,8 +68,21 @@ class _Taking:
         columns = [column for column in source.columns if column != LINE]
         self._cells = cells_of(database, source, columns)
         kinds = {name: look.kind for name, look in self._cells.items()}
-        self._reading = understand(str(source.path), columns, intake.options.mapping, kinds)
+        self._reading = self._counted(understand(str(source.path), columns, intake.options.mapping, kinds))
         self._relation = _relation(source, source.relation, self._reading)
+
+    def _counted(self, reading: Reading) -> Reading:
+        """Devices of tests that are numbers, none of them 0, are how many a test had: ids begin at 0."""
+        column = next(iter(reading.fields.get("devices", ())), None)
+        if reading.table != "tests" or column is None or column in self._intake.options.mapping:
+            return reading
+        look = self._cells[column]
+        if look.kind != "number" or look.least < 1 or "device_count" in reading.fields:
+            return reading
+        name = self._source.path.name
+        self._intake.report.note(f"{name}: {column} has numbers and no 0: taken for how many, not for which")
+        fields = {"device_count" if field == "devices" else field: found for field, found in reading.fields.items()}
+        return replace(reading, fields=fields)
 
     def soon(self) -> None:
         """Read everything once; stops where a row must be rejected."""

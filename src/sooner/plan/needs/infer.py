@@ -69,6 +69,7 @@ class Inference:
         """The needs of all tests of one file; a file that is not Python has none."""
         if self.sources.tree(path) is None:
             return []
+        self.sources.tests.add(path)
         seen = _File(self, path)
         stand_in = seen.stand_ins()
         known: dict[str, TestNeeds] = {}

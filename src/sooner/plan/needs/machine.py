@@ -66,9 +66,10 @@ class Machine(Defining):
 
     def load(self, path: str) -> Mod:
         """Execute a module of the tree once; what is left undone by an error is kept undone."""
-        if path in self.modules:
+        is_test = path in self.sources.tests or is_test_code(path)
+        if path in self.modules and self.modules[path].is_test_code == is_test:
             return self.modules[path]
-        module = Mod(module_name(path), path, is_test_code=is_test_code(path))
+        module = Mod(module_name(path), path, is_test_code=is_test)
         self.modules[path] = module
         tree = self.sources.tree(path)
         if tree is not None and module.is_test_code:

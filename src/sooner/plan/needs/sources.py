@@ -20,6 +20,8 @@ class Sources:
 
     def __init__(self, files: Iterable[str], read: Callable[[str], str | None]) -> None:
         self.files = frozenset(files)
+        self.tests: set[str] = set()
+        """Those of which is known that they hold tests, whatever they are called."""
         self._read = read
         self._texts: dict[str, str | None] = {}
         self._trees: dict[str, ast.Module | None] = {}
