@@ -123,3 +123,35 @@ def test_a_test_that_torchrun_must_have_started_is_taken_to_be_started_by_it():
         },
     )
     assert {name: (each.min, each.gpu_min) for name, each in found.items()} == {"test_started": (1, 1)}
+
+
+def test_a_program_that_is_told_ranks_as_launchers_are_starts_them():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import subprocess
+            import sys
+            from pathlib import Path
+            from accelerate.test_utils import execute_subprocess_async
+
+            def test_program(tmp_path):
+                execute_subprocess_async(["lib", "train", str(Path(tmp_path) / "job.yaml"), "--num-processes", "2"])
+
+            def test_node():
+                subprocess.run("tune run --nnodes 1 --nproc_per_node 4 recipe --config some".split(), check=True)
+
+            def test_script():
+                subprocess.run([sys.executable, "prepare.py", "--num_processes", "4"], check=True)
+
+            def test_workers():
+                subprocess.run(["lib", "prepare", "--num-workers", "4"], check=True)
+            """
+        },
+    )
+    assert found == {
+        "test_program": (2, 2, 2),
+        "test_node": (4, 4, 4),
+        "test_script": (0, None, 0),
+        "test_workers": (0, None, 0),
+    }

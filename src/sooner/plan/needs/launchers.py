@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _PER_NODE: Final = re.compile(r"^--(?:nproc[_-]per[_-]node|num[_-]processes|num_gpus|nprocs?)$")
+_RANKS_OF_NODE: Final = re.compile(r"^--nproc[_-]per[_-]node$")
+_RANKS: Final = re.compile(r"^--num[_-]processes$")
 _SHORT: Final = ("-np", "-n", "--np", "--ntasks")
 _LAUNCHERS: Final = re.compile(
     r"(torchrun|torch\.distributed\.(run|launch)|mpirun|mpiexec|srun|accelerate|deepspeed|horovodrun)"
@@ -51,7 +53,7 @@ def launch(machine: "Machine", command: Any, environment: Any = None, *, is_chec
         if isinstance(size, int):
             machine.need(max(1, size), "an engine is started")
         return Unknown("process")
-    if words is None or not any(isinstance(each, str) and _LAUNCHERS.search(each) for each in words):
+    if words is None or not _launches(words):
         _alone(machine, words or [], environment, is_checked=is_checked)
         return Unknown("process")
     count = process_count(words)
@@ -67,6 +69,19 @@ def launch(machine: "Machine", command: Any, environment: Any = None, *, is_chec
         return Unknown("process")
     _started(machine, words, count)
     return Unknown("process")
+
+
+def _launches(words: list[Any]) -> bool:
+    """Whether a command starts ranks: a launcher's, or that of a program which is told a number as launchers are.
+
+    `lib train job.yaml --num-processes 2` does; a script's `--num_processes` may be of any kind (`python prepare.py`).
+    """
+    texts = [each for each in words if isinstance(each, str)]
+    if any(_LAUNCHERS.search(each) for each in texts):
+        return True
+    is_script = any(each.endswith((".py", ".sh")) for each in texts) or not texts or "python" in texts[0]
+    names = {each.partition("=")[0] for each in texts}
+    return any(_RANKS_OF_NODE.match(each) or (_RANKS.match(each) and not is_script) for each in names)
 
 
 def _started(machine: "Machine", words: list[Any], count: Any) -> None:
