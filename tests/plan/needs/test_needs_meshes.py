@@ -227,3 +227,30 @@ def test_jax_draws_the_cases_of_a_test_as_numpy_does():
     four, one = (4, 4, 4), (0, 1, 1)
     few = {f"ItTest::test_few{number}": said for number, said in enumerate((four, four, one, one))}
     assert found == few | {f"ItTest::test_drawn{number}": (0, None, 0) for number in range(10)}
+
+
+def test_a_mesh_that_is_asked_for_by_its_modules_whole_name_is_refused_as_any_other_and_so_is_one_of_no_places():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import torch.multiprocessing as mp
+
+            def work(rank, *shape):
+                torch.distributed.init_process_group("nccl")
+                torch.distributed.device_mesh.init_device_mesh("cuda", mesh_shape=shape)
+
+            def test_fits():
+                mp.spawn(work, args=(2, 1), nprocs=2)
+
+            def test_too_large():
+                mp.spawn(work, args=(2, 2), nprocs=2)
+
+            def test_of_none():
+                size = torch.cuda.device_count()
+                mp.spawn(work, args=(2, size // 4), nprocs=size)
+            """
+        },
+    )
+    assert found == {"test_fits": (2, 2, 2), "test_too_large": (None, None, None), "test_of_none": (4, 4, 8)}

@@ -77,7 +77,9 @@ class Attributes(State):
         rule = self.rules.constant(f"{module.name}.{name}") if not module.is_model else None
         if rule is not None and rule.override:
             return self.natives.constant(f"{module.name}.{name}")
-        if name in module.env.names:
+        if name in module.env.names and not (
+            module.is_model and module.env.names[name] is self.natives.words.get(name)
+        ):
             if name in module.tainted:
                 self.trace.ask(module.tainted[name])
             return module.env.names[name]
@@ -104,7 +106,7 @@ class Attributes(State):
                     return made
             return Unknown(f"{module.name}.{name}")
         constant = self.natives.constant(f"{module.name}.{name}")
-        return Unknown(f"{module.name}.{name}") if constant is MISSING else constant
+        return constant if constant is not MISSING else Unknown(f"{module.name}.{name}")
 
     def _of_instance(self, value: Inst, name: str) -> Any:
         found = value.cls.find(name)

@@ -263,11 +263,11 @@ def _has_stranger(machine: "Machine", args: list[Any]) -> Any:
 
 
 def _is_larger_than_world(machine: "Machine", args: list[Any]) -> Any:
-    """Whether a mesh of some shape has more places than there are ranks."""
+    """Whether a mesh of some shape has more places than there are ranks, or none."""
     sizes = [uncounted(hard(each)) for each in machine.items_of(args[0]) or ()]
     if machine.rank is None or not sizes or not all(isinstance(each, int) for each in sizes):
         return False
-    return math.prod(sizes) > machine.rank[1]
+    return not 0 < math.prod(sizes) <= machine.rank[1]
 
 
 def _flat(values: list[Any]) -> list[Any]:
