@@ -667,3 +667,63 @@ def test_entries_of_a_comprehension_are_as_many_as_it_makes_with_their_names():
         "overlap_seq": (4, 4, 4),
         "overlap_both": (None, None, None),
     }
+
+
+def test_verls_groups_of_workers_keep_the_devices_of_their_pool_and_are_its_ranks():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import ray
+            import torch
+            from torch.distributed.device_mesh import init_device_mesh
+            from verl.single_controller.base import Worker
+            from verl.single_controller.ray import RayClassWithInitArgs, RayResourcePool, RayWorkerGroup
+
+            @ray.remote
+            class Plain(Worker):
+                def __init__(self, x):
+                    super().__init__()
+
+            @ray.remote
+            class Meshed(Worker):
+                def __init__(self):
+                    super().__init__()
+                    torch.distributed.init_process_group(backend="nccl")
+                    init_device_mesh("cuda", mesh_shape=[2, torch.distributed.get_world_size() // 4])
+
+            def group(sizes, **options):
+                pool = RayResourcePool(sizes, **options)
+                return RayWorkerGroup(pool, RayClassWithInitArgs(cls=Plain, x=1))
+
+            def test_four():
+                group([4]).work(1)
+
+            def test_host():
+                group([2], use_gpu=False).work(1)
+
+            def test_all():
+                assert group([torch.cuda.device_count()]).world_size == torch.cuda.device_count()
+
+            def test_two_pools():
+                group([1]), group([2])
+
+            def test_shared_pool():
+                pool = RayResourcePool(process_on_nodes=[2])
+                for _ in range(2):
+                    RayWorkerGroup(resource_pool=pool, ray_cls_with_init=RayClassWithInitArgs(Plain, 1))
+
+            def test_meshed():
+                pool = RayResourcePool([torch.cuda.device_count()])
+                RayWorkerGroup(pool, RayClassWithInitArgs(Meshed))
+            """
+        },
+    )
+    assert found == {
+        "test_four": (4, 4, 4),
+        "test_host": (0, None, 0),
+        "test_all": (1, 1, 8),
+        "test_two_pools": (3, 3, 3),
+        "test_shared_pool": (2, 2, 2),
+        "test_meshed": (4, 4, 8),
+    }
