@@ -679,6 +679,7 @@ def test_verls_groups_of_workers_keep_the_devices_of_their_pool_and_are_its_rank
             from torch.distributed.device_mesh import init_device_mesh
             from verl.single_controller.base import Worker
             from verl.single_controller.ray import RayClassWithInitArgs, RayResourcePool, RayWorkerGroup
+            from verl.single_controller.ray.base import merge_resource_pool, split_resource_pool
 
             @ray.remote
             class Plain(Worker):
@@ -713,6 +714,21 @@ def test_verls_groups_of_workers_keep_the_devices_of_their_pool_and_are_its_rank
                 for _ in range(2):
                     RayWorkerGroup(resource_pool=pool, ray_cls_with_init=RayClassWithInitArgs(Plain, 1))
 
+            def test_parts():
+                first, second = RayResourcePool([2]), RayResourcePool([1])
+                for pool in (merge_resource_pool(first, second), first):
+                    RayWorkerGroup(pool, RayClassWithInitArgs(cls=Plain, x=1))
+
+            def test_split():
+                for pool in split_resource_pool(RayResourcePool([4]), split_size=2):
+                    RayWorkerGroup(pool, RayClassWithInitArgs(cls=Plain, x=1))
+
+            def test_given_back():
+                pool = RayResourcePool([2])
+                RayWorkerGroup(pool, RayClassWithInitArgs(cls=Plain, x=1))
+                [ray.util.remove_placement_group(each) for each in pool.get_placement_groups()]
+                group([2])
+
             def test_meshed():
                 pool = RayResourcePool([torch.cuda.device_count()])
                 RayWorkerGroup(pool, RayClassWithInitArgs(Meshed))
@@ -725,5 +741,8 @@ def test_verls_groups_of_workers_keep_the_devices_of_their_pool_and_are_its_rank
         "test_all": (1, 1, 8),
         "test_two_pools": (3, 3, 3),
         "test_shared_pool": (2, 2, 2),
+        "test_parts": (3, 3, 3),
+        "test_split": (4, 4, 4),
+        "test_given_back": (2, 2, 2),
         "test_meshed": (4, 4, 8),
     }
