@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import textwrap
 import tomllib
@@ -84,7 +85,6 @@ def test_rules_of_the_project_are_found_in_its_pyproject(here, suite):
     ("options", "text"),
     [
         (("nowhere",), "there is no nowhere"),
-        ((), "Missing argument"),
         (("tests", "--rules", "none.toml"), "the rules none.toml cannot be read"),
         (("tests", "--dry", "--real"), "exclude each other"),
         (("tests", "--placement", "a.toml"), "add --diff"),
@@ -251,6 +251,38 @@ def test_files_are_taken_for_tests_as_the_project_names_them(here, project):
         (project / name).write_text(f"def test_{name[0]}(): pass\n")
     rows = json.loads(here("needs", ".", "--json").stdout)
     assert sorted(row["nodeid"] for row in rows) == ["b_spec.py::test_b", "check_a.py::test_c"]
+
+
+def test_what_pytest_would_not_collect_is_left_out_and_that_is_said(here, project):
+    (project / "pytest.ini").write_text(
+        "[pytest]\ntestpaths = tests\nnorecursedirs = skipped old/slow\n"
+        "addopts = -ra\n    # why\n    --ignore=tests/data --ignore-glob 'tests/*_gen.py'\n"
+    )
+    names = "test_a skipped/test_b data/test_c test_d sub/test_e_old old/slow/test_f test_h_gen test_i .hidden/test_j"
+    for name in [*(f"tests/{each}" for each in names.split()), "other/test_g"]:
+        path = project / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("def test_it(): pass\n")
+    (project / "tests/conftest.py").write_text(
+        "import sys\ncollect_ignore = ['test_x.py']\ncollect_ignore += ['test_d.py']\n"
+        "collect_ignore_glob = ['*_old.py']\nif sys.version_info < (3,):\n    collect_ignore.append('test_i.py')\n"
+    )
+    done = here("needs", "--json")
+    found = [each["path"] for each in json.loads(done.stdout)]
+    assert found == ["tests/test_a.py", "tests/test_i.py", "tests/.hidden/test_j.py"]
+    assert done.stderr.startswith("note: 6 files left out, as pytest would: tests/")
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    asked = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False).stdout
+    assert {line.partition("::")[0] for line in asked.splitlines() if "::" in line} == set(found)
+
+
+@pytest.mark.parametrize("named", ["tests/data/test_c.py", "tests/data"])
+def test_a_file_or_folder_that_is_named_is_not_left_out_by_a_folders_name(here, project, named):
+    (project / "pytest.ini").write_text("[pytest]\nnorecursedirs = data\n")
+    (project / "tests/data").mkdir(parents=True)
+    (project / "tests/data/test_c.py").write_text("def test_it(): pass\n")
+    done = here("needs", named, "--json")
+    assert ([each["path"] for each in json.loads(done.stdout)], done.stderr) == (["tests/data/test_c.py"], "")
 
 
 def test_folders_named_as_outputs_are_looked_at_where_python_lies_right_in_them(here, project):

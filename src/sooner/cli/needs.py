@@ -4,7 +4,7 @@ import click
 
 
 @click.command()
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--dry", is_flag=True, help="Import the tests with a faked device count; bodies are not run.")
 @click.option("--real", is_flag=True, help="Run the tests at each number of visible devices.")
 @click.option("--diff", is_flag=True, help="Compare what is declared, what is needed and where CI runs it.")
@@ -29,6 +29,8 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def needs(**options: object) -> int:
     """Say how many devices each test needs, and why.
+
+    Without a PATH it looks where pytest would: at its testpaths, else in the current folder.
 
     Nothing of the project is imported or run, unless --dry or --real asks for it. What the columns mean:
     docs/reference/needs.md.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -21,6 +21,9 @@ from sooner.plan.needs import TestNeeds
 from sooner.plan.needs.placement import Difference, Job, counted, differences
 from sooner.plan.needs.sources import parsed
 from sooner.report.needs import NeedRow, differences_text, needs_text, summary_text
+from sooner.report.wording import counted as counted_files
+
+_MOST_NAMED: Final = 3
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -99,6 +102,11 @@ def _files_of(path: Path) -> list[Path]:
 
 def _note_unread(project: Project, found: Sequence[TestNeeds]) -> None:
     """Name files that are no Python: what they hold is in no answer."""
+    if project.left_out:
+        names = ", ".join(map(one_line, project.left_out[:_MOST_NAMED]))
+        more = ", ..." if len(project.left_out) > _MOST_NAMED else ""
+        many = counted_files(len(project.left_out), "file")
+        click.echo(f"note: {many} left out, as pytest would: {names}{more} (name a file to see its tests)", err=True)
     for path in sorted(set(project.tests) - {each.path for each in found}):
         text = read_source(project.root, path)
         if text is None:
@@ -119,7 +127,7 @@ def _show_needs(question: Question, project: Project, found: Sequence[TestNeeds]
         _json(found)
         return
     if not found:
-        click.echo(f"no tests in {', '.join(question.paths)} (root {project.root})", err=True)
+        click.echo(f"no tests in {', '.join(question.paths) or 'the current folder'} (root {project.root})", err=True)
         return
     if question.as_plan:
         click.echo(plan_text(project, found, question.most))

@@ -5,11 +5,13 @@ import os
 import tomllib
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
+from glob import glob
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from msgspec import Struct
 
+from sooner.cli.needs_ignored import Ignored, words_of
 from sooner.cli.settings import project_table
 from sooner.door.needs_tree import python_files
 from sooner.model.errors import SettingsError, UsageError
@@ -30,24 +32,46 @@ class Project(Struct, frozen=True, kw_only=True):
     """The project's own rule tables (`needs-rules`)."""
     lists: frozenset[str] = frozenset()
     """Of the files, those whose tests are entries of a list: pytest cannot be asked about them."""
+    left_out: tuple[str, ...] = ()
+    """Files that are named like tests, and that pytest would not collect in the folders that were asked for."""
 
 
 def find_project(paths: Sequence[str]) -> Project:
     """The project that some paths belong to.
 
     Raises:
-        UsageError: A path that is not there, or none that is a test file.
+        UsageError: A path that is not there.
     """
-    given = [Path(path) for path in paths]
+    given = [Path(path) for path in paths or _test_paths()]
     for path in given:
         if not path.exists():
             raise UsageError(f"there is no {path}: name test files or folders of the project")
     places = [path.resolve() for path in given]
     root, options = _root(places)
-    names = _names(options)
-    tests = tuple(dict.fromkeys(each for place in places for each in _tests(root, place, names)))
-    lists = frozenset(each for each in tests if not _is_usual(each, names) and _has_a_list(root / each))
-    return Project(root=root, names=names, tests=tests, rules=_own_rules(root), lists=lists)
+    names, ignored = _names(options), Ignored(root, options)
+    found: dict[str, bool] = {}
+    for place in places:
+        for path in _tests(root, place, names):
+            relative = _relative(root, path)
+            found[relative] = place.is_dir() and ignored.leaves_out(path, place) and found.get(relative, True)
+    tests = tuple(path for path, is_left_out in found.items() if not is_left_out)
+    return Project(
+        root=root,
+        names=names,
+        tests=tests,
+        rules=_own_rules(root),
+        lists=frozenset(each for each in tests if not _is_usual(each, names) and _has_a_list(root / each)),
+        left_out=tuple(path for path, is_left_out in found.items() if is_left_out),
+    )
+
+
+def _test_paths() -> list[str]:
+    """Where pytest looks if nothing is named: its `testpaths`, else the current folder."""
+    root, options = _root([Path.cwd()])
+    if root != Path.cwd():
+        return ["."]
+    patterns = words_of(options.get("testpaths"))
+    return [path for each in patterns for path in sorted(glob(each))] or ["."]  # noqa: PTH207 - it may be absolute
 
 
 def _root(places: Sequence[Path]) -> tuple[Path, dict[str, Any]]:
@@ -99,9 +123,7 @@ def _names(options: dict[str, Any]) -> Names:
     usual = Names()
 
     def listed(key: str, default: tuple[str, ...]) -> tuple[str, ...]:
-        value = options.get(key)
-        words = value.split() if isinstance(value, str) else [str(each) for each in value] if value else []
-        return tuple(words) or default
+        return tuple(words_of(options.get(key))) or default
 
     return Names(
         files=listed("python_files", usual.files),
@@ -121,14 +143,14 @@ def _own_rules(root: Path) -> tuple[Path, ...]:
     return tuple(path.parent / each for each in listed)
 
 
-def _tests(root: Path, place: Path, names: Names) -> Iterator[str]:
+def _tests(root: Path, place: Path, names: Names) -> Iterator[Path]:
     if place.is_file():
-        yield _relative(root, place)
+        yield place
         return
     for path in python_files(place):
         relative = _relative(root, path)
         if _is_usual(relative, names) or ("test" in relative and _has_a_list(path)):
-            yield relative
+            yield path
 
 
 def _is_usual(relative: str, names: Names) -> bool:
