@@ -349,6 +349,7 @@ def test_the_budget_is_used_and_not_overdrawn(here, kept):
     [
         (("backtest", "--history", "nowhere"), "there is no history at nowhere"),
         (("backtest", "--recall", "97"), "--recall 97: a share between 0 and 1 is needed, such as 0.97"),
+        (("correlate", "--fold", "/[/"), "--fold /[/: it is no regular expression"),
         (("backtest", "--train", "1"), "--train 1: a share of at least 0 and below 1"),
         (("for-change", "--message-file", "none"), "none cannot be read"),
         (("gate", "--selection", "none", "--results", "none"), "none cannot be read"),
@@ -359,6 +360,25 @@ def test_mistakes_are_one_clear_error(here, arguments, text):
     assert done.returncode == 4
     assert text in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["select", "backtest", "correlate", "flakes", "for-change"])
+def test_a_branch_that_is_not_known_is_told_with_those_that_are(here, kept, verb):
+    done = here("jobs", verb, "--history", kept, "--branch", "nope")
+    assert done.returncode == 4
+    assert "no job of the history has the branch 'nope': there is" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['fold = ["/[/"]', "queue_weight = nan", "queue_weight = -1.0", 'price = {"gpu*" = -2.0}', "price = {x = inf}"],
+)
+def test_settings_that_cannot_be_are_one_clear_error(here, project, kept, line):
+    (project / "pyproject.toml").write_text(f"[tool.sooner.jobs]\n{line}\n")
+    done = here("jobs", "select", "--history", kept)
+    assert done.returncode == 4
+    assert f"tool.sooner.jobs.{line.split()[0]}" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_an_empty_history_is_one_clear_error(here, project):

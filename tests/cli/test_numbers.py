@@ -3,6 +3,13 @@
 import pytest
 
 
+@pytest.mark.parametrize(("verb", "option"), [("select", "--solver-seconds"), ("correlate", "--cut")])
+def test_what_is_no_number_is_refused(sooner, project, verb, option):
+    done = sooner("jobs", verb, option, "nan")
+    assert done.returncode == 4
+    assert "'nan' is not a valid float" in done.stderr
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

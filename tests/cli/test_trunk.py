@@ -82,7 +82,7 @@ def test_breakages_of_the_whole_history_are_listed(here, history):
         (("--as-of", "9999-12-31T23:59-12:00"), "--as-of '9999-12-31T23:59-12:00': no time"),
         (("--window", "1"), "--window 1: at least 2 commits"),
         (("--history", "nowhere"), "nowhere"),
-        (("--branch", "no-such-branch"), "no job or test of a known commit that passed, failed or runs"),
+        (("--branch", "no-such-branch"), "no job of the history has the branch"),
     ],
 )
 def test_what_is_not_understood_is_one_clear_error(here, history, options, text):

@@ -135,3 +135,9 @@ def test_a_time_in_which_nothing_ever_failed_is_not_said_to_be_one_without_runs(
         kept.add_tests([TestRow(**row, outcome=HistoryOutcome.PASSED, started=time.time() - 60)])
     done = sooner("trunk", "flaky", "--history", tmp_path / "h")
     assert (done.returncode, done.stdout) == (0, "nothing flaky: nothing both failed and passed on one commit\n")
+
+
+def test_a_span_that_is_longer_than_time_asks_for_everything(here, history):
+    done = here("trunk", "flaky", "--history", history, "--since", "99999999999d", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["since"] == 0.0

@@ -63,6 +63,26 @@ def test_what_is_not_understood_is_one_clear_error(here, history, options, text)
     assert text in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "text"),
+    [
+        (("--branch", "mian"), 5, "no job of the history has the branch 'mian': there is 'main'"),
+        (("--repository", "o"), 5, "no job of the history has the repository 'o': there is 'o/r'"),
+        (("--workflow", "cI"), 5, "no job of the history has the workflow 'cI': there is 'ci'"),
+        (
+            ("--metric", "strict_lag", "--required", "c"),
+            4,
+            "--required 'c': no job of a workflow of this name",
+        ),
+        (("--measure", "sccache"), 5, "the history has no measure 'sccache': there is none"),
+    ],
+)
+def test_names_that_are_not_known_are_told_with_those_that_are(here, history, options, code, text):
+    done = here("tts", "--history", history, *options)
+    assert done.returncode == code
+    assert text in done.stderr
+
+
 TABLE = """commit,workflow,job,status,{created}started,completed
 a,ci,build,success,{at}2026-01-05T00:05:00Z,2026-01-05T00:10:00Z
 a,ci,test,success,{later}2026-01-05T00:20:00Z,2026-01-05T00:30:00Z

@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from sooner.cli.jobs_options import history_options, printed_json, trunk_of
+from sooner.cli.jobs_options import history_door, history_options, printed_json, trunk_of
+from sooner.cli.options import Range
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 
@@ -18,7 +19,7 @@ from sooner.model.outcomes import ExitCode
 @click.option("--kind", type=click.Choice(["all", "build", "test"]), default="all", show_default=True)
 @click.option(
     "--cut",
-    type=click.FloatRange(0, 2),
+    type=Range(0, 2),
     default=0.5,
     show_default=True,
     metavar="D",
@@ -40,7 +41,11 @@ def correlate(
     """
     from sooner.cli.jobs_project import project_settings
 
+    history_door()
+    from sooner.analysis.selection.settings import check_fold
+
     settings = project_settings()
+    check_fold(folds, "--fold")
     facts, _ = trunk_of(options)
     from sooner.analysis.selection.related import by_2019, by_phi
     from sooner.report.selection import correlation_text

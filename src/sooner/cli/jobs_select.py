@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from sooner.cli.jobs_options import goal_options, history_options, printed_json, trunk_of
+from sooner.cli.options import Range
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 
@@ -15,7 +16,7 @@ from sooner.model.outcomes import ExitCode
 @goal_options
 @click.option(
     "--solver-seconds",
-    type=click.FloatRange(min=0),
+    type=Range(min=0),
     default=5.0,
     show_default=True,
     metavar="S",

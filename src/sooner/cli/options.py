@@ -1,9 +1,22 @@
 """Options that several verbs share."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import click
+
+
+class Range(click.FloatRange):
+    """Numbers between two; what is no number is none of them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, or one clear error."""
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a valid float.", param, ctx)
+        return number
+
 
 _RUN_OPTIONS: Final[Sequence[Callable[[Any], Any]]] = (
     click.option("--devices", metavar="SPEC", help="auto, N, virtual:N, cpu:N, 0,1 or UUIDs."),

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 import msgspec
+import numpy as np
 from msgspec import Struct
 
 from sooner.analysis.metrics import decide
@@ -14,7 +15,7 @@ from sooner.analysis.metrics.load import job_facts, measure_samples
 from sooner.analysis.metrics.statistics import Estimate, percentile, rate
 from sooner.analysis.metrics.summary import By, Group, summarise
 from sooner.cli.spans import iso_epoch
-from sooner.history import DEFAULT_ROOT, History, Where
+from sooner.history import DEFAULT_ROOT, History, Where, there_are, unknown_name
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.report.signal_times import changes_text, groups_text, overview
@@ -80,12 +81,13 @@ def show(question: Question) -> int:
     with History(question.root) as history:
         facts = job_facts(history, question.where)
         measured = Samples.of(measure_samples(history, question.measure, question.where) if question.measure else ())
+        nothing = _nothing(history, question, facts, measured)
     samples = {name: _samples(name, facts, question) for name in decide.METRICS}
     if question.measure:
         samples = {question.measure: measured}
     chosen = question.measure or question.metric
     if not any(len(some) for some in samples.values()):
-        click.echo("the history has nothing to answer from: no job has the times that are asked for", err=True)
+        click.echo(nothing, err=True)
     elif not len(samples[chosen]):
         others = ", ".join(name for name, some in samples.items() if len(some))
         click.echo(f"no job has the times that {chosen} is made of; --metric takes one of {others}", err=True)
@@ -109,6 +111,25 @@ def show(question: Question) -> int:
             parts += ["changes:", changes]
         click.echo("\n\n".join(parts))
     return int(ExitCode.ALL_PASSED if groups else ExitCode.NOTHING_TO_RUN)
+
+
+def _nothing(history: History, question: Question, facts: Facts, measured: Samples) -> str:
+    """What to say if there turns out to be no value at all.
+
+    Raises:
+        UsageError: A required workflow that no job is of: nothing could ever be green.
+    """
+    of_jobs = {facts.workflow.names[code] for code in np.unique(facts.workflow.codes)} - {""}
+    for name in question.required if len(facts.attempt) else ():
+        if name not in of_jobs:
+            raise UsageError(f"--required {name!r}: no job of a workflow of this name; {there_are(name, of_jobs)}")
+    if question.measure and not len(measured):
+        codes, names = history.columns("measures", ["name"], ordered=False).text("name")
+        known = {names[code] for code in np.unique(codes) if code >= 0}
+        if question.measure not in known:
+            return f"the history has no measure {question.measure!r}: {there_are(question.measure, known)}"
+    nothing = "the history has nothing to answer from: no job has the times that are asked for"
+    return nothing if len(facts.attempt) else unknown_name(history, question.where) or nothing
 
 
 def _samples(name: str, facts: Facts, question: Question) -> Samples:

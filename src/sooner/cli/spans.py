@@ -25,13 +25,13 @@ def seconds_of(text: str, option: str) -> float:
 
 
 def moment_of(text: str, option: str, *, now: float) -> float:
-    """Epoch seconds of a date (2026-11-01), a time (2026-11-01T12:00), or a span before `now` (1d).
+    """Epoch seconds of a date (2026-11-01), a time (2026-11-01T12:00), or a span before `now` (1d), 1970 at most.
 
     Raises:
         UsageError: It is neither.
     """
     if _SPAN.fullmatch(text.strip().lower()):
-        return now - seconds_of(text, option)
+        return max(0.0, now - seconds_of(text, option))
     try:
         return iso_epoch(text)
     except ValueError:

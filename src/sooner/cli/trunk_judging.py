@@ -15,7 +15,7 @@ from sooner.analysis.trunk.lessons import Lessons
 from sooner.analysis.trunk.load import Trunk, load_trunk
 from sooner.analysis.trunk.replay import lessons_at, question_at
 from sooner.cli.spans import epoch_of
-from sooner.history import History, Where
+from sooner.history import History, Where, unknown_name
 from sooner.history.store import DEFAULT_ROOT
 from sooner.model.errors import UsageError
 from sooner.report.trunk import breakages_as_text, decisions_as_text
@@ -56,12 +56,12 @@ def show(inquiry: Inquiry) -> int:
     with History(inquiry.root) as history:
         trunk = load_trunk(history, inquiry.where, kinds=inquiry.kinds)
         url = history.folder.url
+        unknown = "" if trunk.signals else unknown_name(history, inquiry.where)
     for note in trunk.notes:
         click.echo(f"note: {note}", err=True)
     if not trunk.signals:
-        raise UsageError(
-            f"{url}: no job or test of a known commit that passed, failed or runs: `sooner ingest` takes them in"
-        )
+        nothing = f"{url}: no job or test of a known commit that passed, failed or runs: `sooner ingest` takes them in"
+        raise UsageError(unknown or nothing)
     if inquiry.breakages:
         return _show_breakages(trunk, as_json=inquiry.as_json)
     now, window = _now(trunk, inquiry.as_of), inquiry.window

@@ -9,6 +9,7 @@ from sooner.history.commit import Added
 from sooner.history.durations import Subject
 from sooner.history.errors import HistoryError, IngestError
 from sooner.history.executions import LastRun
+from sooner.history.naming import there_are, unknown_name
 from sooner.history.outcomes import HistoryOutcome
 from sooner.history.reading import Columns, Texts, Where
 from sooner.history.record import record_run
@@ -42,5 +43,7 @@ __all__ = [
     "of_requests",
     "record_run",
     "surroundings",
+    "there_are",
     "trunk_among",
+    "unknown_name",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from sooner.analysis.selection.facts import Flags, Indices, Numbers, Record, State, numbered, recorded
 from sooner.analysis.selection.records import Kept, Verdict
-from sooner.history import Columns, History, HistoryOutcome, Where, of_requests, trunk_among
+from sooner.history import Columns, History, HistoryOutcome, Where, of_requests, trunk_among, unknown_name
 from sooner.history.outcomes import BROKEN
 from sooner.model.errors import UsageError
 
@@ -46,7 +46,8 @@ def trunk(history: History, where: Where) -> tuple[Record, list[str]]:
     """
     rows = history.columns("jobs", [*_TEXTS, *_TIMES], where, ordered=False)
     if not len(rows):
-        raise UsageError("the history holds no jobs to select from: `sooner ingest` takes them in")
+        nothing = "the history holds no jobs to select from: `sooner ingest` takes them in"
+        raise UsageError(unknown_name(history, where) or nothing)
     notes: list[str] = []
     _one_repository(rows)
     chosen = _landed(rows, where, notes)

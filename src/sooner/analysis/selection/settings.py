@@ -1,5 +1,6 @@
 """`[tool.sooner.jobs]` of a project: what it lays down about its jobs. Pure: the command line reads the file."""
 
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -11,7 +12,7 @@ from msgspec import Struct
 
 from sooner.analysis.selection.cover import Constraints, Floor
 from sooner.analysis.selection.facts import Numbers, Record
-from sooner.analysis.selection.load import FOLDED_2019
+from sooner.analysis.selection.load import FOLDED_2019, folded
 from sooner.analysis.selection.policy import Terms
 from sooner.analysis.selection.request import DOCUMENTATION, members
 from sooner.model.errors import SettingsError
@@ -67,7 +68,28 @@ def job_settings(table: Mapping[str, Any], source: str) -> JobSettings:
         share = getattr(settings, key)
         if share is not None and not 0.0 <= share <= 1.0:
             raise SettingsError(f"{source}: tool.sooner.jobs.{key}: {share:g} is no share between 0 and 1")
+    for key, price in {"queue_weight": settings.queue_weight, **_quoted("price", settings.price)}.items():
+        if not 0.0 <= price < np.inf:
+            raise SettingsError(f"{source}: tool.sooner.jobs.{key}: {price:g} is no price")
+    check_fold(settings.fold, f"{source}: tool.sooner.jobs.fold")
     return settings
+
+
+def _quoted(table: str, values: Mapping[str, float]) -> dict[str, float]:
+    return {f'{table}."{key}"': value for key, value in values.items()}
+
+
+def check_fold(suffixes: Sequence[str], said: str) -> None:
+    """Whether all regular expressions among them are some.
+
+    Raises:
+        SettingsError: One is none.
+    """
+    for suffix in suffixes:
+        try:
+            folded("", (suffix,))
+        except re.error as error:
+            raise SettingsError(f"{said} {suffix}: it is no regular expression: {error}") from error
 
 
 def prices(facts: Record, settings: JobSettings) -> Numbers:

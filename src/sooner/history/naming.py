@@ -1,0 +1,35 @@
+"""Names that a question is about, and that the history may not have."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final
+
+from sooner.history.reading import Where
+from sooner.history.store import History
+
+_ASKED: Final = ("repository", "workflow", "branch")
+_MOST_NAMED: Final = 5
+
+
+def unknown_name(history: History, where: Where) -> str:
+    """Which repository, workflow or branch that is asked for no job has, beside those that there are; else empty."""
+    for field in _ASKED:
+        name = getattr(where, field)
+        if not name:
+            continue
+        codes, names = history.columns("jobs", [field], ordered=False).text(field)
+        known = {names[code] for code in set(codes.tolist()) if code >= 0}
+        if name not in known:
+            return f"no job of the history has the {field} {name!r}: {there_are(name, known)}"
+    return ""
+
+
+def there_are(name: str, known: Iterable[str]) -> str:
+    """`there are 'a', 'b' and 3 more`, those that are most like a name first."""
+    others = sorted(known)
+    near = get_close_matches(name, others, n=_MOST_NAMED)
+    some = [*near, *(other for other in others if other not in near)][:_MOST_NAMED]
+    if not some:
+        return "there is none"
+    more = f" and {len(others) - len(some):,} more" if len(others) > len(some) else ""
+    return f"there {'is' if len(others) == 1 else 'are'} {', '.join(map(repr, some))}{more}"
