@@ -226,6 +226,8 @@ cuda = 1
 [tool.sooner.jobs.needs]
 "*" = ["bild"]
 "*_none" = ["nothing"]
+[tool.sooner.jobs.areas]
+"src/**" = ["tset"]
 """
 
 
@@ -233,10 +235,11 @@ def test_what_is_laid_down_about_jobs_that_nobody_knows_is_told(here, project, k
     (project / "pyproject.toml").write_text(IDLE)
     done = change(here, project, kept)
     assert done.returncode == 0
-    assert done.stderr.splitlines()[:3] == [
+    assert done.stderr.splitlines()[:4] == [
         "warning: tool.sooner.jobs.pinned: 'dosc' fits no job",
         "warning: tool.sooner.jobs.floors.cuda: 1 are wanted, '*cuda*' fits no job",
         "warning: tool.sooner.jobs.needs.*: 'bild' fits no job",
+        "warning: tool.sooner.jobs.areas.src/**: 'tset' fits no job",
     ]
     assert "run   docs: pinned" in done.stdout
 
@@ -371,7 +374,14 @@ def test_a_branch_that_is_not_known_is_told_with_those_that_are(here, kept, verb
 
 @pytest.mark.parametrize(
     "line",
-    ['fold = ["/[/"]', "queue_weight = nan", "queue_weight = -1.0", 'price = {"gpu*" = -2.0}', "price = {x = inf}"],
+    [
+        'fold = ["/[/"]',
+        "floors = {cuda = -1}",
+        "queue_weight = nan",
+        "queue_weight = -1.0",
+        'price = {"gpu*" = -2.0}',
+        "price = {x = inf}",
+    ],
 )
 def test_settings_that_cannot_be_are_one_clear_error(here, project, kept, line):
     (project / "pyproject.toml").write_text(f"[tool.sooner.jobs]\n{line}\n")

@@ -59,7 +59,9 @@ def job_settings(table: Mapping[str, Any], source: str) -> JobSettings:
         settings = msgspec.convert(table, JobSettings)
     except msgspec.ValidationError as error:
         raise SettingsError(f"{source}: tool.sooner.jobs: {error}") from error
-    for name in settings.floors:
+    for name, least in settings.floors.items():
+        if least < 0:
+            raise SettingsError(f"{source}: tool.sooner.jobs.floors.{name}: {least} is no number of jobs")
         if name not in settings.facets:
             raise SettingsError(
                 f"{source}: tool.sooner.jobs.floors.{name}: there is no such facet (tool.sooner.jobs.facets)"
@@ -129,6 +131,8 @@ def idle(jobs: Sequence[str], settings: JobSettings) -> tuple[str, ...]:
     for glob, globs in settings.needs.items():
         if members(jobs, glob):
             said += [f"needs.{glob}: {one!r} fits no job" for one in globs if not members(jobs, one)]
+    for area, globs in settings.areas.items():
+        said += [f"areas.{area}: {one!r} fits no job" for one in globs if not members(jobs, one)]
     return tuple(said)
 
 
