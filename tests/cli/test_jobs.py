@@ -227,7 +227,7 @@ cuda = 1
 "*" = ["bild"]
 "*_none" = ["nothing"]
 [tool.sooner.jobs.areas]
-"src/**" = ["tset"]
+"other/**" = ["tset"]
 """
 
 
@@ -239,7 +239,7 @@ def test_what_is_laid_down_about_jobs_that_nobody_knows_is_told(here, project, k
         "warning: tool.sooner.jobs.pinned: 'dosc' fits no job",
         "warning: tool.sooner.jobs.floors.cuda: 1 are wanted, '*cuda*' fits no job",
         "warning: tool.sooner.jobs.needs.*: 'bild' fits no job",
-        "warning: tool.sooner.jobs.areas.src/**: 'tset' fits no job",
+        "warning: tool.sooner.jobs.areas.other/**: 'tset' fits no job",
     ]
     assert "run   docs: pinned" in done.stdout
 

@@ -59,6 +59,12 @@ def job_settings(table: Mapping[str, Any], source: str) -> JobSettings:
         settings = msgspec.convert(table, JobSettings)
     except msgspec.ValidationError as error:
         raise SettingsError(f"{source}: tool.sooner.jobs: {error}") from error
+    _check_numbers(settings, source)
+    check_fold(settings.fold, f"{source}: tool.sooner.jobs.fold")
+    return settings
+
+
+def _check_numbers(settings: JobSettings, source: str) -> None:
     for name, least in settings.floors.items():
         if least < 0:
             raise SettingsError(f"{source}: tool.sooner.jobs.floors.{name}: {least} is no number of jobs")
@@ -73,8 +79,6 @@ def job_settings(table: Mapping[str, Any], source: str) -> JobSettings:
     for key, price in {"queue_weight": settings.queue_weight, **_quoted("price", settings.price)}.items():
         if not 0.0 <= price < np.inf:
             raise SettingsError(f"{source}: tool.sooner.jobs.{key}: {price:g} is no price")
-    check_fold(settings.fold, f"{source}: tool.sooner.jobs.fold")
-    return settings
 
 
 def _quoted(table: str, values: Mapping[str, float]) -> dict[str, float]:
