@@ -746,3 +746,66 @@ def test_verls_groups_of_workers_keep_the_devices_of_their_pool_and_are_its_rank
         "test_given_back": (2, 2, 2),
         "test_meshed": (4, 4, 8),
     }
+
+
+def test_ray_trains_workers_are_ranks_that_keep_a_device_each_if_they_use_any():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import pytest
+            import ray
+            import torch
+            from ray.air.config import ScalingConfig
+            from ray.train import ScalingConfig as Scaling
+            from ray.train.torch import TorchTrainer
+
+            def loop(config=None):
+                ray.train.torch.prepare_model(torch.nn.Linear(1, 1))
+
+            def test_two():
+                trainer = TorchTrainer(loop, scaling_config=ScalingConfig(num_workers=2, use_gpu=True))
+                trainer.fit()
+                trainer.fit()
+
+            def test_config():
+                TorchTrainer(loop, train_loop_config={"a": 1}, scaling_config=Scaling(num_workers=3, use_gpu=True)).fit()
+
+            def test_more_each():
+                scaling = Scaling(num_workers=2, use_gpu=True, resources_per_worker={"CPU": 1, "GPU": 2})
+                TorchTrainer(loop, scaling_config=scaling).fit()
+
+            def test_host():
+                TorchTrainer(train_loop_per_worker=loop, scaling_config=ScalingConfig(num_workers=2)).fit()
+
+            def test_not_fitted():
+                TorchTrainer(loop, scaling_config=ScalingConfig(num_workers=4, use_gpu=True))
+            """
+        },
+    )
+    assert found == {
+        "test_two": (2, 2, 2),
+        "test_config": (3, 3, 3),
+        "test_more_each": (4, 4, 4),
+        "test_host": (0, None, 0),
+        "test_not_fitted": (0, None, 0),
+    }
+
+
+def test_a_device_that_nvml_is_asked_for_must_be_there():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pynvml
+
+            def test_second():
+                pynvml.nvmlInit()
+                pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByIndex(1))
+
+            def test_started():
+                pynvml.nvmlInit()
+            """
+        },
+    )
+    assert found == {"test_second": (2, 2, 2), "test_started": (1, 1, 1)}
