@@ -114,6 +114,17 @@ def noisy(n, seed, sigma=0.05):
     return 600 * np.exp(np.random.default_rng(seed).normal(0, sigma, n))
 
 
+def test_clocks_that_differ_make_no_time_below_zero():
+    facts = Facts.of([
+        fact("early", run_created=100, created=160, started=150, completed=140),
+        fact("red", RED, commit="b", run_created=100, created=160, started=150, completed=90),
+    ])  # fmt: skip
+    for metric in ("queue_time", "duration", "job_time_to_signal", "time_to_red_signal"):
+        samples = decide.METRICS[metric](facts)
+        assert samples.seconds.min() >= 0, metric
+        assert samples.queue_s.min() >= 0, metric
+
+
 def test_a_level_that_does_not_change_has_no_changes():
     assert [changes_of_runs(noisy(300, seed)) for seed in range(10)] == [[]] * 10
 

@@ -142,3 +142,8 @@ def test_several_repositories_are_no_trunk(history):
 def test_files_of_a_commit_are_those_that_are_told(history):
     history.add_commits([CommitRow(sha="c1", files=("a", "b")), CommitRow(sha="c2")])
     assert changed_files(history, Where()) == {"c1": ("a", "b")}
+
+
+def test_clocks_that_differ_make_no_minutes_below_zero(history):
+    facts, _ = record(history, job("unit"), job("lint", at=1, completed=AT - 300))
+    assert sorted(facts.minutes.tolist()) == [0.0, 1.0]

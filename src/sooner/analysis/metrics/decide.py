@@ -20,12 +20,12 @@ def _samples(facts: Facts, rows: Codes, seconds: Numbers) -> Samples:
         at = np.where(np.isnan(at), instead[rows], at)
     return Samples(
         at=np.nan_to_num(at),
-        seconds=seconds,
+        seconds=np.maximum(seconds, 0.0),  # clocks differ
         workflow=facts.workflow.at(rows),
         job=facts.job.at(rows),
         label=facts.label.at(rows),
         commit=facts.commit.at(rows),
-        queue_s=np.nan_to_num((facts.started - facts.created)[rows]),
+        queue_s=np.maximum(np.nan_to_num((facts.started - facts.created)[rows]), 0.0),
         steps={part: column[rows] for part, column in facts.steps.items()},
     )
 
@@ -149,7 +149,7 @@ def strict_lag(facts: Facts, required: Sequence[str] = ()) -> Samples:
             newest = max(newest, greens[place][1])
             place += 1
         if place:
-            found.append((at, at - newest, name))
+            found.append((at, max(0.0, at - newest), name))
     return _of_commits(found)
 
 

@@ -108,7 +108,7 @@ def _record(rows: Columns, chosen: Flags, lines: _Lines, notes: list[str]) -> Re
         state=state[chosen],
         asked=asked[chosen],
         known=known[chosen],
-        minutes=seconds[chosen] / _MINUTE,
+        minutes=np.maximum(seconds[chosen], 0.0) / _MINUTE,  # clocks differ
         wait_min=np.maximum(started - _first(rows, "queued", "created"), 0.0)[chosen] / _MINUTE,
         runner=runners,
         failure_lines=kept,
