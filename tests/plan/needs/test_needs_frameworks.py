@@ -769,7 +769,8 @@ def test_ray_trains_workers_are_ranks_that_keep_a_device_each_if_they_use_any():
                 trainer.fit()
 
             def test_config():
-                TorchTrainer(loop, train_loop_config={"a": 1}, scaling_config=Scaling(num_workers=3, use_gpu=True)).fit()
+                scaling = Scaling(num_workers=3, use_gpu=True)
+                TorchTrainer(loop, train_loop_config={"a": 1}, scaling_config=scaling).fit()
 
             def test_more_each():
                 scaling = Scaling(num_workers=2, use_gpu=True, resources_per_worker={"CPU": 1, "GPU": 2})

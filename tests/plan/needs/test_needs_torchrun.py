@@ -155,3 +155,44 @@ def test_a_program_that_is_told_ranks_as_launchers_are_starts_them():
         "test_script": (0, None, 0),
         "test_workers": (0, None, 0),
     }
+
+
+def test_a_worker_that_is_told_the_name_of_a_test_runs_what_was_decorated():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/helpers.py": """
+            import functools
+            import torch.distributed.launcher as pet
+            from importlib import import_module
+
+            def _by_name(module, name, args, kwargs):
+                getattr(import_module(module), name).__wrapped__(*args, **kwargs)
+
+            def on_ranks(nproc):
+                def decorate(function):
+                    @functools.wraps(function)
+                    def wrapper(*args, **kwargs):
+                        config = pet.LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=nproc)
+                        pet.elastic_launch(config, _by_name)(function.__module__, function.__name__, args, kwargs)
+                    return wrapper
+                return decorate
+            """,
+            "tests/test_it.py": """
+            import os
+            import torch
+            import torch.distributed as dist
+            from tests.helpers import on_ranks
+
+            @on_ranks(nproc=2)
+            def test_devices(tmp_path):
+                dist.init_process_group(backend="nccl")
+                torch.cuda.set_device(torch.device(f"cuda:{int(os.environ['LOCAL_RANK'])}"))
+
+            @on_ranks(nproc=4)
+            def test_host():
+                dist.init_process_group(backend="gloo")
+            """,
+        },
+    )
+    assert found == {"test_devices": (2, 2, 2), "test_host": (0, None, 0)}

@@ -8,6 +8,7 @@ from itertools import chain, combinations, permutations, product
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
+from sooner.plan.needs.sources import is_test_code
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -183,6 +184,13 @@ def _getenv(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     return environment_value(machine, name, default) if isinstance(name, str) else UNKNOWN
 
 
+def _import_module(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """A module of the tests by its name: a worker looks up there what it was told to run."""
+    name = hard(args[0]) if len(args) == 1 else None
+    path = machine.sources.module(name, machine.current[0] or "") if isinstance(name, str) else None
+    return machine.load(path) if path and is_test_code(path) else Unknown("importlib.import_module()")
+
+
 def _environ_copy(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
     return Environment(machine.environment)
 
@@ -277,6 +285,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "collections.defaultdict": _default_dict, "contextlib.contextmanager": _contextmanager,
     "contextlib.asynccontextmanager": _contextmanager, "sys.exit": _exit, "os._exit": _exit, "os.getenv": _getenv,
     "os.environ.get": _getenv, "os.environ.setdefault": _environ_set, "os.environ.pop": _environ_pop,
+    "importlib.import_module": _import_module,
     "os.environ.copy": _environ_copy, "copy.copy": _deepcopy, "copy.deepcopy": _deepcopy,
     "importlib.util.find_spec": _find_spec, "textwrap.dedent": _dedent, "inspect.cleandoc": _dedent,
     "math.ceil": _computed(math.ceil), "math.floor": _computed(math.floor), "math.sqrt": _computed(math.sqrt),
