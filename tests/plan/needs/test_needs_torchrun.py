@@ -144,6 +144,9 @@ def test_a_program_that_is_told_ranks_as_launchers_are_starts_them():
             def test_script():
                 subprocess.run([sys.executable, "prepare.py", "--num_processes", "4"], check=True)
 
+            def test_own_ranks(path):
+                subprocess.run([sys.executable, path, "--backend=gloo", "--nproc_per_node=4"], check=True)
+
             def test_workers():
                 subprocess.run(["lib", "prepare", "--num-workers", "4"], check=True)
             """
@@ -153,6 +156,7 @@ def test_a_program_that_is_told_ranks_as_launchers_are_starts_them():
         "test_program": (2, 2, 2),
         "test_node": (4, 4, 4),
         "test_script": (0, None, 0),
+        "test_own_ranks": (0, None, 0),
         "test_workers": (0, None, 0),
     }
 

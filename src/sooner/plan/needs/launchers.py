@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _PER_NODE: Final = re.compile(r"^--(?:nproc[_-]per[_-]node|num[_-]processes|num_gpus|nprocs?)$")
-_RANKS_OF_NODE: Final = re.compile(r"^--nproc[_-]per[_-]node$")
-_RANKS: Final = re.compile(r"^--num[_-]processes$")
+_RANKS: Final = re.compile(r"^--(?:nproc[_-]per[_-]node|num[_-]processes)$")
 _SHORT: Final = ("-np", "-n", "--np", "--ntasks")
 _LAUNCHERS: Final = re.compile(
     r"(torchrun|torch\.distributed\.(run|launch)|mpirun|mpiexec|srun|accelerate|deepspeed|horovodrun)"
@@ -80,8 +79,7 @@ def _launches(words: list[Any]) -> bool:
     if any(_LAUNCHERS.search(each) for each in texts):
         return True
     is_script = any(each.endswith((".py", ".sh")) for each in texts) or not texts or "python" in texts[0]
-    names = {each.partition("=")[0] for each in texts}
-    return any(_RANKS_OF_NODE.match(each) or (_RANKS.match(each) and not is_script) for each in names)
+    return not is_script and any(_RANKS.match(each.partition("=")[0]) for each in texts)
 
 
 def _started(machine: "Machine", words: list[Any], count: Any) -> None:
