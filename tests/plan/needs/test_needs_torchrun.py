@@ -40,6 +40,9 @@ def test_ranks_that_the_elastic_launcher_is_called_to_start_have_a_device_each_i
             def test_shared():
                 elastic_launch(LaunchConfig(nproc_per_node=2), share)()
 
+            def test_program():
+                elastic_launch(LaunchConfig(nproc_per_node=4), "bin/touch")("some", "file")
+
             def test_chosen():
                 elastic_launch(LaunchConfig(nproc_per_node=3), choose)()
             """
@@ -49,6 +52,7 @@ def test_ranks_that_the_elastic_launcher_is_called_to_start_have_a_device_each_i
         "test_unnumbered": (2, 2, 2),
         "test_host": (0, None, 0),
         "test_shared": (1, 1, 1),
+        "test_program": (0, None, 0),
         "test_chosen": (3, 3, 3),
     }
 
