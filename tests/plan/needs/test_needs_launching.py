@@ -691,3 +691,41 @@ def test_a_librarys_own_data_parallel_takes_all_devices_too_and_one_of_ranks_doe
         "test_told_two": (3, 3, 3),
         "test_ranks": (2, 2, 2),
     }
+
+
+def test_a_rank_that_joins_through_a_function_of_the_library_that_chooses_a_device_has_one():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "lib/__init__.py": "",
+            "lib/ranks.py": """
+            import os
+            import torch
+            import torch.distributed as dist
+
+            def init_dist():
+                torch.accelerator.set_device_index(int(os.environ["LOCAL_RANK"]))
+                dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+
+            def init_distributed():
+                dist.init_process_group("gloo")
+            """,
+            "tests/test_it.py": """
+            import torch.multiprocessing as mp
+            from lib.ranks import init_dist, init_distributed
+
+            def chooses(rank):
+                init_dist()
+
+            def stays(rank):
+                init_distributed()
+
+            def test_chooses():
+                mp.spawn(chooses, nprocs=2)
+
+            def test_stays():
+                mp.spawn(stays, nprocs=2)
+            """,
+        },
+    )
+    assert found == {"test_chooses": (2, 2, 2), "test_stays": (0, None, 0)}

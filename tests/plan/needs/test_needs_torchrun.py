@@ -105,10 +105,19 @@ def test_a_test_that_starts_torchrun_on_itself_is_run_as_its_ranks():
             @torchrun(world_size=3)
             def test_host():
                 dist.init_process_group("gloo")
+
+            @torchrun(world_size=4)
+            def test_fixture(tmp_path_factory):
+                dist.init_process_group("nccl")
             """,
         },
     )
-    assert found == {"test_guarded": (2, 2, 2), "test_bare": (3, 3, 3), "test_host": (0, None, 0)}
+    assert found == {
+        "test_guarded": (2, 2, 2),
+        "test_bare": (3, 3, 3),
+        "test_host": (0, None, 0),
+        "test_fixture": (4, 4, 4),
+    }
 
 
 def test_a_test_that_torchrun_must_have_started_is_taken_to_be_started_by_it():

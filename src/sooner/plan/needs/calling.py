@@ -1,8 +1,9 @@
 """Calls: of functions and classes of the tests, of the library under test, and of what is outside."""
 
 import ast
+import re
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Final
 
 from sooner.plan.needs.attributes import Attributes
 from sooner.plan.needs.facts import SIZES
@@ -33,6 +34,9 @@ from sooner.plan.needs.values import (
     hard,
     is_plain,
 )
+
+_JOINING: Final = re.compile(r"_?(init|initialize|setup|set_up)_(torch_)?(dist|distributed|process_group)")
+"""Names of functions by which a rank joins the others."""
 
 
 class Calling(Attributes):
@@ -131,7 +135,8 @@ class Calling(Attributes):
     def _as_a_rank(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Who joins a group of NCCL's through the library under test, a worker or the test itself, has a device.
 
-        It says so (`launch(..., backend="nccl")`), or a function that is given rank and world size does by default.
+        It says so (`launch(..., backend="nccl")`), a function that is given rank and world size does by default, or one
+        that a rank joins by (`init_dist()`) chooses a device.
 
         Raises:
             Raised: There are fewer devices than ranks.
@@ -139,6 +144,8 @@ class Calling(Attributes):
         spec = func.node.args
         names = [each.arg for each in (*spec.posonlyargs, *spec.args)]
         if "backend" not in kwargs and "backend" not in names:
+            if self.rank is not None and _JOINING.fullmatch(func.name) and _chooses_device(func):
+                self.touch(Dev("cuda", self.rank[0]), "a rank chooses its device")
             return
         given = dict(zip(names, args, strict=False)) | kwargs
         if "backend" not in given and {"rank", "world_size"} <= given.keys():
@@ -340,6 +347,12 @@ class Calling(Attributes):
                 return Super(frame.owner, frame.self_value)
             scope = scope.parent
         return UNKNOWN
+
+
+def _chooses_device(func: Func) -> bool:
+    """Whether a function's own code chooses a device (`set_device(rank)`)."""
+    calls = (each.func for each in ast.walk(func.node) if isinstance(each, ast.Call))
+    return any(isinstance(each, ast.Attribute) and each.attr.startswith("set_device") for each in calls)
 
 
 def _knows_no_more(given: list[Any], before: list[Any]) -> bool:

@@ -63,12 +63,14 @@ def run_again(machine: "Machine", count: int) -> bool:
     again, environment, rank = machine.again, machine.environment, machine.rank
     if again is None or rank is not None:
         return False
+    under_way, machine.under_way = machine.under_way, {}  # another process: it has called nothing yet
     machine.again, machine.environment = None, {**environment, "TORCHELASTIC_RUN_ID": "1"}
     work = Native("rank", lambda _args, _kwargs: again())
     try:
         machine.natives.words["in_own_ranks"].call([count, work], {})
     finally:
         machine.again, machine.environment, machine.rank = again, environment, rank
+        machine.under_way = under_way
     return True
 
 
