@@ -1,6 +1,10 @@
 """Meshes and counts of JAX, clusters of Dask, objects of Transformer Engine: what uses devices, and what only says."""
 
-from small_projects import devices_of
+from small_projects import devices_of, needs_of
+
+
+def profile(needs):
+    return "".join(each.value[0] for each in needs.profile.values())
 
 
 def test_a_cluster_of_dasks_has_a_worker_for_each_device_or_for_those_that_it_is_told():
@@ -254,3 +258,76 @@ def test_a_mesh_that_is_asked_for_by_its_modules_whole_name_is_refused_as_any_ot
         },
     )
     assert found == {"test_fits": (2, 2, 2), "test_too_large": (None, None, None), "test_of_none": (4, 4, 8)}
+
+
+def test_work_mapped_over_an_axis_of_a_known_length_uses_as_many_devices():
+    found = needs_of(
+        "test_pmap.py",
+        {
+            "test_pmap.py": """
+            import functools
+            import jax
+            import jax.numpy as jnp
+
+            def test_two():
+                tree = {"a": 1.0, "b": [2.0]}
+                tree = jax.tree.map(lambda x: jnp.stack([x + i for i in range(2)]), tree)
+                state = jax.pmap(lambda x: x)(tree)
+                jax.pmap(lambda x: x + 1)(state)
+
+            def test_three():
+                keys = jax.random.split(jax.random.key(0), 3)
+                jax.pmap(lambda x: x)(keys)
+
+            @functools.partial(jax.pmap, axis_name="i")
+            def added(x):
+                return x
+
+            def test_decorated():
+                added(jnp.ones((2, 5)))
+
+            def test_all():
+                jax.pmap(lambda x: x, axis_name="i")(jnp.ones([jax.local_device_count()]))
+
+            def test_one():
+                jax.pmap(lambda x: x)(jnp.zeros((1, 4)))
+
+            def test_other_axes():
+                jax.pmap(lambda x: x, in_axes=1)(jnp.zeros((3, 1)))
+
+            def test_fits_four():
+                list(jnp.arange(16).reshape([jax.local_device_count(), 4]))
+            """
+        },
+    )
+    said = {name: (profile(each), each.gpu_min, each.full) for name, each in found.items()}
+    assert said == {
+        "test_two": ("ffrrrr", 2, 2),
+        "test_three": ("fffrrr", 3, 3),
+        "test_decorated": ("ffrrrr", 2, 2),
+        "test_all": ("rrrrrr", 1, 8),
+        "test_one": ("rrrrrr", 1, 1),
+        "test_other_axes": ("rrrrrr", 1, 1),
+        "test_fits_four": ("ffffrf", 4, 4),
+    }
+
+
+def test_devices_of_the_host_that_a_conftest_asks_for_are_there_for_the_tests_below():
+    (found,) = needs_of(
+        "pkg/deep/test_it.py",
+        {
+            "pkg/conftest.py": """
+            import chex
+
+            chex.set_n_cpu_devices(2)
+            """,
+            "pkg/deep/test_it.py": """
+            import jax
+            import jax.numpy as jnp
+
+            def test_two():
+                jax.pmap(lambda x: x)(jnp.array([1, 2]))
+            """,
+        },
+    ).values()
+    assert (profile(found), found.gpu_min, found.full) == ("rfrrrr", 2, 2)

@@ -5,12 +5,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
-from sooner.plan.needs.values import UNKNOWN, Dev, Native, Raised, Unknown, hard
+from sooner.plan.needs.values import UNKNOWN, Dev, Func, Native, Raised, Unknown, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _HOST_DEVICES: Final = "--xla_force_host_platform_device_count="
+_OF_ARRAYS: Final = (
+    "shape", "ndim", "dtype", "size", "T", "at", "reshape", "copy", "astype", "sum", "mean", "max", "min", "any", "all",
+)  # fmt: skip
 _SAME: Final = ("flatten", "ravel", "transpose", "copy", "astype", "squeeze", "swapaxes")
 
 
@@ -41,6 +44,99 @@ class Grid(list[Any]):
             if not fits:
                 raise Raised("ValueError", f"{len(self)} devices in {places} places", *machine.current, device=True)
         return Grid(self, flat=len(sizes) == 1)
+
+
+class Rows(Unknown):
+    """An array of which only the shape is known, as far as it is (None for sizes that are not)."""
+
+    __slots__ = ("shape",)
+
+    def __init__(self, shape: tuple[Any, ...]) -> None:
+        super().__init__("jax.Array")
+        self.shape = shape
+
+    def attribute(self, machine: "Machine", name: str) -> Any:
+        """What keeps the shape or changes it in a known way; anything else is not known."""
+        if name == "reshape":
+            return Native(name, lambda args, _kwargs: self._reshaped(machine, args))
+        if name in ("copy", "astype", "block_until_ready"):
+            return Native(name, lambda _args, _kwargs: self)
+        return Unknown(f"{self.path}.{name}")
+
+    def _reshaped(self, machine: "Machine", args: list[Any]) -> Any:
+        """The same numbers in another shape; one that does not hold them all is refused."""
+        given = hard(args[0]) if len(args) == 1 else args
+        sizes = _sizes(given)
+        if not sizes or None in sizes or None in self.shape:
+            return Rows(tuple(None if each == -1 else each for each in sizes)) if sizes else UNKNOWN
+        total, places = math.prod(self.shape), math.prod(each for each in sizes if each != -1)
+        if places <= 0 or (total % places if -1 in sizes else total != places):
+            raise Raised("ValueError", f"{total} numbers in {places} places", *machine.current, device=True)
+        return Rows(tuple(total // places if each == -1 else each for each in sizes))
+
+
+class Mapped(Rows):
+    """What work mapped over devices returns: any tree of arrays with one row for each."""
+
+    __slots__ = ()
+
+    def attribute(self, machine: "Machine", name: str) -> Any:
+        """A part of the tree, if it is not an array's own name."""
+        return super().attribute(machine, name) if name in _OF_ARRAYS else self
+
+
+def _sizes(shape: Any) -> tuple[Any, ...]:
+    """A shape's sizes, None for those that are not known; none at all if it is no shape."""
+    shape = hard(shape)
+    given = shape if isinstance(shape, list | tuple) else [shape]
+    sizes = tuple(each if type(each) is int else None for each in (uncounted(hard(each)) for each in given))
+    return () if sizes == (None,) and not isinstance(shape, list | tuple) else sizes
+
+
+def _rows(_machine: "Machine", args: list[Any]) -> Any:
+    """An array of a shape."""
+    sizes = _sizes(args[0]) if args else ()
+    return Rows(sizes) if sizes else Unknown("jax.Array")
+
+
+def _rows_of(_machine: "Machine", args: list[Any]) -> Any:
+    """An array of what a list holds, or of the shape of another one."""
+    given = hard(args[0]) if args else UNKNOWN
+    if isinstance(given, Rows):
+        return given
+    return Rows((len(given), None)) if isinstance(given, list | tuple) and given else Unknown("jax.Array")
+
+
+def _mapped_tree(machine: "Machine", args: list[Any]) -> Any:
+    """A function of the tests for each leaf of a tree; a tree that is not known is taken as one leaf."""
+    function, trees = hard(args[0]), [hard(each) for each in hard(args[1])]
+    if not isinstance(function, Func) or not trees:
+        return Unknown("jax.tree.map()")
+    first = trees[0]
+
+    def inner(key: Any) -> Any:
+        parts = [each[key] if type(each) is type(first) and _has(each, key) else UNKNOWN for each in trees]
+        return _mapped_tree(machine, [function, parts])
+
+    if isinstance(first, dict):
+        return {key: inner(key) for key in first}
+    if isinstance(first, list | tuple) and not isinstance(first, Grid):
+        return type(first)(inner(key) for key in range(len(first)))
+    return machine.call(function, trees, {})
+
+
+def _has(tree: Any, key: Any) -> bool:
+    return key in tree if isinstance(tree, dict) else key < len(tree)
+
+
+def _leading(value: Any) -> list[int]:
+    """How long the first axes of the arrays in a tree are, as far as it is known."""
+    value = hard(value)
+    if isinstance(value, Rows):
+        return [value.shape[0]] if type(value.shape[0]) is int else []
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [each for inner in value for each in _leading(inner)] if isinstance(value, list | tuple) else []
 
 
 def host_devices(machine: "Machine", _args: list[Any]) -> Any:
@@ -88,10 +184,10 @@ def found_devices(value: Any) -> list[Dev]:
 
 
 def _array(_machine: "Machine", args: list[Any]) -> Any:
-    """What NumPy makes of devices; of anything else nothing is known."""
+    """What NumPy makes of devices; of anything else only the shape is known."""
     given: Any = hard(args[0]) if args else UNKNOWN
     devices = found_devices(given)
-    return Grid(devices, flat=all(isinstance(each, Dev) for each in given)) if devices else Unknown("numpy.array()")
+    return Grid(devices, flat=all(isinstance(each, Dev) for each in given)) if devices else _rows_of(_machine, [given])
 
 
 def _touch_each(machine: "Machine", args: list[Any]) -> Any:
@@ -119,8 +215,35 @@ def _all_if_counted(machine: "Machine", _args: list[Any]) -> Any:
         machine.need(machine.size, "mapped over all devices")
 
 
+def _pmapped(machine: "Machine", args: list[Any]) -> Any:
+    """Work that is mapped over the first axis of arrays uses as many devices as it is long."""
+    lengths = _leading(hard(args[0]) if args else [])
+    if not lengths:
+        return _all_if_counted(machine, [])
+    if lengths[0] > (machine.size or host_devices(machine, [])):
+        raise Raised("ValueError", f"mapped over {lengths[0]} devices", *machine.current, device=True)
+    if machine.size > 0:
+        machine.need(lengths[0], "mapped over devices")
+    return Mapped((lengths[0], None))
+
+
+def _pmap(machine: "Machine", args: list[Any]) -> Any:
+    """`jax.pmap(function)`, told whether it maps over other axes than the first, or on other devices than JAX's."""
+    mapped = _all_if_counted if hard(args[0]) else _pmapped
+    return Native("pmap", lambda given, _kwargs: mapped(machine, [given]) or UNKNOWN)
+
+
+def _replicated(machine: "Machine", args: list[Any]) -> Any:
+    """Copies of something on all of the devices, or on those given."""
+    given = found_devices(args[0]) if args else []
+    devices = given or _devices(machine, [])
+    _touch_each(machine, [devices])
+    return Mapped((len(devices), None))
+
+
 WORDS: Final[dict[str, Callable[["Machine", list[Any]], Any]]] = {
     "host_devices": host_devices, "note_counted": _note_counted,
     "request_host_devices": _request_host_devices, "jax_devices": _devices,
     "device_array": _array, "touch_each": _touch_each, "device_mesh": _mesh, "all_if_counted": _all_if_counted,
+    "rows": _rows, "rows_of": _rows_of, "mapped_tree": _mapped_tree, "pmap": _pmap, "replicated": _replicated,
 }  # fmt: skip

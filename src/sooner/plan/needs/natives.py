@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.callbacks import call_back, executed, launched_through
 from sooner.plan.needs.counted import uncounted
-from sooner.plan.needs.jax_devices import Grid, found_devices
+from sooner.plan.needs.jax_devices import Grid, Rows, found_devices
 from sooner.plan.needs.outside_kinds import is_scalar_type
 from sooner.plan.needs.parameterized_classes import of_parameterized
 from sooner.plan.needs.python_names import BUILTINS, method_of
@@ -124,8 +124,8 @@ class Natives:
     def outside_attribute(self, value: Any, name: str) -> Any:
         """`value.name`, where value is outside or unknown."""
         machine = self.machine
-        if isinstance(value, Text) and name == "split":
-            return Native("split", lambda args, _kwargs: UNKNOWN if args else value.words())
+        if isinstance(value, Text | Rows):
+            return value.attribute(machine, name)
         path = f"{value.path}.{name}" if value.path else name
         if isinstance(value, Ext):
             if name in value.attrs:

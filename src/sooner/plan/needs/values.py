@@ -38,6 +38,12 @@ class Text(Unknown):
         super().__init__("text")
         self.pieces = pieces
 
+    def attribute(self, _machine: "Machine", name: str) -> Any:
+        """Its words are known; any other method's result is not."""
+        if name == "split":
+            return Native("split", lambda args, _kwargs: UNKNOWN if args else self.words())
+        return Unknown(f"{self.path}.{name}")
+
     def words(self) -> list[Any]:
         """Its words; UNKNOWN stands for those that are not known."""
         words = "".join("\0" if each is None else each.replace("\0", " ") for each in self.pieces).split()
