@@ -493,7 +493,9 @@ def speed(quick: bool, large: bool) -> dict[str, Any]:
         rows.append([f"{jobs:,} jobs, {events} breakages", f"{spent:.2f} s", f"{proof.gap:.2%} ({proven})"])
         figures[rows[-1][0]] = {"greedy_s": spent, "gap": proof.gap, "proven": proof.proven}
     print(table(["fixed set of jobs", "greedy", "gap to the optimum"], rows))
-    figures["select"] = selecting(200 if quick else 1000)
+    figures["select"] = [
+        selecting(200 if quick else 1000, commits) for commits in (600, 3000, 10_000)[: 3 if large else 1]
+    ]
     # The peer comes last: its environment may have to be installed first, and it takes half a minute.
     if not quick and (found := pandas_corr(*matrices(*sizes[0][:4]), 1000)):
         figures["pandas"] = found[0]
@@ -501,9 +503,9 @@ def speed(quick: bool, large: bool) -> dict[str, Any]:
     return figures
 
 
-def selecting(jobs: int) -> dict[str, float]:
+def selecting(jobs: int, commits: int) -> dict[str, float]:
     """All that `sooner jobs select` does after the history is read."""
-    facts = project(Nature(components=jobs // 10, platforms=10, commits=600, rate=0.3), 1).facts
+    facts = project(Nature(components=jobs // 10, platforms=10, commits=commits, rate=0.3), 1).facts
     settings = JobSettings()
     begin, cpu = time.perf_counter(), time.process_time()
     learner = Learner(facts, terms=terms(facts, settings), lineage=known_lineage(facts))
@@ -515,7 +517,7 @@ def selecting(jobs: int) -> dict[str, float]:
         f"selection over {jobs:,} jobs x {len(facts.commits)} commits, {found.breakages} breakages known: {spent:.1f} s"
         f" ({cpu:.1f} s of CPU)"
     )
-    return {"jobs": jobs, "seconds": spent, "cpu_seconds": cpu}
+    return {"jobs": jobs, "commits": commits, "seconds": spent, "cpu_seconds": cpu}
 
 
 READS_DOCUMENTS = ("rat", "basic (rat)", "docs", "basic (docs)", "dependency", "basic (dependency)")

@@ -15,7 +15,6 @@ import numpy as np
 
 from sooner.analysis.selection.cover import Constraints, beginning
 from sooner.analysis.selection.facts import Numbers
-from sooner.analysis.selection.flakes import REAL
 from sooner.analysis.selection.hazard import View
 from sooner.analysis.selection.together import Together
 
@@ -94,7 +93,7 @@ def rank(
     first = _first(view, pinned or {})
     score = mixture @ view.shares()
     begin = list(first)
-    steady = beginning(together.seen >= REAL, cost, view.alive, begin, STEADY_SHARE * total)
+    steady = beginning(together.sure, cost, view.alive, begin, STEADY_SHARE * total)
     begin += steady
     order = _greedy(_Cover(score / cost, together), np.flatnonzero(view.alive).tolist(), begin, until)
     return Ranking(
@@ -148,7 +147,7 @@ class _Cover:
         self.jobs = len(value)
         self._seen, self._unheard, self._alone = together.seen, together.unheard, _ELSEWHERE * together.alone
         self._seen_by = together.seen_by
-        self._left = self._seen.sum(axis=0)
+        self._left = together.weight.copy()
         self._value = value / (self._left + _ELSEWHERE)
         self._unseen = np.ones(len(self._seen), dtype=bool)
         self._open = np.full(self.jobs, _ELSEWHERE) - self._alone

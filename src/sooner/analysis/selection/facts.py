@@ -8,6 +8,7 @@ choose their jobs; nothing that became known later may be used for that choice.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +36,9 @@ NEVER: Final = np.inf
 """The time of what has not happened."""
 _DENSE: Final = 100_000_000
 """Up to so many commits x jobs a table of all is faster than sorting."""
+_FEW_JOBS: Final = 1 << 16
+"""So many jobs are sorted by their digits."""
+_CELLS: Final = ("commit", "job", "passes", "failures", "first_known", "first_failure", "first_pass", "minutes")
 _FIRST_GUESS_MIN: Final = 10.0
 """Minutes of a job that never ended: only its first choice depends on this."""
 
@@ -63,7 +67,7 @@ class Record:
     """(commit, job) -> first failure line, where the history has one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Cells:
     """Every job on every commit where it passed or failed at least once, sorted by (commit, job)."""
 
@@ -80,6 +84,17 @@ class Cells:
 
     def __len__(self) -> int:
         return len(self.commit)
+
+    @cached_property
+    def red(self) -> Indices:
+        """The cells without any pass."""
+        return np.flatnonzero(self.passes == 0)
+
+    @cached_property
+    def by_job(self) -> Indices:
+        """The cells by job, those of a job in the order of commits."""
+        few = self.job.astype(np.uint16) if len(self) and self.job.max() < _FEW_JOBS else self.job
+        return np.argsort(few, kind="stable")
 
 
 def record(
@@ -149,9 +164,39 @@ def recorded(
     )
 
 
-def cells(facts: Record, *, before: float = NEVER) -> Cells:
-    """All cells, from the attempts whose outcome was known before a time."""
-    seen = slice(int(np.searchsorted(facts.known, before)))  # attempts are in the order in which they were known
+def cells(facts: Record, *, before: float = NEVER, every: Cells | None = None) -> Cells:
+    """All cells, from the attempts whose outcome was known before a time.
+
+    Args:
+        facts: The record.
+        before: The time.
+        every: The cells of all attempts, where they are known: most of those before a time are the same.
+    """
+    seen = int(np.searchsorted(facts.known, before))  # attempts are in the order in which they were known
+    if every is not None and len(facts.commits) * len(facts.jobs) <= _DENSE:
+        return _before(facts, every, before, seen) if seen < len(facts.known) else every
+    return _of_attempts(facts, slice(seen))
+
+
+def _before(facts: Record, every: Cells, before: float, seen: int) -> Cells:
+    """Those of all cells that were known before a time; where an attempt came later, they are counted anew."""
+    width = max(1, len(facts.jobs))
+    late = np.zeros(len(facts.commits) * width, dtype=bool)
+    late[facts.commit[seen:] * width + facts.job[seen:]] = True
+    kept = every.first_known < before
+    first = len(kept) if kept.all() else int(np.argmin(kept))  # nearly all that are kept come before the others
+    found = {
+        name: np.concatenate([values[:first], values[first:][kept[first:]]])
+        for name, values in ((name, getattr(every, name)) for name in _CELLS)
+    }
+    anew = _of_attempts(facts, np.flatnonzero(late[facts.commit[:seen] * width + facts.job[:seen]]))
+    place = np.searchsorted(found["commit"] * width + found["job"], anew.commit * width + anew.job)
+    for name, values in found.items():
+        values[place] = getattr(anew, name)
+    return Cells(**found)
+
+
+def _of_attempts(facts: Record, seen: slice | Indices) -> Cells:
     state = facts.state[seen]
     counted = (state == State.PASSED) | (state == State.FAILED)
     keys = facts.commit[seen][counted] * max(1, len(facts.jobs)) + facts.job[seen][counted]

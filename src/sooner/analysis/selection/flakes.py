@@ -11,6 +11,8 @@ definition), so only runs of cells without any pass are uncertain, and they are 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -82,17 +84,52 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class _Runs:
-    """Runs of cells without a pass, one job each, as rows of a table with the runs in columns order of length."""
+class _Sums:
+    """What is the same in all rounds: of the cells only the red ones are uncertain."""
 
-    cells: Indices
-    """[run, place] -> index of the cell, -1 behind the end."""
+    cells: Numbers
+    """By job; so are the next two."""
+    failures: Numbers
+    attempts: Numbers
+    commit: Indices
+    """By cell: which of the commits that have cells it is on."""
+    starts: Indices
+    """By such a commit: its first cell."""
+
+    def expected(self, cells: Cells, breaks: Numbers) -> Numbers:
+        """By such a commit: breakages that are expected on it."""
+        found: Numbers = np.add.reduceat(breaks[cells.job], self.starts) if len(self.starts) else np.zeros(0)
+        return found
+
+
+def _sums(cells: Cells, jobs: int) -> _Sums:
+    new = np.diff(cells.commit, prepend=-1) != 0
+    return _Sums(
+        cells=np.bincount(cells.job, minlength=jobs).astype(np.float64),
+        failures=np.bincount(cells.job, cells.failures.astype(np.float64), jobs).astype(np.float64),
+        attempts=np.bincount(cells.job, (cells.failures + cells.passes).astype(np.float64), jobs).astype(np.float64),
+        commit=np.cumsum(new) - 1,
+        starts=np.flatnonzero(new),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """Runs of cells without a pass, one job each, the longest first.
+
+    Their cells lie place by place: the first ones of all runs, then the second ones of those that have one, and so on.
+    """
+
     closed: Flags
     """[run]: a pass followed."""
     job: Indices
-    repeats: "_Repeats"
+    last: Indices
+    """[run]: its last cell."""
     red: Indices
-    """The cells of all runs, one run after the other."""
+    """The cells of all runs."""
+    bounds: Indices
+    """[place]: where its cells begin among these, and last their number."""
+    repeats: "_Repeats"
     around: "_Around"
     """Of the red cells, in that order."""
     storms: Numbers
@@ -108,18 +145,19 @@ def judge(cells: Cells, jobs: int, *, start: Rates | None = None, rounds: int = 
         start: Rates to start from, such as those of the last fit.
         rounds: Of expectation and maximisation.
     """
-    runs = _runs(cells)
+    runs, sums = _runs(cells), _sums(cells, jobs)
     rates = start if start is not None and len(start.breaks) == jobs else _first_guess(cells, jobs)
     # Without this guess, a project without repeats would never leave "all flakes": many red at once are no chance.
     guess = _guess(cells, jobs)
+    expected = sums.expected(cells, rates.breaks)
     if start is None:
-        rates = _fitted(cells, runs, guess, guess, rates)
+        rates, expected = _fitted(cells, runs, sums, (guess, guess), rates)
     flakes = _spells(cells, runs.around, guess, rates)
-    broken, began = _expected(cells, runs, rates, flakes, _frail(cells, runs.red, guess, rates))
+    broken, began = _expected(cells, runs, rates, flakes, _frail(cells, runs.red, sums, guess, (rates, expected)))
     for _ in range(rounds):
-        rates = _fitted(cells, runs, broken, began, rates)
+        rates, expected = _fitted(cells, runs, sums, (broken, began), rates)
         flakes = _spells(cells, runs.around, broken, rates)
-        broken, began = _expected(cells, runs, rates, flakes, _frail(cells, runs.red, began, rates))
+        broken, began = _expected(cells, runs, rates, flakes, _frail(cells, runs.red, sums, began, (rates, expected)))
     return Judged(broken=broken, began=began, rates=rates)
 
 
@@ -172,9 +210,10 @@ class InARow(NamedTuple):
     """[run]: a pass followed."""
 
 
+@lru_cache(maxsize=1)
 def reds_in_a_row(cells: Cells) -> InARow:
-    """Find the runs of red."""
-    order = np.lexsort((cells.commit, cells.job))
+    """Find the runs of red; who asks for those of the same cells again gets what was found."""
+    order = cells.by_job
     red, job = cells.passes[order] == 0, cells.job[order]
     follows = np.zeros(len(order), dtype=bool)
     follows[1:] = red[1:] & red[:-1] & (job[1:] == job[:-1])
@@ -188,28 +227,38 @@ def reds_in_a_row(cells: Cells) -> InARow:
 
 def _runs(cells: Cells) -> _Runs:
     found = reds_in_a_row(cells)
+    lengths = np.bincount(found.run, minlength=len(found.starts))
+    runs = np.argsort(-lengths, kind="stable")
+    rank = np.empty(len(runs), dtype=np.int64)
+    rank[runs] = np.arange(len(runs))
     place = found.places - found.starts[found.run]
-    table = np.full((len(found.starts), int(place.max(initial=0)) + 1), -1, dtype=np.int64)
-    table[found.run, place] = found.order[found.places]
-    red = found.order[found.places]
-    around = _around(cells, found, found.places)
-    return _Runs(table, found.closed, found.job[found.starts], _repeats(cells), red, around, _storms(cells, red))
+    order = np.lexsort((rank[found.run], place))
+    red = found.order[found.places[order]]
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(place))]).astype(np.int64)
+    return _Runs(
+        closed=found.closed[runs],
+        job=found.job[found.starts][runs],
+        last=red[bounds[lengths[runs] - 1] + np.arange(len(runs))],
+        red=red,
+        bounds=bounds,
+        repeats=_repeats(cells),
+        around=_around(cells, found, found.places[order]),
+        storms=_storms(cells, red),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
     """What ran near some cells, but not in their own runs of red."""
 
-    counts: tuple[Numbers, Numbers]
-    """Failures, and all attempts, of each cell in the order of (job, commit)."""
-    red: Indices
-    """The places of red cells in that order ..."""
-    red_cells: Indices
-    """... and the cells there."""
     some: Indices
     """The cells that are asked for."""
+    counts: tuple[Numbers, Numbers]
+    """Failures, and all attempts, of the cells near each; the red ones as if they were healthy."""
+    red: Indices
+    """The red cells in the order of (job, commit): what is broken of them tells nothing."""
     bounds: Indices
-    """[4, some]: places before the run from the first to the second, behind it from the third to the fourth."""
+    """[4, some]: which of these lie before the run, from the first to the second, and behind it, third to fourth."""
 
 
 def _around(cells: Cells, runs: InARow, places: Indices) -> _Around:
@@ -218,15 +267,18 @@ def _around(cells: Cells, runs: InARow, places: Indices) -> _Around:
     begins = np.flatnonzero(~runs.follows)
     begin, end = begins[run], np.append(begins[1:], len(job))[run]
     first, last = np.searchsorted(job, job[places], side="left"), np.searchsorted(job, job[places], side="right")
-    bounds = [np.maximum(first, begin - _SPELL_CELLS), begin, end, np.minimum(last, end + _SPELL_CELLS)]
-    counts = tuple(some[runs.order].astype(np.float64) for some in (cells.failures, cells.failures + cells.passes))
-    return _Around(
-        counts=(counts[0], counts[1]),
-        red=runs.places,
-        red_cells=runs.order[runs.places],
-        some=runs.order[places],
-        bounds=np.stack(bounds),
-    )
+    bounds = np.stack([np.maximum(first, begin - _SPELL_CELLS), begin, end, np.minimum(last, end + _SPELL_CELLS)])
+    counts = (_near(some[runs.order], bounds) for some in (cells.failures, cells.failures + cells.passes))
+    red = runs.order[runs.places]
+    return _Around(runs.order[places], tuple(counts), red, np.searchsorted(runs.places, bounds))  # type: ignore[arg-type]
+
+
+def _near(values: Numbers | Indices, bounds: Indices) -> Numbers:
+    """Sums of the values that lie within bounds."""
+    before = np.concatenate([[0.0], np.cumsum(values)])
+    low, begin, end, high = before[bounds]
+    found: Numbers = begin - low + high - end
+    return found
 
 
 def _storms(cells: Cells, red: Indices) -> Numbers:
@@ -246,13 +298,9 @@ def _storms(cells: Cells, red: Indices) -> Numbers:
 def _spells(cells: Cells, around: _Around, broken: Numbers, rates: Rates) -> Numbers:
     """By cell that is asked for: the job's flake rate at that time, from healthy cells around its run of red."""
     # Breakages that follow each other soon would look like a spell: what no repeat has passed is no evidence of one.
-    well = np.ones(len(cells))
-    well[around.red] = np.where(cells.failures[around.red_cells] > 1, 0.0, 1 - broken[around.red_cells])
-    near = []
-    for counts in around.counts:
-        before = np.concatenate([[0.0], np.cumsum(well * counts)])
-        low, begin, end, high = before[around.bounds]
-        near.append(begin - low + high - end)
+    failed = cells.failures[around.red]
+    ill = _near(np.where(failed > 1, 1.0, broken[around.red]) * failed, around.bounds)
+    near = [count - ill for count in around.counts]
     usual = rates.flakes[cells.job[around.some]]
     found: Numbers = (near[0] + _SPELL_PRIOR_RUNS * usual) / (near[1] + _SPELL_PRIOR_RUNS)
     return found
@@ -268,91 +316,86 @@ def _log_flake(rates: Rates, flakes: Numbers, failures: Indices) -> Numbers:
     return found
 
 
-def _frail(cells: Cells, red: Indices, began: Numbers, rates: Rates) -> Numbers:
+def _frail(cells: Cells, red: Indices, sums: _Sums, began: Numbers, fitted: tuple[Rates, Numbers]) -> Numbers:
     """By red cell: how much more likely a breakage is on its commit, seeing what happened to the *other* jobs.
 
     Commits multiply the rates of all jobs with a frailty of gamma distribution (Clayton 1978): a job that is red
     together with many is believed, one that is red alone must prove itself where breakages never come alone.
     """
-    if not len(cells):
-        return np.ones(0)
-    commit = cells.commit[red]
-    expected = rates.breaks[cells.job]
-    all_expected = np.bincount(cells.commit, expected)[commit]
-    all_began = np.bincount(cells.commit, began)[commit]
-    found: Numbers = (rates.frailty + all_began - began[red]) / (rates.frailty + all_expected - expected[red])
+    rates, expected = fitted
+    commit = sums.commit[red]
+    own, real = rates.breaks[cells.job[red]], began[red]
+    all_began = np.bincount(commit, real, len(expected))[commit]
+    found: Numbers = (rates.frailty + all_began - real) / (rates.frailty + expected[commit] - own)
     return found
 
 
 def _expected(cells: Cells, runs: _Runs, rates: Rates, flakes: Numbers, frail: Numbers) -> tuple[Numbers, Numbers]:
     """Forward and backward over all runs at once, place by place."""
     broken, began = np.zeros(len(cells)), np.zeros(len(cells))
-    count, length = runs.cells.shape
-    if not count:
-        return broken, began
-    usual, mends = np.clip(rates.breaks[runs.job], _SMALL, 0.5), rates.mends
-    here = runs.cells >= 0
-    rate = np.zeros((count, length))
-    rate[here] = np.clip(rates.breaks[cells.job[runs.red]] * frail, _SMALL, 0.5)
-    by_chance = np.ones((count, length))
+    mends, count, red = rates.mends, len(runs.job), runs.red
+    rate = np.clip(rates.breaks[cells.job[red]] * frail, _SMALL, 0.5)
     # Only red that is there: what went down is up again when somebody repeats the commit, so it foretells no repeat.
     worse = np.minimum(flakes * runs.storms, np.maximum(flakes, _MOST_FLAKES))
-    by_chance[here] = np.exp(_log_flake(rates, worse, cells.failures[runs.red]))
-    forward = np.zeros((2, count, length))  # healthy, broken
-    scale = np.ones((count, length))
-    well, ill = np.ones(count), np.zeros(count)
-    for at in range(length):
-        on, breaks = here[:, at], rate[:, at]
-        next_well = (well * (1 - breaks) + ill * mends) * by_chance[:, at]
-        next_ill = well * breaks + ill * (1 - mends)
-        total = np.where(on, next_well + next_ill, 1.0)
-        well, ill = np.where(on, next_well / total, well), np.where(on, next_ill / total, ill)
-        forward[0, :, at], forward[1, :, at], scale[:, at] = well, ill, total
-    back_well = np.where(runs.closed, 1 - usual, 1.0)
+    by_chance = np.exp(_log_flake(rates, worse, cells.failures[red]))
+    well, ill, scale = np.empty(len(red)), np.empty(len(red)), np.empty(len(red))
+    places = [slice(begin, end) for begin, end in pairwise(runs.bounds.tolist())]
+    before_well, before_ill = np.ones(count), np.zeros(count)
+    for at in places:
+        some = at.stop - at.start  # the runs that have this place are the first ones
+        was_well, was_ill = before_well[:some], before_ill[:some]
+        next_well = (was_well * (1 - rate[at]) + was_ill * mends) * by_chance[at]
+        next_ill = was_well * rate[at] + was_ill * (1 - mends)
+        scale[at] = next_well + next_ill
+        before_well, before_ill = next_well / scale[at], next_ill / scale[at]
+        well[at], ill[at] = before_well, before_ill
+    back_well = np.where(runs.closed, 1 - np.clip(rates.breaks[runs.job], _SMALL, 0.5), 1.0)
     back_ill = np.where(runs.closed, mends, 1.0)
-    for at in range(length - 1, -1, -1):
-        on, breaks = here[:, at], rate[:, at]
-        total = forward[0, :, at] * back_well + forward[1, :, at] * back_ill
-        ill_here = forward[1, :, at] * back_ill / total
-        before_well = forward[0, :, at - 1] if at else np.ones(count)
-        new_here = before_well * breaks * back_ill / scale[:, at] / total
-        index = runs.cells[on, at]
-        broken[index], began[index] = ill_here[on], new_here[on]
-        stay_well = (1 - breaks) * by_chance[:, at] * back_well + breaks * back_ill
-        stay_ill = mends * by_chance[:, at] * back_well + (1 - mends) * back_ill
-        back_well = np.where(on, stay_well / scale[:, at], back_well)
-        back_ill = np.where(on, stay_ill / scale[:, at], back_ill)
+    for number in range(len(places) - 1, -1, -1):
+        at = places[number]
+        some = at.stop - at.start
+        next_well, next_ill = back_well[:some], back_ill[:some]
+        total = well[at] * next_well + ill[at] * next_ill
+        before = well[places[number - 1]][:some] if number else 1.0
+        broken[red[at]] = ill[at] * next_ill / total
+        began[red[at]] = before * rate[at] * next_ill / scale[at] / total
+        stay_well = (1 - rate[at]) * by_chance[at] * next_well + rate[at] * next_ill
+        stay_ill = mends * by_chance[at] * next_well + (1 - mends) * next_ill
+        back_well[:some], back_ill[:some] = stay_well / scale[at], stay_ill / scale[at]
     return broken, began
 
 
-def _fitted(cells: Cells, runs: _Runs, broken: Numbers, began: Numbers, old: Rates) -> Rates:
-    jobs = len(old.breaks)
-    well = 1 - broken
-    healthy = np.bincount(cells.job, well, jobs)
-    new = np.bincount(cells.job, began, jobs)
+def _fitted(
+    cells: Cells, runs: _Runs, sums: _Sums, judged: tuple[Numbers, Numbers], old: Rates
+) -> tuple[Rates, Numbers]:
+    """Rates from what is broken and began by now, and with them what is expected of each commit."""
+    jobs, red = len(old.breaks), runs.red
+    job, broken, began = cells.job[red], judged[0][red], judged[1][red]
+    failed = np.bincount(job, broken * cells.failures[red], jobs)
+    new = np.bincount(job, began, jobs)
+    healthy = sums.cells - np.bincount(job, broken, jobs)
     overall = (new.sum() + 0.5) / (healthy.sum() + 100.0)
     breaks = (new + _ALIKE) / (healthy + _ALIKE / overall)
     # A breakage ends by being mended; those that are still open have not.
-    ends = float(broken[_last_cells(runs)[runs.closed]].sum()) if len(runs.job) else 0.0
+    ends = float(judged[0][runs.last[runs.closed]].sum()) if len(runs.job) else 0.0
     mends = (ends + 1.0) / (broken.sum() + 2.0)
-    failures = np.bincount(cells.job, well * cells.failures, jobs)
-    attempts = np.bincount(cells.job, well * (cells.failures + cells.passes), jobs)
+    failures, attempts = sums.failures - failed, sums.attempts - failed
     mean = (failures.sum() + 0.1) / (attempts.sum() + 10.0)
     flakes = (failures + _FLAKE_PRIOR_RUNS * mean) / (attempts + _FLAKE_PRIOR_RUNS)
-    concentration = _concentration(runs.repeats, well, flakes, old.concentration)
-    frailty = _frailty(cells, began, breaks)
+    concentration = _concentration(runs.repeats, 1 - judged[0][runs.repeats.some], flakes, old.concentration)
+    expected = sums.expected(cells, breaks)
+    seen: Numbers = np.bincount(sums.commit[red], began, len(expected)).astype(np.float64)
+    frailty = _frailty(expected, seen)
     mends = min(max(mends, 0.02), 0.98)
-    return Rates(breaks=breaks, flakes=flakes, concentration=concentration, mends=mends, frailty=frailty)
+    return Rates(breaks=breaks, flakes=flakes, concentration=concentration, mends=mends, frailty=frailty), expected
 
 
-def _frailty(cells: Cells, began: Numbers, breaks: Numbers) -> float:
+def _frailty(expected: Numbers, seen: Numbers) -> float:
     """The shape under which the numbers of breakages by commit are likeliest (negative binomial)."""
     from scipy.special import gammaln
 
-    if not len(cells):
+    if not len(expected):
         return 1.0
-    expected = np.bincount(cells.commit, breaks[cells.job])
-    seen = np.bincount(cells.commit, began)
 
     def likelihood(shape: float) -> float:
         parts = gammaln(shape + seen) - gammaln(shape) + shape * np.log(shape / (shape + expected + _SMALL))
@@ -361,50 +404,52 @@ def _frailty(cells: Cells, began: Numbers, breaks: Numbers) -> float:
     return max(_FRAILTIES, key=likelihood)
 
 
-def _last_cells(runs: _Runs) -> Indices:
-    ends = (runs.cells >= 0).sum(axis=1) - 1
-    last: Indices = runs.cells[np.arange(len(runs.job)), ends]
-    return last
-
-
 @dataclass(frozen=True, slots=True)
 class _Repeats:
-    """Repeated cells: those with a failure, and the green ones, which are many and alike, counted by kind."""
+    """Repeated cells: many are alike, so they are counted by kind."""
 
     some: Indices
+    """Those with a failure: they may be broken."""
+    kind: Indices
+    """Of these."""
+    green: Numbers
+    """[kind]: how many others there are."""
     job: Indices
+    """[kind], as the next two."""
     failures: Indices
     passes: Indices
-    counts: Numbers
 
 
 def _repeats(cells: Cells) -> _Repeats:
-    some = np.flatnonzero((cells.failures + cells.passes > 1) & (cells.failures > 0))
-    green = np.flatnonzero((cells.failures == 0) & (cells.passes > 1))
-    kinds, counts = np.unique(cells.job[green] * _MANY + np.minimum(cells.passes[green], _MANY - 1), return_counts=True)
+    repeated = np.flatnonzero(cells.failures + cells.passes > 1)
+    counts = [np.minimum(count[repeated], _MANY - 1) for count in (cells.failures, cells.passes)]
+    kinds, kind = np.unique((cells.job[repeated] * _MANY + counts[0]) * _MANY + counts[1], return_inverse=True)
+    failed = counts[0] > 0
     return _Repeats(
-        some=some,
-        job=np.concatenate([cells.job[some], kinds // _MANY]),
-        failures=np.concatenate([cells.failures[some], np.zeros(len(kinds), dtype=np.int64)]),
-        passes=np.concatenate([cells.passes[some], kinds % _MANY]),
-        counts=counts.astype(np.float64),
+        some=repeated[failed],
+        kind=kind[failed],
+        green=np.bincount(kind[~failed], minlength=len(kinds)).astype(np.float64),
+        job=kinds // _MANY**2,
+        failures=kinds // _MANY % _MANY,
+        passes=kinds % _MANY,
     )
 
 
-def _concentration(repeats: _Repeats, well: Numbers, flakes: Numbers, old: float) -> float:
+def _concentration(repeats: _Repeats, healthy: Numbers, flakes: Numbers, old: float) -> float:
     """How much attempts of one healthy commit resemble each other: only repeats tell."""
     from scipy.special import betaln
 
-    healthy = well[repeats.some]
     if not (healthy > _SURELY_BROKEN).any():
         return old
-    weight = np.concatenate([np.where(healthy > _SURELY_BROKEN, healthy, 0.0), repeats.counts])
-    mean = np.clip(flakes[repeats.job], _SMALL, 1 - _SMALL)
+    told = np.where(healthy > _SURELY_BROKEN, healthy, 0.0)
+    weight = repeats.green + np.bincount(repeats.kind, told, len(repeats.green))
+    mean = np.clip(flakes, _SMALL, 1 - _SMALL)
 
     def likelihood(concentration: float) -> float:
         a, b = mean * concentration, (1 - mean) * concentration
         usual = -((np.log(concentration / _USUAL_CONCENTRATION)) ** 2)
-        return float(usual + (weight * (betaln(a + repeats.failures, b + repeats.passes) - betaln(a, b))).sum())
+        told = betaln(a[repeats.job] + repeats.failures, b[repeats.job] + repeats.passes)
+        return float(usual + (weight * (told - betaln(a, b)[repeats.job])).sum())
 
     return max(_CONCENTRATIONS, key=likelihood)
 

@@ -108,17 +108,18 @@ class Sweep:
         self._next = -1
         spans = len(SPANS)
         self._decay = np.array([0.5 ** (1 / span.half_life) for span in SPANS])
+        self._faded = self._decay[:, None] ** np.arange(len(facts.commits) + 2)
         self._exposure = np.zeros((spans, self._jobs))
         self._runs = np.zeros(self._jobs)
         self._base = np.zeros((2, self._jobs))  # judged, red
         self._spent = np.zeros((2, self._jobs))  # minutes, cells that have some
         self._by_known = np.argsort(self._cells.first_known, kind="stable")
-        red = self._cells.first_failure < self._cells.first_pass
-        by_failure = np.argsort(self._cells.first_failure, kind="stable")
-        self._by_failure = by_failure[red[by_failure]]
+        red = np.flatnonzero(self._cells.first_failure < self._cells.first_pass)
+        self._by_failure = red[np.argsort(self._cells.first_failure[red], kind="stable")]
         self._known_times = self._cells.first_known[self._by_known]
         self._failure_times = self._cells.first_failure[self._by_failure]
-        self._known = self._failed = 0
+        self._known = self._failed = self._taken = 0
+        self._now = -NEVER
         self._reds = np.zeros(0, dtype=np.int64)
         self._red_jobs = np.zeros(0, dtype=np.int64)
         self._seen = _seen(facts)
@@ -152,6 +153,7 @@ class Sweep:
         self._heirs.update((job, new) for job in fresh)
         if not fresh:
             return
+        self._look_at_reds()
         self._exposure[:, new] += self._exposure[:, fresh].mean(axis=1)
         self._runs[new] += self._runs[fresh].max()
         taken = np.isin(self._red_jobs, fresh)
@@ -175,24 +177,31 @@ class Sweep:
         index = self._by_known[self._known : end]
         self._known = end
         age = np.maximum(self._next - known.commit[index], 0)
-        for span, decay in enumerate(self._decay):
-            np.add.at(self._exposure[span], known.job[index], decay**age)
-        np.add.at(self._runs, known.job[index], 1.0)
-        np.add.at(self._judged, known.job[index], 1.0)
-        np.add.at(self._base[0], known.job[index], 1.0)
-        timed = index[np.isfinite(known.minutes[index])]
-        np.add.at(self._spent[0], known.job[timed], known.minutes[timed])
-        np.add.at(self._spent[1], known.job[timed], 1.0)
+        jobs, minutes = known.job[index], known.minutes[index]
+        for exposure, faded in zip(self._exposure, self._faded, strict=True):
+            np.add.at(exposure, jobs, faded[age])
+        for counts in (self._runs, self._judged, self._base[0]):
+            np.add.at(counts, jobs, 1.0)
+        timed = np.isfinite(minutes)
+        np.add.at(self._spent[0], jobs[timed], minutes[timed])
+        np.add.at(self._spent[1], jobs[timed], 1.0)
         end = int(np.searchsorted(self._failure_times, now, side="left"))
         fresh = self._by_failure[self._failed : end]
-        self._failed = end
+        self._failed, self._now = end, now
         np.add.at(self._base[1], known.job[fresh], 1.0)
+
+    def _look_at_reds(self) -> None:
+        """Take in the cells that failed, and leave out those that passed since, or are too old by now."""
+        known = self._cells
+        fresh = self._by_failure[self._taken : self._failed]
+        self._taken = self._failed
         reds = np.concatenate([self._reds, fresh])
         jobs = np.concatenate([self._red_jobs, known.job[fresh]])
-        still = (known.first_pass[reds] >= now) & (known.commit[reds] > self._next - HORIZON)
+        still = (known.first_pass[reds] >= self._now) & (known.commit[reds] > self._next - HORIZON)
         self._reds, self._red_jobs = reds[still], jobs[still]
 
     def _view(self, commit: int, began: Numbers) -> View:
+        self._look_at_reds()
         order = np.argsort(self._cells.commit[self._reds], kind="stable")
         reds, jobs = self._reds[order], self._red_jobs[order]
         alive, minutes = self._alive(commit), self._minutes()
@@ -216,7 +225,7 @@ class Sweep:
         age = np.maximum(commit - self._cells.commit[reds], 0)
         seen = np.empty_like(prior)
         for at, span in enumerate(SPANS):
-            count = self._decay[at] ** age
+            count = self._faded[at][age]
             if span.counts is Counts.BEGAN:
                 count *= began
                 prior[at] *= (began.sum() + 1.0) / (len(reds) + 10.0)
@@ -228,7 +237,7 @@ class Sweep:
         """How surely jobs broke in these cells; where nobody has judged it yet, by how many others are red there."""
         if not len(reds):
             return np.zeros(0)
-        _, commit = np.unique(self._cells.commit[reds], return_inverse=True)
+        commit = np.cumsum(np.diff(self._cells.commit[reds], prepend=-1) != 0) - 1  # they are in the order of commits
         by_chance = alive * self._base[1].sum() / max(self._base[0].sum(), 1.0)
         guess = guessed(np.bincount(commit)[commit] - 1.0 - by_chance)
         found: Numbers = np.where(np.isnan(began[reds]), guess, began[reds])

@@ -106,7 +106,7 @@ class Learner:
         Only commits on which something broke or red lasted, by what is known at the first choice: others teach nothing.
         """
         now = self.facts.decided[first] if first < len(self.facts.commits) else np.inf
-        known = cells(self.facts, before=now)
+        known = cells(self.facts, before=now, every=self.all_cells)
         begin = max(0, first - _CALIBRATION)
         broken: dict[int, set[int]] = {}
         began = doubted(known, judge(known, len(self.facts.jobs)), len(self.facts.jobs))
@@ -127,7 +127,7 @@ class Learner:
             return
         self._trained = commit
         now = self.facts.decided[commit] if commit < len(self.facts.commits) else np.inf
-        known = cells(self.facts, before=now)
+        known = cells(self.facts, before=now, every=self.all_cells)
         rounds = ROUNDS if self._rates is None else _ROUNDS_MORE
         judged = judge(known, len(self.facts.jobs), start=self._rates, rounds=rounds)
         self._rates, self.judged_cells, self.judged = judged.rates, known, judged

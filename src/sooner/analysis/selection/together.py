@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from sooner.analysis.selection.facts import Cells, Indices, Numbers
-from sooner.analysis.selection.flakes import COUNTED
+from sooner.analysis.selection.facts import Cells, Flags, Indices, Numbers
+from sooner.analysis.selection.flakes import COUNTED, REAL
 
 _WORDS: Final = re.compile(r"[a-z]+(?: ?[0-9.]+)?|[0-9.]+")
 """`cuda 12`, `py3.11`, `linux`: words with the number behind them, or numbers alone."""
@@ -45,6 +45,18 @@ class Together:
     """Share of the jobs' breakages that nobody else sees; no number of other jobs covers these."""
     seen: Numbers
     """[past breakage, job]: how surely the job broke."""
+
+    @cached_property
+    def sure(self) -> Flags:
+        """[past breakage, job]: the job broke for sure."""
+        found: Flags = self.seen >= REAL
+        return found
+
+    @cached_property
+    def weight(self) -> Numbers:
+        """By job: its past breakages."""
+        found: Numbers = self.seen.sum(axis=0)
+        return found
 
     @cached_property
     def seen_by(self) -> list[Indices]:

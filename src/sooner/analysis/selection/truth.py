@@ -92,7 +92,7 @@ def lasting(known: Cells) -> Flags:
 
 def _neighbours(known: Cells, red: Flags) -> tuple[Flags, Flags]:
     """Whether the job's cell before, and after, is red too."""
-    order = np.lexsort((known.commit, known.job))
+    order = known.by_job
     same = known.job[order][1:] == known.job[order][:-1]
     before, after = np.zeros(len(red), dtype=bool), np.zeros(len(red), dtype=bool)
     before[order[1:]] = red[order[:-1]] & same
