@@ -53,7 +53,7 @@ _LONGEST_PATH: Final = 120
 _SPECIAL: Final = {**FUNCTIONS, **TESTING, "parameterized.parameterized_class": of_parameterized}
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
 """Arrays that are as long as there are devices are for mapping over them."""
-_MOVERS: Final = ("to", "to_empty")
+_MOVERS: Final = ("to", "to_empty", "copyto", "as_in_context", "as_in_ctx")
 _SAYING: Final = ("Config", "Args", "Spec", "Mock", "Placement", "Params", "Connector", "Strategy")
 """Ends of names of what only says which devices there are."""
 _SIZES: Final = ("num_gpus", "n_gpus", "ngpus", "num_gpu", "tensor_parallel_size", "tp_size")

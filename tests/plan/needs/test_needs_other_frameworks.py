@@ -1,0 +1,95 @@
+"""Frameworks besides PyTorch, JAX, CuPy and Numba: which of their calls count devices, name them or use them."""
+
+from small_projects import needs_of
+
+
+def said(files):
+    path = next(iter(files))
+    return {
+        name.rpartition("::")[2]: ("".join(each.value[0] for each in needs.profile.values()), needs.gpu_min, needs.full)
+        for name, needs in needs_of(path, files).items()
+    }
+
+
+def test_warps_devices_are_counted_and_used_by_their_names():
+    assert said(
+        {
+            "test_warp.py": """
+            import unittest
+            import warp as wp
+
+            class TestDevices(unittest.TestCase):
+                @unittest.skipUnless(len(wp.get_cuda_devices()) > 1, "two")
+                def test_two(self):
+                    wp.set_device("cuda:0")
+                    wp.empty(32, dtype=int)
+                    with wp.ScopedDevice("cuda:1"):
+                        wp.empty(32, dtype=int)
+
+                @unittest.skipUnless(wp.is_cuda_available(), "one")
+                def test_one(self):
+                    wp.zeros(3, device="cuda:0")
+
+                def test_default(self):
+                    wp.zeros(3)
+            """
+        }
+    ) == {"test_two": ("ssrrrr", 2, 2), "test_one": ("srrrrr", 1, 1), "test_default": ("rrrrrr", 1, 1)}
+
+
+def test_mxnets_arrays_are_on_the_device_that_is_named():
+    assert said(
+        {
+            "test_mx.py": """
+            import mxnet as mx
+
+            def test_two():
+                [mx.nd.ones((2, 2), ctx=mx.gpu(each)) for each in range(2)]
+
+            def test_one():
+                mx.nd.array([1], mx.gpu(0))
+
+            def test_moved():
+                mx.nd.ones((2, 2)).copyto(mx.gpu())
+
+            def test_host():
+                mx.nd.ones((2, 2))
+            """
+        }
+    ) == {
+        "test_two": ("ffrrrr", 2, 2),
+        "test_one": ("frrrrr", 1, 1),
+        "test_moved": ("frrrrr", 1, 1),
+        "test_host": ("rrrrrr", None, 0),
+    }
+
+
+def test_tensorflow_chainer_and_pycuda_use_the_first_device():
+    assert said(
+        {
+            "test_first.py": """
+            import chainer
+            import pycuda.driver
+            import pytest
+            import tensorflow as tf
+
+            def test_tensor():
+                tf.ones((2, 2))
+
+            @pytest.mark.skipif(not tf.config.list_physical_devices("GPU"), reason="no GPU")
+            def test_guarded():
+                tf.ones((2, 2))
+
+            def test_copied():
+                chainer.cuda.to_gpu([1], device=1)
+
+            def test_initialized():
+                pycuda.driver.init()
+            """
+        }
+    ) == {
+        "test_tensor": ("rrrrrr", 1, 1),
+        "test_guarded": ("srrrrr", 1, 1),
+        "test_copied": ("ffrrrr", 2, 2),
+        "test_initialized": ("frrrrr", 1, 1),
+    }
