@@ -109,6 +109,8 @@ def test_tests_are_read_from_command_lines():
         ("bash -c 'cd src; pytest'", ["src"]),
         ("pip install pytest", []),
         ("pytest --version", []),
+        ("pytest --ignore t/slow --deselect t/a.py::b --junitxml out/junit.xml", ["."]),
+        ("pytest --cov src/lib --rootdir /w/x t/a.py", ["t/a.py"]),
     ],
 )
 def test_pytest_without_arguments_runs_everything_and_what_does_not_call_it_nothing(text, paths):

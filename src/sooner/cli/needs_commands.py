@@ -19,6 +19,11 @@ _PYTEST: Final = ("pytest", "py.test")
 _MASKS: Final = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _MASK: Final = re.compile(rf"({'|'.join(_MASKS)})=(.*)")
 _LEAVES_OUT: Final = ("--ignore", "--ignore-glob", "--deselect")
+_TAKES_PATH: Final = (
+    *_LEAVES_OUT, "--junitxml", "--junit-xml", "--rootdir", "--confcutdir", "--basetemp", "--log-file", "--html", "--csv",
+    "--cov", "--cov-report", "--cov-config", "--config-file", "--json-report-file", "--report-log", "--benchmark-json",
+)  # fmt: skip
+"""Options of pytest and of its usual plugins whose value looks like tests."""
 _TAKES_VALUE: Final = ("-k", "-m", "-n", "-p", "-c", "-o", "-W", "-r", "--pyargs")
 _WORD: Final = re.compile(r"[\w./*:\[\]-]+")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
@@ -163,7 +168,7 @@ def _positional(words: Sequence[str]) -> Iterator[str]:
     """Words that name tests: a value of an option is none, and a bare word behind a long option may be its value."""
     before = ""
     for word in words:
-        is_value = before in _TAKES_VALUE or bool(_REDIRECTION.match(before))
+        is_value = before in _TAKES_VALUE or before in _TAKES_PATH or bool(_REDIRECTION.match(before))
         is_value |= before.startswith("--") and "=" not in before and "/" not in word
         before = word
         if not word.startswith("-") and not is_value and (_WORD.fullmatch(word) or "$" in word):
