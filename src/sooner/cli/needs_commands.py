@@ -20,7 +20,7 @@ _MASKS: Final = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DE
 _MASK: Final = re.compile(rf"({'|'.join(_MASKS)})=(.*)")
 _LEAVES_OUT: Final = ("--ignore", "--ignore-glob", "--deselect")
 _TAKES_PATH: Final = (
-    *_LEAVES_OUT, "--junitxml", "--junit-xml", "--rootdir", "--confcutdir", "--basetemp", "--log-file", "--html", "--csv",
+    *_LEAVES_OUT, "--junitxml", "--junit-xml", "--rootdir", "--confcutdir", "--basetemp", "--log-file", "--html",
     "--cov", "--cov-report", "--cov-config", "--config-file", "--json-report-file", "--report-log", "--benchmark-json",
 )  # fmt: skip
 """Options of pytest and of its usual plugins whose value looks like tests."""
