@@ -48,6 +48,30 @@ def test_a_reader_that_has_enough_turns_no_answer_into_a_success(project):
     assert done.returncode == command(project, *arguments, stdout=subprocess.DEVNULL).returncode != 0
 
 
+@pytest.fixture
+def kept(project):
+    pytest.importorskip("duckdb")
+    (project / "jobs.csv").write_text("commit,time,job,status\na,2026-01-01T00:00:00Z,unit,success\n")
+    assert command(project, "ingest", "jobs.csv", "--history", "h", stdout=subprocess.DEVNULL).returncode == 0
+    return ("history", "export", "jobs", "-", "--history", "h")
+
+
+def test_a_reader_that_has_enough_of_an_export_makes_it_no_failure(project, kept):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = command(project, *kept, stdout=writing)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@needs_full
+def test_an_export_that_cannot_be_written_does_not_blame_the_history(project, kept):
+    with FULL.open("w") as full:
+        done = command(project, *kept, stdout=full)
+    assert done.returncode == 4
+    assert done.stderr == b"sooner: cannot write standard output: No space left on device\n"
+
+
 def test_a_pipe_that_is_full_for_the_moment_is_waited_for(sooner, project):
     plan = sooner.plan(("a", "seq 100000; exit 1"))
     reading, writing = os.pipe()

@@ -1,6 +1,8 @@
 """Tables as one file for other tools: each record once, placeholders and copies left out."""
 
+import errno
 import os
+import re
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +17,8 @@ _OPTIONS: Final = {
     "csv": "format csv, header true",
     "jsonl": "format json",
 }
+_UNWRITTEN: Final = re.compile(r'/dev/stdout\\*": ([^"]+)')
+"""How DuckDB says that standard output cannot be written, and why."""
 _SUFFIXES: Final = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
@@ -30,6 +34,7 @@ def export(history: History, table: str, path: str, *, format_: str = "", where:
 
     Raises:
         HistoryError: There is no such table or format, or the file cannot be written.
+        BrokenPipeError: Nobody reads stdout any more.
     """
     wanted = table_named(table)
     kind = format_ or ("csv" if path == "-" else _SUFFIXES.get(Path(path).suffix, ""))
@@ -54,6 +59,13 @@ def export(history: History, table: str, path: str, *, format_: str = "", where:
             target.replace(path)
     except OSError as error:
         raise HistoryError(f"cannot write {path}: {error.strerror}") from error
+    except HistoryError as error:
+        found = _UNWRITTEN.search(str(error)) if path == "-" else None
+        if found is None:
+            raise
+        if found[1] == os.strerror(errno.EPIPE):
+            raise BrokenPipeError from error  # whoever reads has enough
+        raise HistoryError(f"cannot write standard output: {found[1]}") from error
     finally:
         if path != "-":
             target.unlink(missing_ok=True)
