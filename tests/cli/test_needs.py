@@ -276,6 +276,38 @@ def test_what_pytest_would_not_collect_is_left_out_and_that_is_said(here, projec
     assert {line.partition("::")[0] for line in asked.splitlines() if "::" in line} == set(found)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pytest.toml", "[pytest]\npython_files = ['spec_*.py']\n"),
+        (".pytest.toml", "[pytest]\npython_files = ['spec_*.py']\n"),
+        ("pyproject.toml", "[tool.pytest]\npython_files = ['spec_*.py']\n"),
+        ("pyproject.toml", "[tool.pytest.ini_options]\npython_files = 'spec_*.py'\n"),
+        ("setup.cfg", "[tool:pytest]\npython_files = spec_*.py\n"),
+        ("tox.ini", "[pytest]\npython_files = spec_*.py\n"),
+    ],
+)
+def test_settings_of_pytest_are_found_wherever_it_keeps_them(here, project, name, text):
+    (project / "lib/tests").mkdir(parents=True)
+    (project / "lib" / name).write_text(text)
+    (project / "lib/tests/spec_a.py").write_text("def test_a(): pass\n")
+    (project / "lib/tests/test_b.py").write_text("def test_b(): pass\n")
+    answer = json.loads(here("needs", "lib/tests", "--json").stdout)
+    assert [each["nodeid"] for each in answer] == ["tests/spec_a.py::test_a"]
+
+
+def test_without_settings_the_root_has_the_pyproject_although_a_setup_is_nearer(here, project):
+    (project / "pyproject.toml").write_text("[tool.ruff]\n")
+    (project / "lib").mkdir()
+    (project / "lib/setup.py").write_text("")
+    (project / "lib/test_a.py").write_text("def test_a(): pass\n")
+    answer = json.loads(here("needs", "lib", "--json").stdout)
+    assert [each["nodeid"] for each in answer] == ["lib/test_a.py::test_a"]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "lib"]
+    asked = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    assert asked.startswith("lib/test_a.py::test_a\n")
+
+
 @pytest.mark.parametrize("named", ["tests/data/test_c.py", "tests/data"])
 def test_a_file_or_folder_that_is_named_is_not_left_out_by_a_folders_name(here, project, named):
     (project / "pytest.ini").write_text("[pytest]\nnorecursedirs = data\n")

@@ -17,7 +17,9 @@ from sooner.door.needs_tree import python_files
 from sooner.model.errors import SettingsError, UsageError
 from sooner.plan.needs import Names
 
-_INI_FILES: Final = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+_OWN_FILES: Final = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
+"""Pytest's own: they count even if they are empty."""
+_INI_FILES: Final = (*_OWN_FILES, "pyproject.toml", "tox.ini", "setup.cfg")
 
 
 class Project(Struct, frozen=True, kw_only=True):
@@ -75,7 +77,10 @@ def _test_paths() -> list[str]:
 
 
 def _root(places: Sequence[Path]) -> tuple[Path, dict[str, Any]]:
-    """By pytest's rule: the nearest ancestor with an ini-file of pytest's, else setup.py, else the common ancestor."""
+    """By pytest's rule: the nearest ancestor with its settings, else with a pyproject.toml, a setup.py, else ours.
+
+    That a pyproject.toml without settings of pytest's counts is so since pytest 8.1.
+    """
     common = Path(os.path.commonpath(places))
     start = common if common.is_dir() else common.parent
     for folder in (start, *start.parents):
@@ -83,12 +88,10 @@ def _root(places: Sequence[Path]) -> tuple[Path, dict[str, Any]]:
             options = _ini_options(folder / name)
             if options is not None:
                 return folder, options
-    for folder in (start, *start.parents):
-        if (folder / "setup.py").is_file():
-            return folder, {}
-    for folder in (start, *start.parents):
-        if (folder / "pyproject.toml").is_file() or (folder / ".git").exists():
-            return folder, {}
+    for name in ("pyproject.toml", "setup.py", ".git"):
+        for folder in (start, *start.parents):
+            if (folder / name).exists():
+                return folder, {}
     shared = Path(os.path.commonpath([Path.cwd(), start]))
     return (start if shared == Path(shared.root) else shared), {}
 
@@ -97,19 +100,32 @@ def _ini_options(path: Path) -> dict[str, Any] | None:
     """The options of pytest's in a file; None where it has none."""
     if not path.is_file():
         return None
-    if path.suffix == ".toml":
-        document = _toml(path)
-        options = document.get("tool", {}).get("pytest", {})
-        return options.get("ini_options") if isinstance(options, dict) else None
+    found = _of_toml(path) if path.suffix == ".toml" else _of_ini(path)
+    return {} if found is None and path.name in _OWN_FILES else found
+
+
+def _of_toml(path: Path) -> dict[str, Any] | None:
+    """`[pytest]` of pytest.toml; else `[tool.pytest]`, where pytest 9 looks, or `[tool.pytest.ini_options]`."""
+    document = _toml(path)
+    if path.name in _OWN_FILES:
+        options = document.get("pytest")
+        return options if isinstance(options, dict) else None
+    tool = document.get("tool")
+    options = tool.get("pytest") if isinstance(tool, dict) else None
+    if not isinstance(options, dict):
+        return None
+    old = options.get("ini_options")
+    return old if isinstance(old, dict) else options or None
+
+
+def _of_ini(path: Path) -> dict[str, Any] | None:
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     try:
         parser.read(path, encoding="utf-8")
     except (configparser.Error, UnicodeDecodeError):
-        return {} if path.name.endswith("pytest.ini") else None
+        return None
     section = "tool:pytest" if path.name == "setup.cfg" else "pytest"
-    if parser.has_section(section):
-        return dict(parser.items(section))
-    return {} if path.name.endswith("pytest.ini") else None
+    return dict(parser.items(section)) if parser.has_section(section) else None
 
 
 def _toml(path: Path) -> dict[str, Any]:
