@@ -331,3 +331,39 @@ def test_devices_of_the_host_that_a_conftest_asks_for_are_there_for_the_tests_be
         },
     ).values()
     assert (profile(found), found.gpu_min, found.full) == ("rfrrrr", 2, 2)
+
+
+def test_a_test_that_wants_jax_to_refuse_more_devices_than_there_are_passes_without_them():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax, pytest
+            import jax.numpy as jnp
+
+            def test_one_more():
+                with pytest.raises(ValueError):
+                    jax.pmap(lambda x: x)(jnp.ones((jax.device_count() + 1, 2)))
+
+            def test_matched():
+                with pytest.raises(ValueError, match="but only .* XLA devices"):
+                    jax.pmap(lambda x: x)(jnp.ones((jax.device_count() * 2,)))
+
+            def test_of_a_mesh():
+                with pytest.raises(ValueError, match="product of mesh_shape"):
+                    jax.make_mesh((jax.device_count() + 1,), ("x",))
+
+            def test_matched_by_another_message():
+                with pytest.raises(ValueError, match="axis_name"):
+                    jax.pmap(lambda x: x)(jnp.ones((4, 2)))
+
+            def test_of_another_kind():
+                with pytest.raises(TypeError):
+                    jax.pmap(lambda x: x)(jnp.ones((4, 2)))
+            """
+        },
+    )
+    assert {name: need[0] for name, need in found.items()} == {
+        "test_one_more": 0, "test_matched": 0, "test_of_a_mesh": 0, "test_matched_by_another_message": 4,
+        "test_of_another_kind": 4,
+    }  # fmt: skip

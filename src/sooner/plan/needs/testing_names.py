@@ -49,6 +49,9 @@ _NO_DEVICE: Final = (
     "The device index is out of range. It must be in [0, 1), but got 1.",
     "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
     "Attempting to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1.",
+    "compiling computation that requires 2 logical devices, but only 1 XLA devices are available (num_replicas=2)",
+    "Number of devices 1 must equal the product of mesh_shape (2,)",
+    "Number of devices 1 must be >= the product of mesh_shape (2,)",
 )  # fmt: skip
 """What PyTorch, NCCL and CUDA say where a device is missing."""
 _SAYS_WHEN: Final = re.compile(r"(?:^|_)skip_?(?:test_?)?(if|unless)$", re.IGNORECASE)
@@ -376,10 +379,10 @@ def _is_expected(raised: Raised, kinds: Any) -> bool:
     """Whether a failure may be the one that is asked for; that for lack of a device is one of few kinds."""
     kinds = hard(kinds)
     names = {name_of(each) for each in (kinds if isinstance(kinds, tuple | list) else (kinds,))}
-    return (
+    return bool(
         not raised.device
         or raised.refusal
-        or "" in names
+        or names & {"", raised.kind}
         or any(word in name for name in names for word in _OF_DEVICES)
     )
 
