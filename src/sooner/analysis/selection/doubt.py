@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from sooner.analysis.selection.facts import Cells, Flags, Indices, Numbers
-from sooner.analysis.selection.flakes import COUNTED, REAL, Judged, reds_in_a_row
+from sooner.analysis.selection.flakes import COUNTED, REAL, Judged
 
 _NOTHING_KNOWN: Final = 1.0
 """Reds, real ones and flakes each, that not knowing anything is worth."""
@@ -94,7 +94,7 @@ def _breaks(odds: Numbers, tried: Indices, broken: Numbers, waiting: Indices) ->
 
 
 def _runs(known: Cells, began: Numbers) -> _Runs:
-    found = reds_in_a_row(known)
+    found = known.in_a_row
     cell, count = found.order[found.places], len(found.starts)
     return _Runs(
         first=found.order[found.starts],

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,26 @@ class Record:
     """(commit, job) -> first failure line, where the history has one."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+class InARow(NamedTuple):
+    """Consecutive cells of one job (over the commits on which it was judged) without any pass: runs of red."""
+
+    order: Indices
+    """The cells by job, then by commit."""
+    job: Indices
+    """Of each cell in that order."""
+    follows: Flags
+    """Whether each cell in that order goes on with a run."""
+    starts: Indices
+    """[run]: its first place in that order."""
+    places: Indices
+    """Places of all red cells in that order ..."""
+    run: Indices
+    """... and the run that each is of."""
+    closed: Flags
+    """[run]: a pass followed."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cells:
     """Every job on every commit where it passed or failed at least once, sorted by (commit, job)."""
 
@@ -86,15 +105,24 @@ class Cells:
         return len(self.commit)
 
     @cached_property
-    def red(self) -> Indices:
-        """The cells without any pass."""
-        return np.flatnonzero(self.passes == 0)
-
-    @cached_property
     def by_job(self) -> Indices:
         """The cells by job, those of a job in the order of commits."""
         few = self.job.astype(np.uint16) if len(self) and self.job.max() < _FEW_JOBS else self.job
         return np.argsort(few, kind="stable")
+
+    @cached_property
+    def in_a_row(self) -> InARow:
+        """The runs of red."""
+        order = self.by_job
+        red, job = self.passes[order] == 0, self.job[order]
+        follows = np.zeros(len(order), dtype=bool)
+        follows[1:] = red[1:] & red[:-1] & (job[1:] == job[:-1])
+        begins = red & ~follows
+        starts, run = np.flatnonzero(begins), np.cumsum(begins)[red] - 1
+        after = starts + np.bincount(run, minlength=len(starts))
+        inside = np.minimum(after, len(order) - 1)
+        closed = (after < len(order)) & (job[inside] == job[starts])
+        return InARow(order, job, follows, starts, np.flatnonzero(red), run, closed)
 
 
 def record(

@@ -11,13 +11,12 @@ definition), so only runs of cells without any pass are uncertain, and they are 
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
-from sooner.analysis.selection.facts import Cells, Flags, Indices, Numbers
+from sooner.analysis.selection.facts import Cells, Flags, InARow, Indices, Numbers
 
 ROUNDS: Final = 12
 """Of expectation and maximisation, from nothing. On Apache Ozone the rates move by less than 1 % after five; where a
@@ -191,42 +190,8 @@ def _guess(cells: Cells, jobs: int) -> Numbers:
     return found
 
 
-class InARow(NamedTuple):
-    """Consecutive cells of one job (over the commits on which it was judged) without any pass: runs of red."""
-
-    order: Indices
-    """The cells by job, then by commit."""
-    job: Indices
-    """Of each cell in that order."""
-    follows: Flags
-    """Whether each cell in that order goes on with a run."""
-    starts: Indices
-    """[run]: its first place in that order."""
-    places: Indices
-    """Places of all red cells in that order ..."""
-    run: Indices
-    """... and the run that each is of."""
-    closed: Flags
-    """[run]: a pass followed."""
-
-
-@lru_cache(maxsize=1)
-def reds_in_a_row(cells: Cells) -> InARow:
-    """Find the runs of red; who asks for those of the same cells again gets what was found."""
-    order = cells.by_job
-    red, job = cells.passes[order] == 0, cells.job[order]
-    follows = np.zeros(len(order), dtype=bool)
-    follows[1:] = red[1:] & red[:-1] & (job[1:] == job[:-1])
-    begins = red & ~follows
-    starts, run = np.flatnonzero(begins), np.cumsum(begins)[red] - 1
-    after = starts + np.bincount(run, minlength=len(starts))
-    inside = np.minimum(after, len(order) - 1)
-    closed = (after < len(order)) & (job[inside] == job[starts])
-    return InARow(order, job, follows, starts, np.flatnonzero(red), run, closed)
-
-
 def _runs(cells: Cells) -> _Runs:
-    found = reds_in_a_row(cells)
+    found = cells.in_a_row
     lengths = np.bincount(found.run, minlength=len(found.starts))
     runs = np.argsort(-lengths, kind="stable")
     rank = np.empty(len(runs), dtype=np.int64)
@@ -448,8 +413,8 @@ def _concentration(repeats: _Repeats, healthy: Numbers, flakes: Numbers, old: fl
     def likelihood(concentration: float) -> float:
         a, b = mean * concentration, (1 - mean) * concentration
         usual = -((np.log(concentration / _USUAL_CONCENTRATION)) ** 2)
-        told = betaln(a[repeats.job] + repeats.failures, b[repeats.job] + repeats.passes)
-        return float(usual + (weight * (told - betaln(a, b)[repeats.job])).sum())
+        after = betaln(a[repeats.job] + repeats.failures, b[repeats.job] + repeats.passes)
+        return float(usual + (weight * (after - betaln(a, b)[repeats.job])).sum())
 
     return max(_CONCENTRATIONS, key=likelihood)
 
@@ -457,7 +422,7 @@ def _concentration(repeats: _Repeats, healthy: Numbers, flakes: Numbers, old: fl
 def next_failure(cells: Cells, judged: Judged) -> Numbers:
     """Probability that one more attempt of each cell fails."""
     both = judged.rates.concentration
-    runs = reds_in_a_row(cells)
+    runs = cells.in_a_row
     flakes = np.empty(len(cells))
     flakes[runs.order] = _spells(cells, _around(cells, runs, np.arange(len(cells))), judged.broken, judged.rates)
     by_chance = (flakes * both + cells.failures) / (both + cells.failures + cells.passes)
