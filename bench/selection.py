@@ -6,7 +6,8 @@ there is one (`--data DIR` or SOONER_DATA: the folder that holds ozone_jobs.csv.
 with what was before it only. Spans, priors and what jobs see of each other were chosen on made projects of seeds 51 to
 54, with all of that table in view; seeds 11 to 16, 201 to 221 and 301 to 304 have been looked at since
 (docs/explanation/selection.md).
-`--only readings`: cover that learns from red that is repeated or lasts, flakes included.
+`--only readings`: cover that learns from red that is repeated or lasts, flakes included. `--only memory`: what the
+latest commits teach beside all of them (4 min).
 """
 
 import argparse
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +41,7 @@ from sooner.analysis.selection.clusters import (
 )
 from sooner.analysis.selection.correlation import jaccard, pairs, phi, tables
 from sooner.analysis.selection.cover import Constraints, exact, greedy
-from sooner.analysis.selection.facts import Cells, Record, cells, mean_minutes, until
+from sooner.analysis.selection.facts import Cells, Record, cells, latest, mean_minutes, until
 from sooner.analysis.selection.flakes import REAL, judge
 from sooner.analysis.selection.names import known_lineage
 from sooner.analysis.selection.policy import Goal, Learner
@@ -271,6 +273,25 @@ def readings(seeds: Sequence[int]) -> str:
                 lines.append([f"{name} {seed}, {label}", *cells_])
             print(name, seed, file=sys.stderr)
     return table(["cover of what lasts > sooner", *(f"{budget:.0%}" for budget in budgets)], lines)
+
+
+def forgetting(quick: bool, seeds: Sequence[int]) -> str:
+    """Breakages caught in the last 600 of 9,000 commits, by how many commits before them are learned from."""
+    test, spans = 600, (500, 1000, 2000, 4000, 8400)
+    goals = [Goal(budget=budget) for budget in (0.1, 0.2, 0.3, 0.45, 0.6)]
+    caught, breakages = np.zeros((len(spans), len(goals)), dtype=int), 0
+    for nature in list(NATURES.values())[: 2 if quick else None]:
+        for seed in seeds:
+            made = project(replace(nature, commits=9000), seed)
+            truth = true_breakages(made)
+            for row, span in zip(caught, spans, strict=True):
+                steps = steps_at(latest(made.facts, attempts=0, commits=span + test), 1 - test / 9000, goals)
+                row += [score(truth, chosen(some)).caught for some in steps]
+            breakages += score(truth, chosen(steps[0])).breakages
+    rows = [[f"{span:,}", *some] for span, some in zip(spans, caught.tolist(), strict=True)]
+    return table(
+        [f"learned from the latest, of {breakages} breakages", *(f"{goal.budget:.0%}" for goal in goals)], rows
+    )
 
 
 def sign(value: int) -> int:
@@ -508,6 +529,7 @@ def selecting(jobs: int, commits: int) -> dict[str, float]:
     facts = project(Nature(components=jobs // 10, platforms=10, commits=commits, rate=0.3), 1).facts
     settings = JobSettings()
     begin, cpu = time.perf_counter(), time.process_time()
+    facts = latest(facts)
     learner = Learner(facts, terms=terms(facts, settings), lineage=known_lineage(facts))
     learner.warm_up(len(facts.commits))
     learner.learn(len(facts.commits))
@@ -549,7 +571,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer points and projects, no pandas")
     parser.add_argument("--large", action="store_true", help="10,000 jobs x 100,000 commits too (needs 16 GiB)")
-    parser.add_argument("--only", choices=["speed", "natures", "readings", "ozone"], help="only this part")
+    parser.add_argument("--only", choices=["speed", "natures", "readings", "memory", "ozone"], help="only this part")
     parser.add_argument("--data", type=Path, help="folder that holds ozone_jobs.csv.gz (else SOONER_DATA)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[2], help="of the made projects")
     options = parser.parse_args(arguments)
@@ -563,6 +585,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(document["recommended"])
     if options.only == "readings":
         print(readings(options.seeds))
+    if options.only == "memory":
+        print(forgetting(options.quick, options.seeds))
     data = options.data or (Path(os.environ["SOONER_DATA"]) if os.environ.get("SOONER_DATA") else None)
     if options.only in (None, "ozone") and data is not None and (data / "ozone_jobs.csv.gz").is_file():
         facts, quiet = ozone(data)

@@ -25,13 +25,17 @@ _AFTER_S: Final = 0.001
 
 
 def learned(facts: "Record", settings: "JobSettings", files: Mapping[str, tuple[str, ...]]) -> "Learner":
-    """The rule, with everything that is known now."""
+    """The rule, with what is known now; of very many attempts the latest are enough."""
+    from sooner.analysis.selection.facts import latest
     from sooner.analysis.selection.names import known_lineage
     from sooner.analysis.selection.policy import Learner
     from sooner.analysis.selection.settings import terms
 
     tell_of_idle(facts.jobs, settings)
     quiet = quiet_commits(facts, files, settings)
+    every, facts = len(facts.known), latest(facts)
+    if len(facts.known) < every:
+        click.echo(f"note: of {every:,} attempts the latest {len(facts.known):,} are learned from", err=True)
     learner = Learner(facts, terms=terms(facts, settings), lineage=known_lineage(facts), quiet=quiet)
     learner.warm_up(len(facts.commits))
     learner.learn(len(facts.commits))

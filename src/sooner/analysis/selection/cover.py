@@ -114,7 +114,9 @@ def greedy(
     return _solution(_improved(found, problem) if improve else _slimmed(found, problem), sees, weight, cost)
 
 
-def beginning(sees: Flags, cost: Numbers, among: Flags, taken: Sequence[int], room: float) -> list[int]:
+def beginning(
+    sees: Flags, cost: Numbers, among: Flags, taken: Sequence[int], room: float, *, counts: Indices | None = None
+) -> list[int]:
     """The jobs that greedy cover takes first, as far as some room in the budget reaches.
 
     Args:
@@ -123,10 +125,11 @@ def beginning(sees: Flags, cost: Numbers, among: Flags, taken: Sequence[int], ro
         among: Jobs that may be taken.
         taken: Jobs that are taken already.
         room: What those that are taken may cost together, these too.
+        counts: By job: how many breakages it saw, for who asks often.
     """
     left = ~sees[:, list(taken)].any(axis=1)
-    gains = sees[left].sum(axis=0, dtype=np.float64)
-    gains[~among] = 0.0
+    gains = (sees.sum(axis=0) if counts is None else counts) - sees[~left].sum(axis=0)
+    gains = np.where(among, gains, 0.0)
     price, spent = np.maximum(cost, _TINY), float(cost[list(taken)].sum())
     found: list[int] = []
     while gains.size:

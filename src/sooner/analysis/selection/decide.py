@@ -93,7 +93,7 @@ def rank(
     first = _first(view, pinned or {})
     score = mixture @ view.shares()
     begin = list(first)
-    steady = beginning(together.sure, cost, view.alive, begin, STEADY_SHARE * total)
+    steady = beginning(together.sure, cost, view.alive, begin, STEADY_SHARE * total, counts=together.sure_counts)
     begin += steady
     order = _greedy(_Cover(score / cost, together), np.flatnonzero(view.alive).tolist(), begin, until)
     return Ranking(

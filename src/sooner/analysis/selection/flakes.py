@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from sooner.analysis.selection.facts import Cells, Flags, InARow, Indices, Numbers
+from sooner.analysis.selection.facts import Cells, Flags, InARow, Indices, Numbers, numbered
 
 ROUNDS: Final = 12
 """Of expectation and maximisation, from nothing. On Apache Ozone the rates move by less than 1 % after five; where a
@@ -388,15 +388,17 @@ class _Repeats:
 def _repeats(cells: Cells) -> _Repeats:
     repeated = np.flatnonzero(cells.failures + cells.passes > 1)
     counts = [np.minimum(count[repeated], _MANY - 1) for count in (cells.failures, cells.passes)]
-    kinds, kind = np.unique((cells.job[repeated] * _MANY + counts[0]) * _MANY + counts[1], return_inverse=True)
+    widths = [int(count.max(initial=0)) + 1 for count in counts]
+    keys = (cells.job[repeated] * widths[0] + counts[0]) * widths[1] + counts[1]
+    kinds, kind, _ = numbered(keys, int(keys.max(initial=-1)) + 1)
     failed = counts[0] > 0
     return _Repeats(
         some=repeated[failed],
         kind=kind[failed],
         green=np.bincount(kind[~failed], minlength=len(kinds)).astype(np.float64),
-        job=kinds // _MANY**2,
-        failures=kinds // _MANY % _MANY,
-        passes=kinds % _MANY,
+        job=kinds // (widths[0] * widths[1]),
+        failures=kinds // widths[1] % widths[0],
+        passes=kinds % widths[1],
     )
 
 

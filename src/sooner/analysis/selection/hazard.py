@@ -178,17 +178,18 @@ class Sweep:
         self._known = end
         age = np.maximum(self._next - known.commit[index], 0)
         jobs, minutes = known.job[index], known.minutes[index]
-        for exposure, faded in zip(self._exposure, self._faded, strict=True):
-            np.add.at(exposure, jobs, faded[age])
-        for counts in (self._runs, self._judged, self._base[0]):
-            np.add.at(counts, jobs, 1.0)
+        self._exposure += np.stack([np.bincount(jobs, faded[age], self._jobs) for faded in self._faded])
+        came = np.bincount(jobs, minlength=self._jobs)
+        self._runs += came
+        self._judged += came
+        self._base[0] += came
         timed = np.isfinite(minutes)
-        np.add.at(self._spent[0], jobs[timed], minutes[timed])
-        np.add.at(self._spent[1], jobs[timed], 1.0)
+        self._spent[0] += np.bincount(jobs[timed], minutes[timed], self._jobs)
+        self._spent[1] += np.bincount(jobs[timed], minlength=self._jobs)
         end = int(np.searchsorted(self._failure_times, now, side="left"))
         fresh = self._by_failure[self._failed : end]
         self._failed, self._now = end, now
-        np.add.at(self._base[1], known.job[fresh], 1.0)
+        self._base[1] += np.bincount(known.job[fresh], minlength=self._jobs)
 
     def _look_at_reds(self) -> None:
         """Take in the cells that failed, and leave out those that passed since, or are too old by now."""
@@ -239,8 +240,9 @@ class Sweep:
             return np.zeros(0)
         commit = np.cumsum(np.diff(self._cells.commit[reds], prepend=-1) != 0) - 1  # they are in the order of commits
         by_chance = alive * self._base[1].sum() / max(self._base[0].sum(), 1.0)
-        guess = guessed(np.bincount(commit)[commit] - 1.0 - by_chance)
-        found: Numbers = np.where(np.isnan(began[reds]), guess, began[reds])
+        found = began[reds]
+        fresh = np.flatnonzero(np.isnan(found))
+        found[fresh] = guessed(np.bincount(commit)[commit[fresh]] - 1.0 - by_chance)
         return found
 
     def _minutes(self) -> Numbers:

@@ -21,8 +21,9 @@ def known_lineage(facts: Record) -> Lineage:
         now = facts.decided[commit] if commit < len(facts.commits) else NEVER
         end = int(np.searchsorted(times, now))
         first, last = np.full(count, NEVER), np.full(count, -NEVER)
-        np.minimum.at(first, jobs[:end], times[:end])
-        np.maximum.at(last, jobs[:end], times[:end])
+        # Times are ascending: what is written last to `last`, and backwards to `first`, stays.
+        first[jobs[:end][::-1]] = times[:end][::-1]
+        last[jobs[:end]] = times[:end]
         runs = np.bincount(jobs[:end], minlength=count)
         lives = [
             Life(facts.jobs[job], float(first[job]), float(last[job]), int(runs[job]))

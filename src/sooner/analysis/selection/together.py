@@ -53,6 +53,12 @@ class Together:
         return found
 
     @cached_property
+    def sure_counts(self) -> Indices:
+        """By job: past breakages in which it broke for sure."""
+        found: Indices = self.sure.sum(axis=0)
+        return found
+
+    @cached_property
     def weight(self) -> Numbers:
         """By job: its past breakages."""
         found: Numbers = self.seen.sum(axis=0)
