@@ -7,7 +7,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from sooner.cli.flakes import check_statistics, history_at, window_of
+from sooner.cli.flakes import history_at, window_of
 from sooner.cli.settings import area_settings
 from sooner.history import History, Where
 from sooner.model.outcomes import ExitCode
@@ -43,7 +43,6 @@ class Order(Struct, frozen=True, kw_only=True):
         Raises:
             UsageError: A time that is not understood, or a history that is not there.
         """
-        check_statistics()
         return cls(
             root=history_at(options["root"]),
             where=window_of(options, repository=options["repository"], branch=options["branch"]),

@@ -1,6 +1,5 @@
 """What `sooner trunk flaky` does: reads the history, ranks, prints, keeps the quarantine."""
 
-import importlib.util
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -45,7 +44,6 @@ class Order(Struct, frozen=True, kw_only=True):
         Raises:
             UsageError: A time that is not understood, options that do not fit, or a history that is not there.
         """
-        check_statistics()
         if options["check"] and not options["file"]:
             raise UsageError("--check needs --write FILE: the quarantine to check")
         if options["failures"] < 1 or options["commits"] < 1:
@@ -81,17 +79,6 @@ def history_at(root: str | None) -> str:
     if "://" not in place and not Path(place).is_dir():
         raise UsageError(f"there is no history at {place}: `sooner ingest` makes one, or name it with --history")
     return place
-
-
-def check_statistics() -> None:
-    """Say at once, and once, that the statistics are missing.
-
-    Raises:
-        UsageError: numpy or scipy is not installed.
-    """
-    missing = [name for name in ("numpy", "scipy") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise UsageError(f"this needs {' and '.join(missing)}: pip install 'sooner[stats]'")
 
 
 def show(order: Order) -> int:

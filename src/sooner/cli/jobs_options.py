@@ -75,13 +75,7 @@ def trunk_of(options: Mapping[str, Any]) -> "tuple[Record, Any]":
 
 
 def history_door() -> Any:
-    """`History` and `Where`, with one clear error where a package that they need is missing."""
-    try:
-        import duckdb  # noqa: F401 - only whether it is there
-        import numpy  # noqa: F401, ICN001
-        import scipy  # noqa: F401
-    except ImportError as error:
-        raise UsageError(f"{error.name} is not installed: pip install 'sooner[history,stats]'") from error
+    """`History` and `Where`, loaded when they are asked for."""
     from sooner.history import History, Where
 
     return History, Where

@@ -1,5 +1,6 @@
 """`sooner`: the group of verbs, loaded one at a time, and what errors look like."""
 
+import importlib.util
 import os
 import sys
 import traceback
@@ -37,6 +38,8 @@ _EPILOG: Final = (
     "Exit codes: 0 all passed, 1 some failed, 2 interrupted, 3 a bug in sooner, 4 wrong usage or plan,"
     " 5 nothing to run, 10 coverage hole, 11 infrastructure, 12 a policy is not met, 130 interrupted at the start."
 )
+_EXTRAS: Final = {"duckdb": "history", "numpy": "stats", "scipy": "stats"}
+"""Packages without which nothing is told of the past, and the extras that bring them."""
 _ENDLESS: Final = (("tail",), ("trunk", "decide"))
 """Verbs that go on until nobody reads any more; for all others a reader that has enough changes nothing."""
 _MOST_LINES_OF_HELP: Final = 100
@@ -98,6 +101,11 @@ def _code_of(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _lacking() -> list[str]:
+    """Extras of which a package is not installed."""
+    return sorted({extra for package, extra in _EXTRAS.items() if importlib.util.find_spec(package) is None})
+
+
 def _usage(error: click.ClickException) -> int:
     from sooner.model.outcomes import ExitCode
 
@@ -117,6 +125,9 @@ def _known_or_bug(error: Exception) -> int:
     from sooner.model.outcomes import ExitCode
     from sooner.model.text import terminal_text
 
+    if isinstance(error, ModuleNotFoundError) and (missing := (error.name or "").partition(".")[0]) in _EXTRAS:
+        click.echo(f"sooner: {missing} is not installed: pip install 'sooner[{','.join(_lacking())}]'", err=True)
+        return ExitCode.USAGE
     if isinstance(error, SoonerError):
         click.echo(f"sooner: {terminal_text(str(error), colour=False)}", err=True)
         return error.exit_code

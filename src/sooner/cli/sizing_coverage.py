@@ -167,10 +167,6 @@ def needs_of(path: Path) -> dict[str, TestNeed]:
 
 def show(question: Question) -> int:
     """Compute and print; the exit code says whether the policy is met."""
-    return files.needs_stats(lambda: _show(question))
-
-
-def _show(question: Question) -> int:
     from sooner.analysis.sizing.load import executions
     from sooner.report.coverage import ledger_text
 

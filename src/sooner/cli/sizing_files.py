@@ -7,7 +7,7 @@ import gzip
 import io
 import itertools
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from sooner.cli.spans import iso_epoch
-from sooner.model.errors import SoonerError, UsageError
+from sooner.model.errors import SoonerError
 
 T = TypeVar("T")
 
@@ -52,20 +52,6 @@ class SizingFileError(SoonerError):
     def __init__(self, path: Path | str, problem: str, *, line: int = 0) -> None:
         self.path, self.line = path, line
         super().__init__(f"{path}:{line}: {problem}" if line else f"{path}: {problem}")
-
-
-def needs_stats(work: Callable[[], T]) -> T:
-    """Do something that needs numpy, and say so where it is missing.
-
-    Raises:
-        UsageError: numpy or scipy is not installed.
-    """
-    try:
-        return work()
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in {"numpy", "scipy"}:
-            raise
-        raise UsageError(f"this needs {error.name}: install it with `pip install 'sooner[stats]'`") from None
 
 
 def data_of(path: Path) -> bytes:

@@ -139,10 +139,6 @@ def runner_of(label: str, runners: Sequence[Runner]) -> Runner:
 
 def show(question: Question) -> int:
     """Compute and print, and edit where that is asked for."""
-    return files.needs_stats(lambda: _show(question))
-
-
-def _show(question: Question) -> int:
     from sooner.cli.sizing_workflows import apply_option, current_of, runners_in
 
     current = question.current or (

@@ -8,7 +8,6 @@ import click
 import msgspec
 from msgspec import Struct, structs
 
-from sooner.cli import sizing_files as files
 from sooner.cli.sizing_declared import declarations
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
@@ -57,10 +56,6 @@ class Question(Struct, frozen=True, kw_only=True):
 
 def show(question: Question) -> int:
     """Compute and print; the exit code says whether there was anything."""
-    return files.needs_stats(lambda: _show(question))
-
-
-def _show(question: Question) -> int:
     from sooner.analysis.sizing.judge import judge
     from sooner.analysis.sizing.load import by_label
     from sooner.cli.sizing_jobs import jobs_of

@@ -151,7 +151,7 @@ def _run(python: str, place: Path, root: Path, until: float) -> bool:
         _end(process)
     if code != 0:
         raise SweepError(
-            f"{python} failed: {_tail(place / 'errors')}: --python names the project's interpreter; it needs pytest"
+            f"{python} failed: {_tail(place / 'errors')}: name the project's interpreter, which needs pytest, with --python"
         )
     return True
 

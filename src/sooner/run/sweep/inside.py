@@ -29,7 +29,10 @@ def main(request: dict[str, Any]) -> None:
     sys.path[:] = [each for each in sys.path if each and Path(each).resolve() != _HERE]
     if request["root"] not in sys.path:
         sys.path.append(request["root"])  # as `python -m pytest` has it, behind everything else
-    import pytest  # noqa: F401 - imported once, before the forks
+    try:
+        import pytest  # noqa: F401 - imported once, before the forks
+    except ModuleNotFoundError as error:
+        sys.exit(f"{error.name} is not installed")
 
     if request["mode"] == "dry":
         sys.path.insert(0, str(_HERE))
