@@ -252,9 +252,7 @@ def test_an_interpreter_without_pytest_is_one_clear_error(project):
     wrapper = project / "bare"
     wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
     wrapper.chmod(0o755)
-    with pytest.raises(
-        SweepError, match="failed: pytest is not installed: name the project.s interpreter, which needs pytest"
-    ):
+    with pytest.raises(SweepError, match=r"failed: pytest is not installed: .*, which needs pytest"):
         sweep(project, ["test_it.py"], (0,), python=str(wrapper))
 
 

@@ -150,9 +150,8 @@ def _run(python: str, place: Path, root: Path, until: float) -> bool:
     finally:
         _end(process)
     if code != 0:
-        raise SweepError(
-            f"{python} failed: {_tail(place / 'errors')}: name the project's interpreter, which needs pytest, with --python"
-        )
+        what = _tail(place / "errors")
+        raise SweepError(f"{python} failed: {what}: name the project's interpreter, which needs pytest, with --python")
     return True
 
 
