@@ -1,4 +1,4 @@
-"""Text to facts, with ruamel.yaml for positions. Needs `pip install sooner[workflows]`."""
+"""Text to facts, with ruamel.yaml for positions. Needs `pip install 'sooner[workflows]'`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

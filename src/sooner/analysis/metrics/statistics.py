@@ -1,4 +1,4 @@
-"""Percentiles and rates with their intervals. Needs numpy and scipy (`pip install sooner[stats]`)."""
+"""Percentiles and rates with their intervals. Needs numpy and scipy (`pip install 'sooner[stats]'`)."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,6 +1,6 @@
 """What pools and their jobs are, as facts. Times are epoch seconds, lengths are seconds, unknown is NaN.
 
-Needs numpy (`pip install sooner[stats]`).
+Needs numpy (`pip install 'sooner[stats]'`).
 """
 
 from collections.abc import Mapping
