@@ -50,6 +50,39 @@ def test_the_json_is_what_the_interface_says(sooner, suite):
     assert (four["min"], host["min"], host["gpu_min"]) == (4, 0, None)
 
 
+def test_where_the_root_is_the_folder_of_tests_its_helpers_are_tests_too(sooner, project):
+    unit = project / "tests" / "unit"
+    unit.mkdir(parents=True)
+    (project / "tests" / "pytest.ini").write_text("[pytest]\n")
+    (unit / "__init__.py").write_text("")
+    (unit / "common.py").write_text(
+        textwrap.dedent("""
+        import pytest
+        import torch
+
+        class Ranks:
+            world_size = 2
+
+            def __init__(self):
+                if torch.cuda.device_count() < self.world_size:
+                    pytest.skip("not enough devices")
+        """)
+    )
+    (unit / "test_it.py").write_text(
+        textwrap.dedent("""
+        from unit.common import Ranks
+
+        class Four(Ranks):
+            world_size = 4
+
+        def test_four():
+            Four()
+        """)
+    )
+    answer = json.loads(sooner("needs", "tests/unit/test_it.py", "--json").stdout)
+    assert [(each["nodeid"], each["min"]) for each in answer] == [("unit/test_it.py::test_four", 4)]
+
+
 def test_people_see_a_table_and_a_summary(here, suite):
     done = here("needs", "tests", "--why")
     assert done.returncode == 0

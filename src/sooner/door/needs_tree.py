@@ -65,5 +65,8 @@ def listed(root: Path) -> list[str]:
 def sources_of(root: Path) -> "Sources":
     """All Python files below a root, as sources."""
     from sooner.plan.needs import Sources
+    from sooner.plan.needs.sources import is_test_code
 
-    return Sources(listed(root), lambda path: read_source(root, path))
+    # pytest's root is the folder of the tests itself where its settings lie there.
+    are_tests = is_test_code(f"{root.resolve().name}/module.py")
+    return Sources(listed(root), lambda path: read_source(root, path), are_tests=are_tests)

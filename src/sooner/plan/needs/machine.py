@@ -11,7 +11,7 @@ from sooner.plan.needs.defining import Defining
 from sooner.plan.needs.lazy_names import LazyNames, bound_names
 from sooner.plan.needs.natives import Natives
 from sooner.plan.needs.rules import Rules
-from sooner.plan.needs.sources import Sources, is_test_code, module_name
+from sooner.plan.needs.sources import Sources, module_name
 from sooner.plan.needs.state import DEEPEST, DOUBTED, LIBRARY_FUEL, MODULE_FUEL
 from sooner.plan.needs.testing_names import is_guard_call
 from sooner.plan.needs.trace import Trace
@@ -66,7 +66,7 @@ class Machine(Defining):
 
     def load(self, path: str) -> Mod:
         """Execute a module of the tree once; what is left undone by an error is kept undone."""
-        is_test = path in self.sources.tests or is_test_code(path)
+        is_test = self.sources.is_test_code(path)
         if path in self.modules and self.modules[path].is_test_code == is_test:
             return self.modules[path]
         module = Mod(module_name(path), path, is_test_code=is_test)

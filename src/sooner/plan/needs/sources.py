@@ -16,10 +16,12 @@ class Sources:
     Args:
         files: All Python files of the project, relative to its root.
         read: Gives a file's text, or None where it cannot be read.
+        are_tests: The tree is a folder of tests, without the library under test.
     """
 
-    def __init__(self, files: Iterable[str], read: Callable[[str], str | None]) -> None:
+    def __init__(self, files: Iterable[str], read: Callable[[str], str | None], *, are_tests: bool = False) -> None:
         self.files = frozenset(files)
+        self._are_tests = are_tests
         self.tests: set[str] = set()
         """Those of which is known that they hold tests, whatever they are called."""
         self._read = read
@@ -31,6 +33,10 @@ class Sources:
         self._found: dict[tuple[str, str], str | None] = {}
         self._uses: dict[str, set[str]] = {}
         self._sought: dict[str, set[str]] = {}
+
+    def is_test_code(self, path: str) -> bool:
+        """Whether a file belongs to the tests rather than to the library under test."""
+        return self._are_tests or path in self.tests or is_test_code(path)
 
     def read(self, path: str) -> str | None:
         """A file's text, or None."""

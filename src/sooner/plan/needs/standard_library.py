@@ -8,7 +8,6 @@ from itertools import chain, combinations, permutations, product
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
-from sooner.plan.needs.sources import is_test_code
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -188,7 +187,7 @@ def _import_module(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     """A module of the tests by its name: a worker looks up there what it was told to run."""
     name = hard(args[0]) if len(args) == 1 else None
     path = machine.sources.module(name, machine.current[0] or "") if isinstance(name, str) else None
-    return machine.load(path) if path and is_test_code(path) else Unknown("importlib.import_module()")
+    return machine.load(path) if path and machine.sources.is_test_code(path) else Unknown("importlib.import_module()")
 
 
 def _environ_copy(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
