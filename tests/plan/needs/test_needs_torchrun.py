@@ -57,6 +57,53 @@ def test_ranks_that_the_elastic_launcher_is_called_to_start_have_a_device_each_i
     }
 
 
+def test_a_fixture_that_gives_a_namespace_says_what_is_in_it():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/conftest.py": """
+            import argparse
+            import os
+            from types import SimpleNamespace
+
+            import pytest
+            import torch
+
+            @pytest.fixture(scope="module")
+            def group():
+                if not torch.cuda.is_available():
+                    pytest.skip("no devices")
+                torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+                yield SimpleNamespace(size=int(os.environ["WORLD_SIZE"]), device=torch.device("cuda"))
+
+            @pytest.fixture
+            def options():
+                return argparse.Namespace(devices=torch.cuda.device_count())
+            """,
+            "tests/test_it.py": """
+            import pytest
+            import torch
+
+            def test_even(group):
+                if group.size < 4 or group.size % 2 != 0:
+                    pytest.skip("an even number of ranks")
+                torch.ones(1, device=group.device)
+
+            def test_three(options):
+                assert options.devices >= 3
+                torch.ones(1, device="cuda:2")
+
+            def test_not_given(options):
+                if options.more:
+                    torch.ones(1, device="cuda:3")
+            """,
+        },
+    )
+    assert found["test_even"] == (4, 4, 8)
+    assert found["test_three"] == (3, 3, 3)
+    assert found["test_not_given"][0] == 0
+
+
 HELPERS = """
 import functools
 import os

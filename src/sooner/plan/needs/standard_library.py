@@ -15,6 +15,7 @@ from sooner.plan.needs.values import (
     Bound,
     Cls,
     Environment,
+    Ext,
     Func,
     Function,
     Inst,
@@ -163,6 +164,16 @@ def _namedtuple(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     return cls
 
 
+def _namespace(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """An object with the attributes that it is given; of others nothing is known."""
+    made = Inst(Cls("Namespace", [Ext("types.SimpleNamespace")], _any_module(machine)))
+    given = hard(args[0]) if args else {}
+    if not isinstance(given, dict):
+        return UNKNOWN
+    made.attrs |= given | kwargs
+    return made
+
+
 def _any_module(machine: "Machine") -> Any:
     from sooner.plan.needs.values import Mod
 
@@ -280,6 +291,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "itertools.permutations": _combining(permutations), "itertools.combinations": _combining(combinations),
     "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "dataclasses.replace": _replaced,
     "attr.s": _dataclass, "attrs.define": _dataclass,
+    "types.SimpleNamespace": _namespace, "argparse.Namespace": _namespace,
     "collections.namedtuple": _namedtuple, "collections.OrderedDict": _default_dict,
     "collections.defaultdict": _default_dict, "contextlib.contextmanager": _contextmanager,
     "contextlib.asynccontextmanager": _contextmanager, "sys.exit": _exit, "os._exit": _exit, "os.getenv": _getenv,
