@@ -493,6 +493,32 @@ def test_local_tensors_have_all_ranks_in_one_process_on_one_device():
     }
 
 
+def test_ranks_that_are_kept_for_all_tests_of_a_class_have_a_device_each_or_are_on_the_host():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            from torch.distributed.device_mesh import init_device_mesh
+            from torch.testing._internal.distributed._tensor.common_dtensor import DTensorContinuousTestBase
+
+            class PlacementTest(DTensorContinuousTestBase):
+                world_size = 4
+
+                def test_as_many(self):
+                    self.build_device_mesh()
+
+                def test_two_by_two(self):
+                    init_device_mesh(self.device_type, (2, 2))
+                    torch.ones(1, device=self.device_type)
+            """
+        },
+    )
+    for each in ("PlacementTest::test_as_many", "PlacementTest::test_two_by_two"):
+        assert (found[each].min, found[each].gpu_min, found[each].full) == (0, 4, 4)
+        assert "".join(state[0] for state in found[each].profile.values()) == "rsssrr"
+
+
 def test_what_only_the_first_rank_does_is_looked_at_too():
     found = needs_of(
         "test_ranks.py",
