@@ -751,3 +751,39 @@ def test_what_a_pool_maps_is_run_for_each_item_and_a_program_of_asyncio_is_a_pro
         },
     )
     assert {name: each[0] for name, each in found.items()} == {"test_map": 3, "test_starmap": 2, "test_program": 2}
+
+
+def test_a_property_that_is_assigned_does_what_its_setter_says():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import pytest
+            import torch
+
+            class Job:
+                def __init__(self, ranks):
+                    self.ranks = ranks
+
+                @property
+                def ranks(self):
+                    return self._ranks
+
+                @ranks.setter
+                def ranks(self, count):
+                    self._ranks = 2 * count
+
+                @ranks.deleter
+                def ranks(self):
+                    del self._ranks
+
+            def test_four():
+                job = Job(1)
+                job.ranks = 2
+                if torch.cuda.device_count() < job.ranks:
+                    pytest.skip("not enough devices")
+                torch.ones(1, device="cuda")
+            """
+        },
+    )
+    assert found == {"test_four": (4, 4, 4)}

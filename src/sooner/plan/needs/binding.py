@@ -9,7 +9,21 @@ from typing import Any
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.expressions import Expressions
-from sooner.plan.needs.values import MISSING, UNKNOWN, Bound, Cls, Env, Ext, Func, Inst, Mod, Soft, Unknown, hard
+from sooner.plan.needs.values import (
+    MISSING,
+    UNKNOWN,
+    Bound,
+    Cls,
+    Env,
+    Ext,
+    Func,
+    Inst,
+    Mod,
+    Soft,
+    Unknown,
+    Wrapped,
+    hard,
+)
 
 
 class Binding(Expressions):
@@ -68,9 +82,8 @@ class Binding(Expressions):
         owner = hard(owner)
         if isinstance(owner, Inst):
             found = owner.cls.find(name)
-            setter = getattr(found, "setter", None) if found is not MISSING else None
-            if setter is not None:
-                self.call(Bound(setter, owner), [value], {})
+            if isinstance(found, Wrapped) and found.setter is not None:
+                self.call(Bound(found.setter, owner), [value], {})
                 return
             owner.attrs[name] = value
         elif isinstance(owner, Cls | Func):

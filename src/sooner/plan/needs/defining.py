@@ -78,8 +78,10 @@ class Defining(Calling):
     def _property_setter(self, decorator: ast.expr, value: Any, env: Env) -> Any:
         if isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "getter", "deleter"):
             prop = self.ev(decorator.value, env)
+            if isinstance(prop, Wrapped) and decorator.attr == "setter":
+                return Wrapped(prop.kind, prop.func, setter=value)
             if isinstance(prop, Wrapped):
-                return prop if decorator.attr != "getter" else Wrapped("property", value)
+                return prop if decorator.attr == "deleter" else Wrapped("property", value, setter=prop.setter)
         return MISSING
 
     def define_class(self, node: ast.ClassDef, env: Env) -> None:

@@ -52,7 +52,7 @@ def _is_test(name: Any, value: Any) -> bool:
 def _owned(value: Any, owner: Cls) -> Any:
     """A member of the generic class as one of the new class: `super()` in it starts there."""
     if isinstance(value, Wrapped):
-        return Wrapped(value.kind, _owned(value.func, owner))
+        return Wrapped(value.kind, _owned(value.func, owner), setter=_owned(value.setter, owner))
     return _copy(value, owner) if isinstance(value, Func) else value
 
 

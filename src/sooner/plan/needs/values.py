@@ -236,11 +236,12 @@ class Bound:
 class Wrapped:
     """A `property`, `staticmethod` or `classmethod`."""
 
-    __slots__ = ("func", "kind")
+    __slots__ = ("func", "kind", "setter")
 
-    def __init__(self, kind: str, func: Any) -> None:
+    def __init__(self, kind: str, func: Any, setter: Any = None) -> None:
         self.kind = kind
         self.func = func
+        self.setter = setter
 
 
 class Cls:
