@@ -787,3 +787,78 @@ def test_a_property_that_is_assigned_does_what_its_setter_says():
         },
     )
     assert found == {"test_four": (4, 4, 4)}
+
+
+def test_numbers_are_found_in_records_enumerations_and_texts():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import dataclasses
+            import enum
+            import json
+            from typing import NamedTuple
+
+            import numpy as np
+            import pytest
+            import torch
+
+            class Shape(NamedTuple):
+                rows: int = 1
+                columns: int = 3
+
+            class Size(enum.IntEnum):
+                SMALL = 2
+                LARGE = 4
+
+            @dataclasses.dataclass
+            class Job:
+                name: str = "job"
+                ranks: int = 4
+                shape: Shape = dataclasses.field(default_factory=Shape)
+
+            def require(count):
+                if torch.cuda.device_count() < count:
+                    pytest.skip("not enough devices")
+
+            def test_item_of_a_named_tuple():
+                require(Shape(2, 4)[1])
+
+            def test_last_item():
+                require(Shape()[-1])
+
+            def test_member():
+                require(Size.LARGE)
+
+            def test_sum_of_members():
+                require(Size.SMALL + 1)
+
+            def test_equal_member():
+                if Size.LARGE == 4:
+                    require(4)
+
+            def test_field():
+                require(dataclasses.asdict(Job(ranks=3))["ranks"])
+
+            def test_text():
+                require(json.loads('{"world": [2, 4]}')["world"][1])
+
+            def test_product():
+                require(np.prod((2, 2)))
+
+            def test_product_along_an_axis():
+                require(np.prod([[2, 2]], axis=0))
+            """
+        },
+    )
+    assert {name: each[0] for name, each in found.items()} == {
+        "test_item_of_a_named_tuple": 4,
+        "test_last_item": 3,
+        "test_member": 4,
+        "test_sum_of_members": 3,
+        "test_equal_member": 4,
+        "test_field": 3,
+        "test_text": 4,
+        "test_product": 4,
+        "test_product_along_an_axis": 0,
+    }

@@ -28,7 +28,7 @@ class Comparisons:
             there = self.is_set(hard(left))
             left, right = 1, [1] if there else [] if there is not None else UNKNOWN
             soft |= there is False
-        result = self._compared(kind, hard(left), hard(right))
+        result = self._compared(kind, number_of(hard(left)), number_of(hard(right)))
         return Soft(result) if soft and isinstance(result, bool) else result
 
     def _compared(self, kind: type, left: Any, right: Any) -> Any:
@@ -102,6 +102,13 @@ class Comparisons:
         if isinstance(container, dict) and isinstance(item, str | int):
             return item in container
         return None
+
+
+def number_of(value: Any) -> Any:
+    """The number that a member of an enumeration of numbers is; anything else as it is."""
+    if isinstance(value, Inst) and "_value_" in value.attrs and value.cls.is_a("IntEnum", "IntFlag", "int"):
+        return hard(value.attrs["_value_"])
+    return value
 
 
 def _same_outside(left: Any, right: Any) -> bool | None:

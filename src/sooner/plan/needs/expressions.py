@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final
 
-from sooner.plan.needs.comparisons import HOST_ERRORS, Comparisons
+from sooner.plan.needs.comparisons import HOST_ERRORS, Comparisons, number_of
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.growth import has_wide_field, would_explode
 from sooner.plan.needs.jax_devices import Grid
@@ -196,7 +196,7 @@ class Expressions(Comparisons, ABC):
         """An arithmetic operation."""
         left, right = uncounted(left), _uncounted_in(right)
         soft = isinstance(left, Soft) or isinstance(right, Soft)
-        left, right = hard(left), hard(right)
+        left, right = number_of(hard(left)), number_of(hard(right))
         if (
             isinstance(left, Inst | Dev)
             or isinstance(right, Inst | Dev)
@@ -381,6 +381,8 @@ class Expressions(Comparisons, ABC):
             return members.get(index, UNKNOWN) if isinstance(index, str) else value
         if isinstance(value, Inst):
             method = value.cls.find("__getitem__")
+            if method is MISSING and isinstance(index, int | slice):
+                return self.item(value.attrs.get("__items__", UNKNOWN), index, path, line)
             return UNKNOWN if method is MISSING else self.call(Bound(method, value), [index], {})
         if isinstance(value, dict):
             index = self.key(index)

@@ -1,5 +1,6 @@
 """The few functions of the standard library whose results decide about tests."""
 
+import json
 import math
 import re
 import textwrap
@@ -152,6 +153,35 @@ def _replaced(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     return made
 
 
+def _as_dict(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """The fields of a record; of records in records nothing is known."""
+    record = hard(args[0]) if args else None
+    fields = record.cls.find("__record__") if isinstance(record, Inst) else None
+    if not isinstance(record, Inst) or not isinstance(fields, list):
+        return UNKNOWN
+    values = {name: record.attrs.get(name, UNKNOWN) for name in fields}
+    return {name: UNKNOWN if isinstance(hard(each), Inst) else each for name, each in values.items()}
+
+
+def _loads(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """What a text of JSON says."""
+    text = hard(args[0]) if len(args) == 1 and not kwargs else None
+    if not isinstance(text, str):
+        return UNKNOWN
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return UNKNOWN
+
+
+def _product_of(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """`numpy.prod` of a list of numbers."""
+    numbers = hard(args[0]) if len(args) == 1 and not kwargs else None
+    if not isinstance(numbers, list | tuple) or any(not isinstance(hard(each), int | float) for each in numbers):
+        return UNKNOWN
+    return math.prod(hard(each) for each in numbers)
+
+
 def _namedtuple(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     names = hard(args[1]) if len(args) > 1 else kwargs.get("field_names")
     fields = names.replace(",", " ").split() if isinstance(names, str) else machine.items_of(names)
@@ -290,6 +320,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "itertools.chain.from_iterable": _combining(chain.from_iterable),
     "itertools.permutations": _combining(permutations), "itertools.combinations": _combining(combinations),
     "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "dataclasses.replace": _replaced,
+    "dataclasses.asdict": _as_dict, "json.loads": _loads, "numpy.prod": _product_of,
     "attr.s": _dataclass, "attrs.define": _dataclass,
     "types.SimpleNamespace": _namespace, "argparse.Namespace": _namespace,
     "collections.namedtuple": _namedtuple, "collections.OrderedDict": _default_dict,
