@@ -862,3 +862,47 @@ def test_numbers_are_found_in_records_enumerations_and_texts():
         "test_product": 4,
         "test_product_along_an_axis": 0,
     }
+
+
+def test_the_accelerator_that_is_waited_for_must_be_there():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import torch
+
+            def test_waits():
+                torch.accelerator.synchronize()
+
+            def test_waits_for_the_second():
+                torch.accelerator.synchronize("cuda:1")
+
+            def test_waits_if_there_is_one():
+                if torch.accelerator.is_available():
+                    torch.accelerator.synchronize()
+
+            def test_memory():
+                torch.accelerator.reset_peak_memory_stats()
+                torch.accelerator.max_memory_allocated()
+
+            def test_stream():
+                torch.Stream()
+
+            def test_stream_of_the_host():
+                torch.Stream(device="cpu")
+
+            def test_event_on_a_stream():
+                stream, event = torch.Stream(), torch.Event()
+                event.record(stream)
+            """
+        },
+    )
+    assert found == {
+        "test_waits": (1, 1, 1),
+        "test_waits_for_the_second": (2, 2, 2),
+        "test_waits_if_there_is_one": (0, 1, 1),
+        "test_memory": (1, 1, 1),
+        "test_stream": (0, 1, 1),
+        "test_stream_of_the_host": (0, None, 0),
+        "test_event_on_a_stream": (1, 1, 1),
+    }
