@@ -77,6 +77,16 @@ def test_lineage_proposes_what_was_renamed(here, filled):
     assert "basic (unit)" in here("history", "lineage").stdout
 
 
+def test_lineage_of_several_repositories_asks_for_one(here, filled, project):
+    (project / "b.csv").write_text("repository,commit,job,status,started_at\no/b,c,x,success,2026-01-02\n")
+    (project / "a.csv").write_text("repository,commit,job,status,started_at\no/a,c,x,success,2026-01-02\n")
+    assert here("ingest", "a.csv", "b.csv").returncode == 0
+    done = here("history", "lineage")
+    assert done.returncode == 4
+    assert "several repositories, name one with --repository: o/a, o/b" in done.stderr
+    assert here("history", "lineage", "--repository", "o/a").returncode == 0
+
+
 def test_lineage_of_nothing_says_so(here):
     done = here("history", "lineage")
     assert (done.returncode, done.stdout) == (0, "")

@@ -141,3 +141,24 @@ def test_a_span_that_is_longer_than_time_asks_for_everything(here, history):
     done = here("trunk", "flaky", "--history", history, "--since", "99999999999d", "--json")
     assert done.returncode == 0
     assert json.loads(done.stdout)["since"] == 0.0
+
+
+@pytest.mark.parametrize("kind", ["job", "test", "all"])
+def test_of_several_repositories_one_must_be_named(here, project, kind):
+    from sooner.history import History, HistoryOutcome, JobRow, TestRow
+
+    passed, failed = HistoryOutcome.PASSED, HistoryOutcome.FAILED
+    now = time.time()
+    with History(project / "h") as kept:
+        for repository, outcomes in (("o/one", [failed, passed]), ("o/two", [passed])):
+            for attempt, outcome in enumerate(outcomes, 1):
+                at = {"started": now - 7200 + 600 * attempt, "attempt": attempt, "outcome": outcome}
+                say = {"repository": repository, "commit": "c", "run": "1", "job": "linux", **at}
+                kept.add_jobs([JobRow(**say, workflow="ci", completed=at["started"] + 60)])
+                kept.add_tests([TestRow(**say, kind="case", unit="t.py", node_id="t.py::test")])
+    done = here("trunk", "flaky", "--history", "h", "--kind", kind)
+    assert done.returncode == 4
+    assert "several repositories, name one with --repository: o/one, o/two" in done.stderr
+    for repository, flaky in (("o/one", 1 if kind != "all" else 2), ("o/two", 0)):
+        done = here("trunk", "flaky", "--history", "h", "--kind", kind, "--repository", repository, "--json")
+        assert len(json.loads(done.stdout)["flaky"]) == flaky

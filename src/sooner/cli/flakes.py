@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from sooner.cli.quarantining import quarantine_file
 from sooner.cli.spans import moment_of
-from sooner.history import DEFAULT_ROOT, History, Where
+from sooner.history import DEFAULT_ROOT, History, Where, check_one_repository
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.quarantine import Quarantine, quarantine_text, read_quarantine
@@ -127,7 +127,9 @@ def _runs(order: Order, old: Quarantine) -> "Found":
     since = order.where.since if first is None else min(first, order.where.since or first)
     where = msgspec.structs.replace(order.where, since=since)
     tests = jobs = Found([], 0)
+    tables = {"test": ("tests",), "job": ("jobs",)}.get(order.kind, ("tests", "jobs"))
     with History(order.root) as history:
+        check_one_repository(history, msgspec.structs.replace(where, branch=""), *tables)
         if order.kind in ("all", "test"):
             tests = runs_of_tests(history, where, keep=frozenset(entry.id for entry in old.tests))
         if order.kind in ("all", "job"):

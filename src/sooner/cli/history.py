@@ -98,11 +98,12 @@ def export(table: str, target: str, root: str, *, format_: str | None, as_json: 
 @_json
 def lineage(root: str, repository: str, *, as_json: bool) -> int:
     """Propose which jobs go on under another name."""
-    from sooner.history import History
+    from sooner.history import History, Where, check_one_repository
     from sooner.history.lineage import lineage as propose
     from sooner.history.lineage import lives
 
     with History(root) as opened:
+        check_one_repository(opened, Where(repository=repository), "jobs")
         found = propose(lives(opened, repository))
     if as_json:
         click.echo(_printed_json({"proposals": found}))

@@ -15,13 +15,12 @@ from sooner.analysis.sizing.needs import TestNeed
 from sooner.cli import sizing_files as files
 from sooner.cli.settings import project_table
 from sooner.cli.spans import epoch_of
-from sooner.history import DEFAULT_ROOT, History, Where
+from sooner.history import DEFAULT_ROOT, History, Where, check_one_repository
 from sooner.model.errors import SettingsError, UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.report.wording import counted
 
 _WITHIN = "24h"
-_NAMED = 5
 _YEARS_S = 100 * 365 * 86_400.0
 _KEYS = {"within", "at", "runners", "rule", "exempt"}
 _RULE_KEYS = {"match", "within", "at", "exempt"}
@@ -172,9 +171,7 @@ def show(question: Question) -> int:
 
     needs = needs_of(question.needs) if question.needs else {}
     with History(question.root) as history:
-        if not question.where.repository and len(names := history.case_repositories()) > 1:
-            several = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
-            raise UsageError(f"the history holds tests of several repositories, name one with --repository: {several}")
+        check_one_repository(history, Where(repository=question.where.repository), "tests")
         ran = executions(history, question.policy.sizes, question.now, question.where)
         seen = set(history.cases(question.where.repository))
         entries = ledger(set(needs) or seen, needs, ran, question.policy.rules, question.now)

@@ -47,8 +47,3 @@ def last_runs(
 def all_cases(database: Database, repository: str) -> list[str]:
     """Node ids of every test case that was ever seen, run or not; of one repository, if it is named."""
     return [node_id for (node_id,) in database.rows(sql("executions", "cases"), {"repository": repository})]
-
-
-def case_repositories(database: Database) -> list[str]:
-    """Repositories that test cases tell they are of."""
-    return [repository for (repository,) in database.rows(sql("executions", "repositories"))]

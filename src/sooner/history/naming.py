@@ -6,6 +6,7 @@ from typing import Final
 
 from sooner.history.reading import Where
 from sooner.history.store import History
+from sooner.model.errors import UsageError
 
 _ASKED: Final = ("repository", "workflow", "branch")
 _MOST_NAMED: Final = 5
@@ -22,6 +23,18 @@ def unknown_name(history: History, where: Where) -> str:
         if name not in known:
             return f"no job of the history has the {field} {name!r}: {there_are(name, known)}"
     return ""
+
+
+def check_one_repository(history: History, where: Where, *tables: str) -> None:
+    """Refuse to take the rows of several repositories for those of one.
+
+    Raises:
+        UsageError: Rows that are asked for are of several, and none was named.
+    """
+    found = {name for table in tables if not where.repository for name in history.repositories(table, where)}
+    if len(found) > 1:
+        some = ", ".join(sorted(found)[:_MOST_NAMED]) + (", ..." if len(found) > _MOST_NAMED else "")
+        raise UsageError(f"the history holds several repositories, name one with --repository: {some}")
 
 
 def there_are(name: str, known: Iterable[str]) -> str:

@@ -120,6 +120,12 @@ def _known(names: Sequence[str], lists: Sequence[str], values: Sequence[Any]) ->
     return known
 
 
+def repositories(database: Database, table: Table, where: Where) -> list[str]:
+    """Repositories that rows of a table are of."""
+    places = {"table": identifier(table.name), "condition": condition(table.columns, table.time, where)}
+    return [name for (name,) in database.rows(sql("reading", "repositories", **places))]
+
+
 def load_columns(
     database: Database, table: Table | None, names: Sequence[str], where: Where, *, ordered: bool
 ) -> Columns:

@@ -12,10 +12,19 @@ from msgspec import Struct
 from sooner.history.commit import Added, Commit, Repeats, select_list
 from sooner.history.database import MEMORY_MIB, Database, Vanished
 from sooner.history.durations import Subject, expected
-from sooner.history.executions import LastRun, all_cases, case_repositories, last_runs
+from sooner.history.executions import LastRun, all_cases, last_runs
 from sooner.history.files import Folder, StoredFile, open_folder
 from sooner.history.outcomes import HistoryOutcome
-from sooner.history.reading import EVERYTHING, Columns, Where, condition, in_order, load_columns, load_rows
+from sooner.history.reading import (
+    EVERYTHING,
+    Columns,
+    Where,
+    condition,
+    in_order,
+    load_columns,
+    load_rows,
+    repositories,
+)
 from sooner.history.relations import find, make_view
 from sooner.history.row_files import RowFile
 from sooner.history.statements import sql
@@ -227,9 +236,9 @@ class History:
         """Node ids of all test cases that were ever seen, run or not; sorted."""
         return self.read(lambda: all_cases(self._database, repository), "tests")
 
-    def case_repositories(self) -> list[str]:
-        """Repositories that test cases tell they are of; sorted."""
-        return self.read(lambda: case_repositories(self._database), "tests")
+    def repositories(self, name: str, where: Where = EVERYTHING) -> list[str]:
+        """Repositories that rows of a table are of; sorted."""
+        return self.read(lambda: repositories(self._database, table_named(name), where), name)
 
     def info(self) -> dict[str, TableInfo]:
         """What there is, by table."""

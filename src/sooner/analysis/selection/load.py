@@ -9,7 +9,16 @@ import numpy as np
 
 from sooner.analysis.selection.facts import Flags, Indices, Numbers, Record, State, numbered, recorded
 from sooner.analysis.selection.records import Kept, Verdict
-from sooner.history import Columns, History, HistoryOutcome, Where, of_requests, trunk_among, unknown_name
+from sooner.history import (
+    Columns,
+    History,
+    HistoryOutcome,
+    Where,
+    check_one_repository,
+    of_requests,
+    trunk_among,
+    unknown_name,
+)
 from sooner.history.outcomes import BROKEN
 from sooner.model.errors import UsageError
 
@@ -21,7 +30,7 @@ _STATES: Final[Mapping[str, State]] = {
     HistoryOutcome.INFRASTRUCTURE: State.INFRASTRUCTURE,
     **dict.fromkeys(BROKEN, State.FAILED),
 }
-_TEXTS: Final = ("repository", "workflow", "run", "job", "commit", "branch", "event", "runner", "outcome")
+_TEXTS: Final = ("workflow", "run", "job", "commit", "branch", "event", "runner", "outcome")
 _TIMES: Final = ("created", "queued", "started", "completed", "closed", "pull_request")
 _MINUTE: Final = 60.0
 _UNTIMED_S: Final = 1.0
@@ -49,16 +58,9 @@ def trunk(history: History, where: Where) -> tuple[Record, list[str]]:
         nothing = "the history holds no jobs to select from: `sooner ingest` takes them in"
         raise UsageError(unknown_name(history, where) or nothing)
     notes: list[str] = []
-    _one_repository(rows)
+    check_one_repository(history, where, "jobs")
     chosen = _landed(rows, where, notes)
     return _record(rows, chosen, partial(_failure_lines, history, where), notes), notes
-
-
-def _one_repository(rows: Columns) -> None:
-    codes, names = rows.text("repository")
-    present = [names[code] for code in np.unique(codes) if code >= 0]
-    if len(present) > 1:
-        raise UsageError(f"the history holds several repositories, name one with --repository: {', '.join(present)}")
 
 
 def _landed(rows: Columns, where: Where, notes: list[str]) -> Flags:

@@ -49,6 +49,3 @@ select distinct node_id
 from tests
 where node_id is not null and kind <> 'summary' and ($repository = '' or repository = $repository)
 order by node_id
-
--- name: repositories
-select distinct repository from tests where node_id is not null and repository is not null order by repository

@@ -65,6 +65,9 @@ from (select distinct @column as value from @table where @condition) where value
 -- name: dictionary_names
 select value from @name order by code
 
+-- name: repositories
+select distinct repository from @table as t where @condition and repository is not null order by repository
+
 -- name: coded
 select @columns from @table as t @joins where @condition @order
 
