@@ -1,6 +1,6 @@
 """Tests whose ranks another program starts: the file itself, or a script that is told a number of GPUs."""
 
-from small_projects import devices_of
+from small_projects import devices_of, needs_of
 
 _CONTINUOUS = """
 import os
@@ -121,3 +121,76 @@ def test_a_script_whose_environment_says_a_number_of_gpus_uses_them():
         },
     )
     assert found == {"test_four": (4, 4, 4), "test_none": (0, None, 0)}
+
+
+_SHELL_TESTS = """
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+HERE = Path(__file__).parent.resolve()
+
+def test_all():
+    subprocess.run(["bash", str(HERE / "run_all.sh")], env={**os.environ, "SECONDS_EACH": "9"}, check=True)
+
+def test_given():
+    subprocess.run(["bash", "tests/run_given.sh", "4"], check=True)
+
+def test_told():
+    subprocess.run(["./tests/run_told.sh"], env={"RANKS_EACH": "3"}, check=True)
+
+def test_chosen():
+    subprocess.run("bash tests/run_chosen.sh", shell=True)
+
+def test_none():
+    subprocess.run(["bash", str(HERE / "run_none.sh")], check=True)
+"""
+_SHELL_SCRIPTS = {
+    "tests/run_all.sh": """\
+    #!/bin/bash
+    FOUND=$(nvidia-smi -L 2>/dev/null | wc -l)
+    RANKS="${RANKS:-${FOUND}}"
+    if [ "${RANKS}" -gt 8 ]; then RANKS=8; fi
+    run_it() {
+      local label="$1"
+      LABEL="${label}" timeout --kill-after=10 60 \\
+        torchrun --standalone --nproc-per-node="${RANKS}" work.py 2>&1 | tee "${label}.txt"
+    }
+    run_it "first"
+    """,
+    "tests/run_given.sh": """\
+    ARGS=(
+      --nnodes 1  # one
+      --nproc_per_node ${1:-8}
+    )
+    torchrun ${ARGS[@]} work.py
+    """,
+    "tests/run_told.sh": "export N=$RANKS_EACH && python -m torch.distributed.run --nproc_per_node=$N work.py\n",
+    "tests/run_chosen.sh": """\
+    if [ "$1" = wide ]; then
+      torchrun --nproc_per_node=8 work.py
+    else
+      torchrun --nproc_per_node=2 work.py
+    fi
+    """,
+    "tests/run_none.sh": "# torchrun --nproc_per_node=8 work.py\\necho torchrun --nproc_per_node=8\\npython work.py\n",
+}
+
+
+def test_ranks_that_a_shell_script_of_the_tree_starts_are_a_tests_and_what_stands_under_a_condition_is_in_doubt():
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": _SHELL_TESTS} | _SHELL_SCRIPTS)
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_all": (1, 1, 8),
+        "test_given": (4, 4, 4),
+        "test_told": (3, 3, 3),
+        "test_chosen": (0, None, 0),
+        "test_none": (0, None, 0),
+    }
+    assert [found[name].confidence for name in ("test_given", "test_chosen", "test_none")] == [
+        "medium",
+        "medium",
+        "high",
+    ]

@@ -220,6 +220,8 @@ class Expressions(Comparisons, ABC):
         """What is known of an operation with something unknown: `0 * x`."""
         if kind is ast.Mult and (left == 0 or right == 0) and (isinstance(left, int) or isinstance(right, int)):
             return 0
+        if kind is ast.Div and isinstance(left, Unknown) and isinstance(right, str):
+            return Text([*(left.pieces if isinstance(left, Text) else [None]), f"/{right}"])  # a path
         return UNKNOWN
 
     def _ev_unaryop(self, node: ast.UnaryOp, env: Env) -> Any:
@@ -412,7 +414,7 @@ class Expressions(Comparisons, ABC):
     def _ev_joinedstr(self, node: ast.JoinedStr, env: Env) -> Any:
         parts = [self.ev(each, env) for each in node.values]
         if any(not isinstance(hard(each), str) for each in parts):
-            return Text([hard(each) if isinstance(hard(each), str) else None for each in parts])
+            return Text([piece for each in parts for piece in _pieces(hard(each))])
         text = "".join(hard(each) for each in parts)
         return Soft(text) if any(isinstance(each, Soft) for each in parts) else text
 
@@ -506,6 +508,11 @@ class Expressions(Comparisons, ABC):
         if frame is not None:
             frame.yielded.extend(values if values is not None else [UNKNOWN])
         return UNKNOWN
+
+
+def _pieces(value: Any) -> list[str | None]:
+    """What is known of a part of a text."""
+    return value.pieces if isinstance(value, Text) else [value if isinstance(value, str) else None]
 
 
 def _frame(env: Env | None) -> Any:

@@ -5,6 +5,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.programs import run_again, run_text
+from sooner.plan.needs.shell_scripts import commands
 from sooner.plan.needs.values import UNKNOWN, Dev, Soft, Text, Unknown, hard
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ _TOLD_GPUS: Final = re.compile(r"^(?:N|N_|NUM_)GPUS?$")
 _ON_DEVICES: Final = re.compile(r"\b(cuda|nccl|get_accelerator|Accelerator\(|hip|set_device)\b|\.cuda\(")
 _ENGINES: Final = re.compile(r"vllm\.entrypoints\.(openai\.)?(api_server|run_batch)|sglang\.launch_server")
 _ENGINE_VERBS: Final = ("serve", "run-batch")
+_SHELLS: Final = ("bash", "sh", "dash", "zsh")
+_SPEAKS: Final = ("echo", "printf")
 _MASKS: Final = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _NAMED_IN_TEXT: Final = re.compile(r"(?:VISIBLE_DEVICES|(?:cuda|rocm)_visible_devices)\W{1,6}(\d+(?:,\d+)*)\b")
 _SETTINGS: Final = "accelerate's settings"
@@ -51,6 +54,8 @@ def launch(machine: "Machine", command: Any, environment: Any = None, *, is_chec
         size = parallel_size(words)
         if isinstance(size, int):
             machine.need(max(1, size), "an engine is started")
+        return Unknown("process")
+    if words is not None and _runs_script(machine, words, environment):
         return Unknown("process")
     if words is None or not _launches(words):
         _alone(machine, words or [], environment, is_checked=is_checked)
@@ -80,6 +85,37 @@ def _launches(words: list[Any]) -> bool:
         return True
     is_script = any(each.endswith((".py", ".sh")) for each in texts) or not texts or "python" in texts[0]
     return not is_script and any(_RANKS.match(each.partition("=")[0]) for each in texts)
+
+
+def _runs_script(machine: "Machine", words: list[Any], environment: Any) -> bool:
+    """Whether a command is a shell script of the tree that starts ranks or engines; if so, these are started."""
+    place = 1 if words and str(_start(words[0])).rpartition("/")[2] in _SHELLS else 0
+    said = [_pieces(each)[-1] if _pieces(each) else "" for each in words]
+    place = next((i for i in range(place, len(said)) if not said[i].startswith("-")), len(said))
+    if place >= len(said) or not said[place].endswith(".sh"):
+        return False
+    name = said[place].removeprefix("./").lstrip("/")
+    text = machine.sources.text_beside(name, machine.current[0])
+    if text is None:
+        text = machine.sources.text_beside(name.rpartition("/")[2], machine.current[0])
+    if text is None:
+        return False
+    given = hard(environment)
+    variables = machine.environment | (given if isinstance(given, dict) else {})
+    variables |= {str(i): each for i, each in enumerate(words[place:])} | {"@": " ".join(said[place + 1 :])}
+    texts = {each: hard(value) for each, value in variables.items() if isinstance(hard(value), str)}
+    starts = [each for each in commands(text, texts, machine.visible) if _starts_some(each.words)]
+    machine.guesses += bool(starts)  # what its conditions come to is not known
+    for each in starts:
+        if not each.is_conditional:
+            launch(machine, each.words, each.environment)
+    return bool(starts)
+
+
+def _starts_some(words: list[str]) -> bool:
+    """Whether a command of a script starts ranks or an engine, and does not only speak of one (`echo torchrun`)."""
+    starts = any(_LAUNCHERS.fullmatch(each.rpartition("/")[2]) for each in words) and _says_a_number(words)
+    return words[0] not in _SPEAKS and (starts or _serves(words))
 
 
 def _started(machine: "Machine", words: list[Any], count: Any) -> None:

@@ -26,6 +26,7 @@ from sooner.plan.needs.values import (
     Param,
     Raised,
     Soft,
+    Text,
     Unknown,
     Wrapped,
     hard,
@@ -270,6 +271,8 @@ def _str(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     if not args:
         return ""
     value = hard(args[0])
+    if isinstance(value, Text):
+        return value
     if isinstance(value, Dev):
         return value.kind if value.index is None else f"{value.kind}:{value.index}"
     if isinstance(value, Inst):

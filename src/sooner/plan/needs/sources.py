@@ -84,6 +84,19 @@ class Sources:
         named.sort(key=lambda path: (not path.startswith(folder), len(path), path))
         return self._used(importer, _dotted(name), named[0] if named else None)
 
+    def text_beside(self, name: str, importer: str) -> str | None:
+        """The text of a file that is no Python (a shell script), beside a file or in a folder above it.
+
+        Answers follow from its being missing too: it is not among the names that are listed.
+        """
+        for folder in PurePosixPath(importer).parents:
+            path = str(folder / name)
+            self._uses.setdefault(importer, set()).add(path)
+            text = self.read(path)
+            if text is not None:
+                return text
+        return None
+
     def _used(self, importer: str, name: str, found: str | None) -> str | None:
         """Remember that a file's answers follow from another one, or from there being none of that name."""
         self._sought.setdefault(importer, set()).add(name.rpartition(".")[2])
