@@ -194,3 +194,19 @@ def test_ranks_that_a_shell_script_of_the_tree_starts_are_a_tests_and_what_stand
         "medium",
         "high",
     ]
+
+
+def test_a_shell_variable_that_doubles_itself_is_not_followed_and_a_condition_in_a_loop_is_one():
+    doubled = "A=$A$A\n" * 40 + "torchrun --nproc_per_node=2 work.py $A\n"
+    looped = "for i in 1 2; do if wide; then torchrun --nproc_per_node=8 work.py; fi; done\n"
+    text = """
+    import subprocess
+
+    def test_doubled():
+        subprocess.run(["bash", "doubled.sh"], check=True)
+
+    def test_looped():
+        subprocess.run(["bash", "looped.sh"], check=True)
+    """
+    found = devices_of("test_it.py", {"test_it.py": text, "doubled.sh": doubled, "looped.sh": looped})
+    assert found == {"test_doubled": (2, 2, 2), "test_looped": (0, None, 0)}

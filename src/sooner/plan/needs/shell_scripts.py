@@ -20,6 +20,8 @@ _WORDS_BEFORE: Final = ("then", "else", "do", "{", "!", "exec", "time", "export"
 _BETWEEN: Final = re.compile(r"""("(?:\\.|[^"\\])*"|'[^']*'|;;)|(?:&&|\|\||;)""")
 _ENDS: Final = frozenset(";&|()")
 _MOST_NESTED: Final = 8
+_LONGEST_LINE: Final = 4_000
+_LONGEST_VALUE: Final = 1_000
 
 
 class Command(NamedTuple):
@@ -43,9 +45,10 @@ def commands(text: str, variables: Mapping[str, str], devices: Callable[[], int]
     depth = 0
     for line in _lines(text):
         for words in _split(_expanded(line, known, devices)):
-            depth += (words[0] in _OPENS) - (words[0] in _CLOSES)
             while words and words[0] in _WORDS_BEFORE:
                 words.pop(0)
+            first = words[0] if words else ""
+            depth += (first in _OPENS) - (first in _CLOSES)
             before = _assignments(words)
             if words[len(before) :]:
                 found.append(Command(words[len(before) :], before, depth > 0))
@@ -69,7 +72,7 @@ def _expanded(line: str, known: Mapping[str, str], devices: Callable[[], int]) -
     line = _COUNTED.sub(lambda _found: str(devices()), line)
     for _ in range(_MOST_NESTED):  # a default may name another variable, and a value too
         line, before = _VARIABLE.sub(lambda found: _value(found, known), line), line
-        if line == before:
+        if line == before or len(line) > _LONGEST_LINE:
             break
     return line
 
@@ -77,7 +80,8 @@ def _expanded(line: str, known: Mapping[str, str], devices: Callable[[], int]) -
 def _value(found: re.Match[str], known: Mapping[str, str]) -> str:
     name = found[1] or found[3]
     default = found[2] if found[2] is not None else found[0]
-    return known.get(name) or default
+    value = known.get(name) or default
+    return value if len(value) <= _LONGEST_VALUE else found[0]
 
 
 def _split(line: str) -> list[list[str]]:
