@@ -65,7 +65,8 @@ def test_a_revert_names_its_commit_how_long_it_was_in_and_on_whose_behalf():
 @pytest.mark.parametrize(
     "title",
     ['Reland "Speed up" (#14)', "[reland] Speed up (#14)", "Re-land: Speed up", 'Reapply "Speed up"',
-     'Revert "Revert "Speed up" (#13)" (#14)', "[Reland 2] Speed up", "Speed up [relanded]"],
+     'Revert "Revert "Speed up" (#13)" (#14)', "[Reland 2] Speed up", "Speed up [relanded]", "Speed up (reland)",
+     "Speed up (#12) (re-land) (#14)", "[reapply] Speed up", "Speed up (#14)", "speed up", "Speed up (#12)"],
 )  # fmt: skip
 def test_what_lands_again_is_told_with_the_time_since_its_revert(title):
     sha = "a" * 40
@@ -80,6 +81,22 @@ def test_what_is_reverted_again_was_in_since_it_landed_again():
     commits = [commit(f"{i}" * 40, title, at=at * HOUR) for i, (at, title) in enumerate(told)]
     found = [(row.what, row.of[0], row.after_s / HOUR) for row in undone_in(commits, 0.0)]
     assert found == [(What.REVERT, "0", 1), (What.RELAND, "0", 2), (What.REVERT, "2", 4)]
+
+
+@pytest.mark.parametrize(
+    "title", ['Reland "Speed up" (#9)', "Speed up (#9) (reland)", "[reland] Speed up (#9)", "Speed up"]
+)
+def test_the_revert_of_what_landed_again_is_a_revert_of_that(title):
+    told = ["Speed up", 'Revert "Speed up"', title, f'Revert "{title}"']
+    commits = [commit(f"{i}" * 40, text, at=i * HOUR) for i, text in enumerate(told)]
+    (row,) = undone_in(commits, 3 * HOUR)
+    assert (row.what, row.of[0], row.after_s) == (What.REVERT, "2", HOUR)
+
+
+def test_what_lands_again_under_its_title_does_so_once():
+    told = ["Update pins", "Update pins", 'Revert "Update pins"', "Update pins", "Update pins"]
+    commits = [commit(f"{i}" * 40, title, at=i * HOUR) for i, title in enumerate(told)]
+    assert [(row.what, row.sha[0]) for row in undone_in(commits, 0.0)] == [(What.REVERT, "2"), (What.RELAND, "3")]
 
 
 def test_a_commit_that_is_reverted_is_named_by_its_id_whatever_the_title_says():

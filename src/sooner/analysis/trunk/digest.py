@@ -29,12 +29,14 @@ _REVERT: Final = re.compile(
 _RELAND: Final = re.compile(
     r'^(?:\[?re-?land(?:ed|ing)?(?:\s*#?\d+)?\]?[:\s]+|\[?re-?apply\]?[:\s]+)"?(?P<title>.*?)"?\s*$', re.IGNORECASE
 )
-_RELAND_MARK: Final = re.compile(r"\[\s*re-?land(?:ed|ing)?[^\]]*\]\s*", re.IGNORECASE)
+_RELAND_MARK: Final = re.compile(
+    r"\s*(?:\[\s*re-?(?:land|appl[yi])[^\]]*\]|\(\s*re-?(?:land|appl[yi])[^)]*\))\s*", re.IGNORECASE
+)
 _SHA: Final = re.compile(r"This reverts commit ([0-9a-f]{7,64})", re.IGNORECASE)
 _BEHALF: Final = re.compile(
     r"on behalf of (?P<who>.{1,80}?)(?: due to (?P<why>.{1,200}?))?(?: \(\[|\.?$)", re.MULTILINE
 )
-_NUMBER: Final = re.compile(r"\s*\(#\d+\)\s*$")
+_NUMBER: Final = re.compile(r"(?:\s*\(#\d+\))+\s*$")
 
 
 class Landed(Struct, frozen=True, kw_only=True):
@@ -171,6 +173,7 @@ def undone_in(commits: Sequence[Landed], since: float) -> list[Undone]:
             reverted[_plain(one.title)] = commit.time
         else:
             titles[_plain(commit.title)] = commit
+            reverted.pop(_plain(commit.title), None)
     return found
 
 
@@ -179,9 +182,11 @@ def _undone(
 ) -> Undone | None:
     title, reverts, relands = _unwrapped(commit.title)
     named = _SHA.search(commit.message)
-    if not reverts and not relands and named is None:
+    says_nothing = not reverts and not relands and named is None
+    if says_nothing and _plain(title) not in reverted:  # most that land again keep their title
         return None
-    what = What.REVERT if (reverts % 2 == 1 and not relands) or (named and not reverts and not relands) else What.RELAND
+    # What a revert of what landed again undoes is that; a revert of a revert lands again.
+    what = What.REVERT if reverts % 2 == 1 or (named and not reverts and not relands) else What.RELAND
     earlier = None
     if named is not None:
         earlier = next(
@@ -214,7 +219,8 @@ def _unwrapped(title: str) -> tuple[str, int, int]:
         elif match := _RELAND.match(title):
             relands += 1
         elif _RELAND_MARK.search(title):
-            return _RELAND_MARK.sub("", title).strip(), reverts, relands + 1
+            title, relands = _RELAND_MARK.sub(" ", title).strip(), relands + 1
+            continue
         else:
             return title, reverts, relands
         title = _NUMBER.sub("", match["title"]).strip().removesuffix('"')
