@@ -3,6 +3,7 @@
 import textwrap
 from itertools import product
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from small_projects import devices_of
@@ -181,3 +182,32 @@ def test_a_fixture_sees_the_parameters_of_a_test():
     )
     once = (1, 1, 1)
     assert found == {"test_stage[True]": once, "test_stage[False]": (None, None, None), "test_plain": once}
+
+
+GUARDS_BY_NUMBERS = {
+    "max(SIZES, key=lambda size: -size)": 2,
+    "min(2, 4, 3, key=lambda size: -size)": 4,
+    "sorted(SIZES, key=lambda size: -size)[0]": 4,
+    "sorted(['tp2', 'tp4', 'tp3'], key=lambda name: int(name[2:]), reverse=True)[0] == 'tp4' and 4": 4,
+    "by_size[0]": 4,
+    "collections.deque([1, 2, 3])[-1]": 3,
+    "collections.deque([1, 2, 4, 8], maxlen=2)[0]": 4,
+    "collections.Counter('aabbb')['b']": 3,
+    "collections.Counter('aab')['z'] + 4": 4,
+    "collections.defaultdict(int)['z'] + 4": 4,
+    "collections.defaultdict(lambda: 3, {'a': 4})['a']": 4,
+    "operator.itemgetter(1)((1, 4))": 4,
+    "operator.itemgetter(0, 1)((1, 4))[1]": 4,
+}
+
+
+@pytest.mark.parametrize(("number", "least"), GUARDS_BY_NUMBERS.items())
+def test_a_number_that_is_chosen_by_a_key_counted_or_defaulted_is_known(number, least):
+    (found,) = needs_of(
+        "test_it.py",
+        "import collections, operator, pytest, torch\nSIZES = [2, 4, 3]\nby_size = [2, 4, 3]\n"
+        "by_size.sort(key=lambda size: -size)\n"
+        f"@pytest.mark.skipif(torch.cuda.device_count() < ({number}), reason='small')\n"
+        "def test_it():\n    torch.ones(1).cuda()\n",
+    )
+    assert (found.min, found.confidence) == (least, "high")

@@ -76,8 +76,11 @@ def _most(pick: Callable[[Any], Any], *, largest: bool) -> Function:
 
     def called(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
         values = machine.items_of(args[0]) if len(args) == 1 else args
-        if values is None or "key" in kwargs:
+        if values is None:
             return UNKNOWN
+        if "key" in kwargs and values:
+            keys = keys_of(machine, kwargs["key"], values)
+            return UNKNOWN if keys is None else values[keys.index(pick(keys))]
         if not values:
             if "default" in kwargs:
                 return kwargs["default"]
@@ -92,6 +95,19 @@ def _most(pick: Callable[[Any], Any], *, largest: bool) -> Function:
         return Soft(result) if any(isinstance(each, Soft) and each.value == result for each in values) else result
 
     return called
+
+
+def keys_of(machine: "Machine", key: Any, values: list[Any]) -> list[Any] | None:
+    """What each value is compared by; None where that is not known, or they cannot be compared."""
+    keys = values if hard(key) is None else [machine.call(key, [each], {}) for each in values]
+    keys = [hard(each) for each in keys]
+    if not is_plain(keys):
+        return None
+    try:
+        sorted(keys)
+    except HOST_ERRORS:
+        return None
+    return keys
 
 
 def _quantified(machine: "Machine", args: Args, deciding: bool) -> Any:  # noqa: FBT001 - True for any, False for all
@@ -252,12 +268,11 @@ def _filter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 
 def _sorted(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     values = machine.items_of(args[0]) if args else None
-    if values is None or "key" in kwargs or not is_plain(values):
-        return values if values is not None else UNKNOWN
-    try:
-        return sorted(values, reverse=bool(hard(kwargs.get("reverse", False))))
-    except TypeError:
-        return values
+    keys = None if values is None else keys_of(machine, kwargs.get("key"), values)
+    if values is None or keys is None:
+        return UNKNOWN if values is None else values
+    places = sorted(range(len(values)), key=keys.__getitem__, reverse=bool(hard(kwargs.get("reverse", False))))
+    return [values[place] for place in places]
 
 
 def _next(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -398,7 +413,7 @@ def _call_method(machine: "Machine", value: Any, name: str, args: Args, kwargs: 
         args = [machine.key(args[0]), *args[1:]]
         if isinstance(args[0], Unknown):
             return UNKNOWN
-    elif name in ("extend", "update") and args:
+    elif name == "sort" or (name in ("extend", "update") and args):
         return _extended(machine, value, name, args, kwargs)
     elif name == "join" and args:
         items = machine.items_of(args[0])
@@ -426,6 +441,9 @@ def _is_too_long(value: str | bytes, name: str, args: Args) -> bool:
 
 
 def _extended(machine: "Machine", value: Any, name: str, args: Args, kwargs: Kwargs) -> Any:
+    if name == "sort":
+        value[:] = _sorted(machine, [value], kwargs)
+        return None
     if isinstance(value, dict):
         other = hard(args[0])
         value.update(other if isinstance(other, dict) else {})

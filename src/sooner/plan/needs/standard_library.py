@@ -4,17 +4,20 @@ import json
 import math
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Callable
 from itertools import chain, combinations, permutations, product
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
+from sooner.plan.needs.python_names import BUILTINS
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
     Args,
     Bound,
     Cls,
+    Defaulting,
     Environment,
     Ext,
     Func,
@@ -253,9 +256,37 @@ def _contextmanager(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return UNKNOWN
 
 
-def _default_dict(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-    first = hard(args[-1]) if args else {}
-    return dict(first if isinstance(first, dict) else {}) | kwargs
+def _default_dict(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    factory = args[0] if args else kwargs.pop("default_factory", None)
+    known = BUILTINS["dict"](machine, args[1:], kwargs)
+    return known if hard(factory) is None else Defaulting(known, lambda: machine.call(factory, [], {}))
+
+
+def _counter(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    given = hard(args[0]) if args else kwargs
+    if isinstance(given, dict):
+        return Defaulting(given, lambda: 0)
+    values = machine.items_of(given)
+    if values is None or not is_plain(values):
+        return UNKNOWN
+    return Defaulting(Counter(machine.key(each) for each in values), lambda: 0)
+
+
+def _deque(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """A list of the last ones; what only a deque can do is not known."""
+    values = machine.items_of(args[0]) if args else []
+    most = hard(args[1] if len(args) > 1 else kwargs.get("maxlen"))
+    if values is None or not isinstance(most, int | None):
+        return UNKNOWN
+    return list(values) if most is None else list(values)[max(len(values) - most, 0) :]
+
+
+def _item_getter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    def get(inner: Args, _names: Kwargs) -> Any:
+        found = [machine.item(inner[0], each) for each in args]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    return Native("itemgetter", get)
 
 
 def _deepcopy(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -323,8 +354,9 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "dataclasses.asdict": _as_dict, "json.loads": _loads, "numpy.prod": _product_of,
     "attr.s": _dataclass, "attrs.define": _dataclass,
     "types.SimpleNamespace": _namespace, "argparse.Namespace": _namespace,
-    "collections.namedtuple": _namedtuple, "collections.OrderedDict": _default_dict,
-    "collections.defaultdict": _default_dict, "contextlib.contextmanager": _contextmanager,
+    "collections.namedtuple": _namedtuple, "collections.OrderedDict": BUILTINS["dict"],
+    "collections.defaultdict": _default_dict, "collections.Counter": _counter, "collections.deque": _deque,
+    "operator.itemgetter": _item_getter, "contextlib.contextmanager": _contextmanager,
     "contextlib.asynccontextmanager": _contextmanager, "sys.exit": _exit, "os._exit": _exit, "os.getenv": _getenv,
     "os.environ.get": _getenv, "os.environ.setdefault": _environ_set, "os.environ.pop": _environ_pop,
     "importlib.import_module": _import_module,

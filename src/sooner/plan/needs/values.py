@@ -5,7 +5,7 @@ otherwise (an environment variable) is `Soft`; what lives outside the tree is `E
 """
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -99,6 +99,19 @@ class Environment(dict[str, Any]):
     def get(self, key: str, default: Any = None) -> Any:
         """As `os.environ.get`: the default holds as long as nobody sets the variable."""
         return self[key] if key in self else Soft(default)
+
+
+class Defaulting(dict[Any, Any]):
+    """A dict that makes what is not there: `defaultdict`, `Counter`."""
+
+    def __init__(self, known: Mapping[Any, Any], make: Callable[[], Any]) -> None:
+        super().__init__(known)
+        self._make = make
+
+    def __missing__(self, key: Any) -> Any:
+        """The value of a key that nobody has set."""
+        self[key] = self._make()
+        return self[key]
 
 
 class Dev:
