@@ -197,6 +197,17 @@ GUARDS_BY_NUMBERS = {
     "collections.defaultdict(int)['z'] + 4": 4,
     "collections.defaultdict(lambda: 3, {'a': 4})['a']": 4,
     "operator.itemgetter(1)((1, 4))": 4,
+    "left[0] + left[1] + left[-1]": 4,
+    "list(map(lambda one, other: one + other, [1], [3]))[0]": 4,
+    "len(list(itertools.zip_longest([1], [1, 2, 3])))": 3,
+    "list(itertools.islice([1, 2, 4, 8], 3))[-1]": 4,
+    "list(itertools.pairwise([1, 2, 4]))[1][1]": 4,
+    "len(list(itertools.repeat('ab', 3)))": 3,
+    "list(itertools.starmap(max, [(2, 4)]))[0]": 4,
+    "list(itertools.takewhile(lambda size: size < 5, [1, 4, 9]))[-1]": 4,
+    "list(itertools.dropwhile(lambda size: size < 3, [1, 4, 9]))[0]": 4,
+    "list(itertools.accumulate([1, 2, 1]))[-1]": 4,
+    "list(itertools.accumulate([1, 2, 2], lambda one, other: one * other))[-1]": 4,
     "operator.itemgetter(0, 1)((1, 4))[1]": 4,
 }
 
@@ -205,7 +216,9 @@ GUARDS_BY_NUMBERS = {
 def test_a_number_that_is_chosen_by_a_key_counted_or_defaulted_is_known(number, least):
     (found,) = needs_of(
         "test_it.py",
-        "import collections, operator, pytest, torch\nSIZES = [2, 4, 3]\nby_size = [2, 4, 3]\n"
+        "import collections, itertools, operator, pytest, torch\nSIZES = [2, 4, 3]\nby_size = [2, 4, 3]\n"
+        "left = collections.deque([1, 2, 9])\nleft.pop()\nleft.appendleft(3)\nleft.popleft()\nleft.rotate()\n"
+        "left.extendleft([7, 1])\nleft.remove(7)\n"
         "by_size.sort(key=lambda size: -size)\n"
         f"@pytest.mark.skipif(torch.cuda.device_count() < ({number}), reason='small')\n"
         "def test_it():\n    torch.ones(1).cuda()\n",

@@ -254,8 +254,11 @@ def _zip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 
 
 def _map(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    values = machine.items_of(args[1]) if len(args) > 1 else None
-    return UNKNOWN if values is None else [machine.call(args[0], [each], {}) for each in values]
+    columns = [machine.items_of(each) for each in args[1:]]
+    known = [each for each in columns if each is not None]
+    if not columns or len(known) < len(columns):
+        return UNKNOWN
+    return [machine.call(args[0], list(row), {}) for row in zip(*known, strict=False)]
 
 
 def _filter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -405,7 +408,10 @@ def method_of(machine: "Machine", value: Any, name: str) -> Any:
     return Native(name, called) if callable(getattr(value, name)) else getattr(value, name)
 
 
-_KEEPING: Final = ("append", "insert", "add", "setdefault", "get", "pop", "items", "keys", "values", "copy", "index")
+_KEEPING: Final = (
+    "append", "appendleft", "popleft", "insert", "add", "setdefault", "get", "pop", "items", "keys", "values", "copy",
+    "index",
+)  # fmt: skip
 
 
 def _call_method(machine: "Machine", value: Any, name: str, args: Args, kwargs: Kwargs) -> Any:

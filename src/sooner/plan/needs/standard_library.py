@@ -2,11 +2,12 @@
 
 import json
 import math
+import os.path
 import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable
-from itertools import chain, combinations, permutations, product
+from itertools import chain, combinations, islice, pairwise, permutations, product, zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
@@ -18,6 +19,7 @@ from sooner.plan.needs.values import (
     Bound,
     Cls,
     Defaulting,
+    Deque,
     Environment,
     Ext,
     Func,
@@ -110,6 +112,48 @@ def _combining(combine: Callable[..., Any]) -> Function:
         return made
 
     return called
+
+
+def _repeated(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    times = hard(args[1] if len(args) > 1 else kwargs.get("times"))
+    return [args[0]] * times if args and isinstance(times, int) and 0 <= times <= _MOST_COMBINATIONS else UNKNOWN
+
+
+def _while(*, taken: bool) -> Function:
+    """`takewhile` or `dropwhile`."""
+
+    def called(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+        values = machine.items_of(args[1]) if len(args) > 1 else None
+        if values is None:
+            return UNKNOWN
+        for place, each in enumerate(values):
+            truth = machine.truth(machine.call(args[0], [each], {}))
+            if truth is None:
+                return UNKNOWN
+            if not truth:
+                return values[:place] if taken else values[place:]
+        return values if taken else []
+
+    return called
+
+
+def _starmap(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    rows = machine.items_of(args[1]) if len(args) > 1 else None
+    given = [machine.items_of(row) for row in rows or []]
+    if rows is None or None in given:
+        return UNKNOWN
+    return [machine.call(args[0], each or [], {}) for each in given]
+
+
+def _accumulated(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    values = machine.items_of(args[0]) if args else None
+    if values is None or "initial" in kwargs:
+        return UNKNOWN
+    function = args[1] if len(args) > 1 else kwargs.get("func", Ext("operator.add"))
+    found = values[:1]
+    for each in values[1:]:
+        found.append(machine.call(function, [found[-1], each], {}))
+    return found
 
 
 def _computed(function: Callable[..., Any]) -> Function:
@@ -273,12 +317,12 @@ def _counter(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
 
 
 def _deque(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-    """A list of the last ones; what only a deque can do is not known."""
+    """A list of the last ones; that it grows no longer is not followed."""
     values = machine.items_of(args[0]) if args else []
     most = hard(args[1] if len(args) > 1 else kwargs.get("maxlen"))
     if values is None or not isinstance(most, int | None):
         return UNKNOWN
-    return list(values) if most is None else list(values)[max(len(values) - most, 0) :]
+    return Deque(values if most is None else values[max(len(values) - most, 0) :])
 
 
 def _item_getter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -349,6 +393,10 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "functools.cached_property": _cached_property, "functools.reduce": _reduce, "wrapt.decorator": _same,
     "itertools.product": _combining(product), "itertools.chain": _combining(chain),
     "itertools.chain.from_iterable": _combining(chain.from_iterable),
+    "itertools.zip_longest": _combining(zip_longest), "itertools.islice": _combining(islice),
+    "itertools.pairwise": _combining(pairwise), "itertools.repeat": _repeated, "itertools.starmap": _starmap,
+    "itertools.takewhile": _while(taken=True), "itertools.dropwhile": _while(taken=False),
+    "itertools.accumulate": _accumulated,
     "itertools.permutations": _combining(permutations), "itertools.combinations": _combining(combinations),
     "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "dataclasses.replace": _replaced,
     "dataclasses.asdict": _as_dict, "json.loads": _loads, "numpy.prod": _product_of,
@@ -364,7 +412,9 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "importlib.util.find_spec": _find_spec, "textwrap.dedent": _dedent, "inspect.cleandoc": _dedent,
     "math.ceil": _computed(math.ceil), "math.floor": _computed(math.floor), "math.sqrt": _computed(math.sqrt),
     "math.prod": _computed(math.prod), "math.log2": _computed(math.log2), "math.log": _computed(math.log),
-    "math.gcd": _computed(math.gcd), "platform.system": _constant("Linux"), "os.path.join": _path_join,
+    "math.gcd": _computed(math.gcd), "math.lcm": _computed(math.lcm), "math.isqrt": _computed(math.isqrt),
+    "os.path.basename": _computed(os.path.basename), "os.path.dirname": _computed(os.path.dirname),
+    "platform.system": _constant("Linux"), "os.path.join": _path_join,
     "os.cpu_count": _constant(Soft(64)), "multiprocessing.cpu_count": _constant(Soft(64)),
     "operator.attrgetter": _attribute_getter, "shlex.split": _shlex_split, "abc.abstractmethod": _same,
     "typing.cast": lambda _machine, args, _kwargs: args[-1] if args else UNKNOWN, "typing.final": _same,

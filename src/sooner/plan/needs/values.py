@@ -5,7 +5,7 @@ otherwise (an environment variable) is `Soft`; what lives outside the tree is `E
 """
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -112,6 +112,27 @@ class Defaulting(dict[Any, Any]):
         """The value of a key that nobody has set."""
         self[key] = self._make()
         return self[key]
+
+
+class Deque(list[Any]):
+    """A list that is longer or shorter at its left end, too."""
+
+    def appendleft(self, value: Any) -> None:
+        """As `collections.deque` has it, as the others."""
+        self.insert(0, value)
+
+    def popleft(self) -> Any:
+        """The first one, or IndexError."""
+        return self.pop(0)
+
+    def extendleft(self, values: Iterable[Any]) -> None:
+        """The last of them becomes the first one."""
+        self[:0] = list(values)[::-1]
+
+    def rotate(self, steps: int = 1) -> None:
+        """The last ones come to the front."""
+        steps %= max(len(self), 1)
+        self[:] = self[len(self) - steps :] + self[: len(self) - steps]
 
 
 class Dev:
