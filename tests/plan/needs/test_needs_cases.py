@@ -224,3 +224,54 @@ def test_a_number_that_is_chosen_by_a_key_counted_or_defaulted_is_known(number, 
         "def test_it():\n    torch.ones(1).cuda()\n",
     )
     assert (found.min, found.confidence) == (least, "high")
+
+
+MATCHED = {
+    "('nccl', 4)": 4,
+    "['gloo', 1, 2, 3]": 3,
+    "{'size': 4, 'of': 'tp'}": 4,
+    "{'of': 'tp'}": 2,
+    "'tp4'": 3,
+    "Mesh(4, 'tp')": 4,
+    "Mesh(dim=3, kind='pp')": 3,
+    "8": 8,
+}
+
+
+@pytest.mark.parametrize(("value", "least"), MATCHED.items())
+def test_what_a_match_takes_apart_is_known(value, least):
+    (found,) = needs_of(
+        "test_it.py",
+        f"""
+        import dataclasses, pytest, torch
+
+        @dataclasses.dataclass
+        class Mesh:
+            dim: int
+            kind: str
+
+        def needed(value):
+            match value:
+                case ("nccl", size):
+                    return size
+                case [_, *more, last]:
+                    return len(more) + 1
+                case {{"size": size, **rest}} if rest:
+                    return size
+                case {{"of": str()}}:
+                    return 2
+                case str(name):
+                    return len(name)
+                case Mesh(dim, "tp"):
+                    return dim
+                case Mesh(kind="pp", dim=size):
+                    return size
+                case int() as size:
+                    return size
+
+        @pytest.mark.skipif(torch.cuda.device_count() < needed({value}), reason="small")
+        def test_it():
+            torch.ones(1).cuda()
+        """,
+    )
+    assert (found.min, found.confidence) == (least, "high")

@@ -2,7 +2,7 @@
 
 import json
 import math
-import os.path
+import posixpath
 import re
 import textwrap
 from collections import Counter
@@ -413,7 +413,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "math.ceil": _computed(math.ceil), "math.floor": _computed(math.floor), "math.sqrt": _computed(math.sqrt),
     "math.prod": _computed(math.prod), "math.log2": _computed(math.log2), "math.log": _computed(math.log),
     "math.gcd": _computed(math.gcd), "math.lcm": _computed(math.lcm), "math.isqrt": _computed(math.isqrt),
-    "os.path.basename": _computed(os.path.basename), "os.path.dirname": _computed(os.path.dirname),
+    "os.path.basename": _computed(posixpath.basename), "os.path.dirname": _computed(posixpath.dirname),
     "platform.system": _constant("Linux"), "os.path.join": _path_join,
     "os.cpu_count": _constant(Soft(64)), "multiprocessing.cpu_count": _constant(Soft(64)),
     "operator.attrgetter": _attribute_getter, "shlex.split": _shlex_split, "abc.abstractmethod": _same,

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from sooner.plan.needs.binding import Binding
+from sooner.plan.needs.matching import Matching
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -42,7 +42,7 @@ _TURNS_OF_WAITING: Final = 2
 """Of a loop that sleeps: what it waits for does not happen here."""
 
 
-class Statements(Binding):
+class Statements(Matching):
     """The part of the machine that executes statements."""
 
     trying: int
@@ -391,7 +391,7 @@ class Statements(Binding):
         subject = hard(self.ev(node.subject, env))
         bodies: list[Sequence[ast.stmt]] = []
         for case in node.cases:
-            matched = self._matches(case.pattern, subject, env)
+            matched = self.matches(case.pattern, subject, env)
             if matched is not False and case.guard is not None:
                 guard = self.truth(self.ev(case.guard, env))
                 matched = guard if matched or guard is False else None
@@ -406,21 +406,6 @@ class Statements(Binding):
             self.run(bodies[0], env)
         else:
             self.fork(bodies, env)
-
-    def _matches(self, pattern: ast.pattern, subject: Any, env: Env) -> bool | None:
-        if isinstance(pattern, ast.MatchValue):
-            return self.same(subject, hard(self.ev(pattern.value, env)))
-        if isinstance(pattern, ast.MatchSingleton):
-            return self.same(subject, pattern.value)
-        if isinstance(pattern, ast.MatchOr):
-            answers = [self._matches(each, subject, env) for each in pattern.patterns]
-            return True if True in answers else None if None in answers else False
-        if isinstance(pattern, ast.MatchAs):
-            matched = True if pattern.pattern is None else self._matches(pattern.pattern, subject, env)
-            if pattern.name and matched is not False:
-                env.names[pattern.name] = subject
-            return matched
-        return None
 
 
 def _leaves_by_rank(node: ast.If) -> bool:
