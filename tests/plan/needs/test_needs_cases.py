@@ -275,3 +275,25 @@ def test_what_a_match_takes_apart_is_known(value, least):
         """,
     )
     assert (found.min, found.confidence) == (least, "high")
+
+
+def test_a_function_that_chooses_by_the_type_of_its_argument_is_not_taken_for_its_first_form():
+    (found,) = needs_of(
+        "test_it.py",
+        """
+        import functools, pytest, torch
+
+        @functools.singledispatch
+        def needed(value):
+            return 1
+
+        @needed.register
+        def _(value: str):
+            return 4
+
+        @pytest.mark.skipif(torch.cuda.device_count() < needed("a"), reason="small")
+        def test_it():
+            torch.ones(1).cuda()
+        """,
+    )
+    assert found.confidence != "high"

@@ -390,6 +390,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "functools.wraps": _wraps, "inspect.signature": _signature,
     "functools.partial": _partial, "functools.partialmethod": _partial,
     "functools.lru_cache": _same, "functools.cache": _same, "functools.total_ordering": _same,
+    "functools.singledispatch": _constant(Unknown("functools.singledispatch()")),
     "functools.cached_property": _cached_property, "functools.reduce": _reduce, "wrapt.decorator": _same,
     "itertools.product": _combining(product), "itertools.chain": _combining(chain),
     "itertools.chain.from_iterable": _combining(chain.from_iterable),
