@@ -78,6 +78,11 @@ def _same(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return Native("same", lambda inner, _names: inner[0] if inner else UNKNOWN)
 
 
+def _dispatched(_machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
+    """A function of several forms: which one is called is not followed."""
+    return Native("singledispatch", lambda _inner, _names: Unknown("functools.singledispatch()"))
+
+
 def _cached_property(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return Wrapped("property", args[0]) if args else UNKNOWN
 
@@ -390,7 +395,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "functools.wraps": _wraps, "inspect.signature": _signature,
     "functools.partial": _partial, "functools.partialmethod": _partial,
     "functools.lru_cache": _same, "functools.cache": _same, "functools.total_ordering": _same,
-    "functools.singledispatch": _constant(Unknown("functools.singledispatch()")),
+    "functools.singledispatch": _dispatched,
     "functools.cached_property": _cached_property, "functools.reduce": _reduce, "wrapt.decorator": _same,
     "itertools.product": _combining(product), "itertools.chain": _combining(chain),
     "itertools.chain.from_iterable": _combining(chain.from_iterable),
