@@ -729,3 +729,43 @@ def test_a_rank_that_joins_through_a_function_of_the_library_that_chooses_a_devi
         },
     )
     assert found == {"test_chooses": (2, 2, 2), "test_stays": (0, None, 0)}
+
+
+def test_what_one_process_spends_in_the_library_is_not_missing_to_the_next():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "lib/__init__.py": "",
+            "lib/ranks.py": """
+            import os
+
+            def update_environment(values):
+                for name, value in values.items():
+                    os.environ[name] = value
+
+            def count_long():
+                total = 0
+                for each in range(1000):
+                    total += each
+                return total
+            """,
+            "tests/test_it.py": """
+            import os
+            import torch
+            import torch.multiprocessing as mp
+            from lib.ranks import count_long, update_environment
+
+            def works(environment):
+                update_environment(environment)
+                torch.accelerator.set_device_index(int(os.environ["LOCAL_RANK"]))
+                for _ in range(4):
+                    count_long()
+
+            def test_four():
+                for rank in range(4):
+                    process = mp.Process(target=works, args=({"LOCAL_RANK": str(rank)},))
+                    process.start()
+            """,
+        },
+    )
+    assert found == {"test_four": (4, 4, 4)}

@@ -15,6 +15,7 @@ from sooner.plan.needs.launchers import launch, parallel_size, write_settings
 from sooner.plan.needs.op_names import names
 from sooner.plan.needs.parameterized_classes import class_of_cases
 from sooner.plan.needs.programs import run_as_program
+from sooner.plan.needs.state import LIBRARY_FUEL
 from sooner.plan.needs.values import UNKNOWN, Cls, Dev, Ext, Inst, Mark, Native, Raised, Skip, Unknown, hard, is_plain
 
 if TYPE_CHECKING:
@@ -42,9 +43,15 @@ def _ranks(machine: "Machine", args: list[Any]) -> Any:
     machine.started(_first(args))
 
 
+def _allowance(machine: "Machine") -> None:
+    """The library under test may cost each process something: what one has spent is not missing to the next."""
+    machine.library_fuel = max(machine.library_fuel, LIBRARY_FUEL)
+
+
 def _one_more(machine: "Machine", _args: list[Any]) -> Any:
     """Processes that are started one by one, in a loop over ranks."""
     machine.processes += 1
+    _allowance(machine)
     machine.started(machine.processes)
 
 
@@ -97,6 +104,7 @@ def _as_rank(machine: "Machine", args: list[Any]) -> Any:
     rank, world = uncounted(hard(args[0])), uncounted(hard(args[1]))
     known = isinstance(rank, int) and isinstance(world, int)
     machine.rank = (rank, world) if known else None
+    _allowance(machine)
     values = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world}
     machine.environment |= {key: str(value) if known else UNKNOWN for key, value in values.items()}
 
