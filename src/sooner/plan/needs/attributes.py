@@ -4,6 +4,7 @@ from abc import abstractmethod
 from contextlib import suppress
 from typing import Any
 
+from sooner.plan.needs.special_methods import set_plainly
 from sooner.plan.needs.state import State
 from sooner.plan.needs.values import (
     MISSING,
@@ -115,7 +116,8 @@ class Attributes(State):
         if name in value.attrs:
             return value.attrs[name]
         if found is not MISSING:
-            return self.bound(found, value, value.cls)
+            described = self.special(found, "__get__", value, value.cls)
+            return self.bound(found, value, value.cls) if described is MISSING else described
         return self._missing_of(value, name)
 
     def _missing_of(self, value: Inst, name: str) -> Any:
@@ -159,6 +161,8 @@ class Attributes(State):
                 if name == "__new__":
                     return found
                 return self.bound(found, first, cls) if first or isinstance(found, Wrapped) else Bound(found, cls)
+        if name == "__setattr__":
+            return Native("__setattr__", lambda args, _kwargs: set_plainly([value.first, *args]))
         if name == "__new__":
             return Native("__new__", lambda args, _kwargs: Inst(args[0]) if isinstance(args[0], Cls) else UNKNOWN)
         return Native(f"super.{name}", lambda _args, _kwargs: None)

@@ -84,8 +84,8 @@ class Binding(Expressions):
             found = owner.cls.find(name)
             if isinstance(found, Wrapped) and found.setter is not None:
                 self.call(Bound(found.setter, owner), [value], {})
-                return
-            owner.attrs[name] = value
+            elif self.special(owner, "__setattr__", name, value) is MISSING:
+                owner.attrs[name] = value
         elif isinstance(owner, Cls | Func):
             if name == "__unittest_skip__" and self.forks:  # a way that only skips is not gone where another may be
                 self.guesses += 1

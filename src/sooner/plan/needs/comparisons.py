@@ -5,6 +5,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
+from sooner.plan.needs.special_methods import SpecialMethods, field_values
 from sooner.plan.needs.values import MISSING, UNKNOWN, Cls, Dev, Ext, Func, Inst, Mod, Soft, Unknown, hard, is_plain
 
 _ORDER: Final[dict[type, Callable[[Any, Any], Any]]] = {
@@ -18,7 +19,7 @@ HOST_ERRORS: Final = (
 )  # fmt: skip
 
 
-class Comparisons:
+class Comparisons(SpecialMethods):
     """The part of the machine that compares."""
 
     def compare(self, kind: type, left: Any, right: Any) -> Any:
@@ -32,18 +33,33 @@ class Comparisons:
         return Soft(result) if soft and isinstance(result, bool) else result
 
     def _compared(self, kind: type, left: Any, right: Any) -> Any:
-        if kind in (ast.Is, ast.IsNot, ast.Eq, ast.NotEq):
-            same = self.same(left, right, identity=kind in (ast.Is, ast.IsNot))
-            return UNKNOWN if same is None else same is (kind in (ast.Is, ast.Eq))
+        if kind in (ast.Is, ast.IsNot):
+            same = self.same(left, right, identity=True)
+            return UNKNOWN if same is None else same is (kind is ast.Is)
+        if kind in (ast.Eq, ast.NotEq):
+            same = self._equal(left, right)
+            return UNKNOWN if same is None else same is (kind is ast.Eq)
         if kind in (ast.In, ast.NotIn):
             inside = self.contains(right, left)
             return UNKNOWN if inside is None else inside is (kind is ast.In)
         if not (is_plain(left) and is_plain(right)):
-            return UNKNOWN
+            told = self.ordered_by_method(kind, left, right)
+            return UNKNOWN if told is MISSING else told
         try:
             return bool(_ORDER[kind](left, right))
         except HOST_ERRORS:
             return UNKNOWN
+
+    def _equal(self, left: Any, right: Any) -> bool | None:
+        """Whether two values are equal, by their own methods where they have them."""
+        told = self.equal_by_method(left, right)
+        if told is not MISSING:
+            return self.truth(told)
+        ours, theirs = field_values(left), field_values(right)
+        if ours is None or theirs is None or left.cls is not right.cls:
+            return self.same(left, right)
+        answers = [self._equal(hard(one), hard(other)) for one, other in zip(ours, theirs, strict=True)]
+        return False if False in answers else None if None in answers else True
 
     def same(self, left: Any, right: Any, *, identity: bool = False) -> bool | None:
         """Whether two values are equal (or the same object); None where that is not known."""
@@ -90,14 +106,18 @@ class Comparisons:
     def contains(self, container: Any, item: Any) -> bool | None:
         """Whether a container holds an item."""
         if isinstance(container, Inst):
-            return None
+            told = self.special(container, "__contains__", item)
+            if told is not MISSING:
+                return self.truth(told)
+            items = self.iterated(container)
+            return None if items is None else self.contains(items, item)
         if is_plain(container) and is_plain(item):
             try:
                 return bool(item in container)
             except HOST_ERRORS:
                 return None
         if isinstance(container, list | tuple | set | frozenset):
-            answers = [self.same(each, item) for each in container]
+            answers = [self._equal(hard(each), item) for each in container]
             return True if True in answers else None if None in answers else False
         if isinstance(container, dict) and isinstance(item, str | int):
             return item in container

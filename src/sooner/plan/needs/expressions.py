@@ -90,10 +90,6 @@ class Expressions(Comparisons, ABC):
     # What the other parts of the machine provide.
 
     @abstractmethod
-    def call(self, func: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None = None) -> Any:
-        """The result of a call."""
-
-    @abstractmethod
     def attribute(self, value: Any, name: str) -> Any:
         """An attribute."""
 
@@ -134,7 +130,7 @@ class Expressions(Comparisons, ABC):
             return self.enum_members(value)
         if isinstance(value, Inst):
             data = value.attrs.get("__items__")
-            return data if isinstance(data, list) else None
+            return data if isinstance(data, list) else self.iterated(value)
         if isinstance(value, str | bytes | list | tuple | dict | set | frozenset | range):
             return list(value) if len(value) <= _LONGEST else None
         return None
@@ -192,16 +188,15 @@ class Expressions(Comparisons, ABC):
     def _ev_binop(self, node: ast.BinOp, env: Env) -> Any:
         return self.binary(type(node.op), self.ev(node.left, env), self.ev(node.right, env))
 
-    def binary(self, kind: type, left: Any, right: Any) -> Any:
+    def binary(self, kind: type, left: Any, right: Any, *, in_place: bool = False) -> Any:
         """An arithmetic operation."""
         left, right = uncounted(left), _uncounted_in(right)
         soft = isinstance(left, Soft) or isinstance(right, Soft)
         left, right = number_of(hard(left)), number_of(hard(right))
-        if (
-            isinstance(left, Inst | Dev)
-            or isinstance(right, Inst | Dev)
-            or not (is_shallow(left) and is_shallow(right))
-        ):
+        if isinstance(left, Inst) or isinstance(right, Inst):
+            told = self.operated(kind, left, right, in_place=in_place)
+            return self.absorbed(kind, left, right) if told is MISSING else told
+        if isinstance(left, Dev) or isinstance(right, Dev) or not (is_shallow(left) and is_shallow(right)):
             return self.absorbed(kind, left, right)
         if kind is ast.Mod and isinstance(left, str | bytes) and not is_plain(right):
             return UNKNOWN  # a text with something in it that is not known
@@ -238,7 +233,8 @@ class Expressions(Comparisons, ABC):
             except HOST_ERRORS as error:
                 raise Raised(type(error).__name__, str(error)) from None
             return Soft(result) if isinstance(value, Soft) else result
-        return UNKNOWN
+        told = self.unary_by_method(type(node.op), inner)
+        return UNKNOWN if told is MISSING else told
 
     def _ev_boolop(self, node: ast.BoolOp, env: Env) -> Any:
         deciding = isinstance(node.op, ast.Or)

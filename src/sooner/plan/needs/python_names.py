@@ -60,6 +60,21 @@ def _host(function: Callable[..., Any]) -> Function:
     return called
 
 
+def _by_method(name: str, function: Function) -> Function:
+    """A builtin that asks an instance of the tests' own by its special method."""
+
+    def called(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+        told = machine.special(hard(args[0]), name) if len(args) == 1 else MISSING
+        return function(machine, args, kwargs) if told is MISSING else told
+
+    return called
+
+
+def _sum(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    items = machine.items_of(args[0]) if args and isinstance(hard(args[0]), Inst) else None
+    return _host(sum)(machine, args if items is None else [items, *args[1:]], kwargs)
+
+
 def _len(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     value = hard(args[0]) if args else UNKNOWN
     if isinstance(value, Inst):
@@ -369,7 +384,8 @@ BUILTINS: Final[dict[str, Function]] = {
     "len": _len, "min": _most(min, largest=False), "max": _most(max, largest=True),
     "any": lambda machine, args, _kwargs: _quantified(machine, args, deciding=True),
     "all": lambda machine, args, _kwargs: _quantified(machine, args, deciding=False),
-    "int": _host(int), "float": _host(float), "abs": _host(abs), "sum": _host(sum), "round": _host(round),
+    "int": _by_method("__int__", _host(int)), "float": _by_method("__float__", _host(float)),
+    "abs": _by_method("__abs__", _host(abs)), "sum": _sum, "round": _host(round),
     "pow": _unknown, "divmod": _host(divmod), "repr": _host(repr), "ord": _host(ord), "chr": _host(chr),
     "hex": _host(hex), "bytes": _unknown, "str": _str, "list": _made_of(list), "tuple": _made_of(tuple),
     "set": _made_of(set), "frozenset": _made_of(frozenset), "reversed": _made_of(lambda each: each[::-1]),  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.python_names import BUILTINS
+from sooner.plan.needs.special_methods import set_plainly
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -193,6 +194,10 @@ def _field(machine: "Machine", _args: Args, kwargs: Kwargs) -> Any:
         return kwargs["default"]
     factory = kwargs.get("default_factory", MISSING)
     return UNKNOWN if factory is MISSING else machine.call(factory, [], {})
+
+
+def _set_plainly(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    return set_plainly(args)
 
 
 def _replaced(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
@@ -405,7 +410,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "itertools.accumulate": _accumulated,
     "itertools.permutations": _combining(permutations), "itertools.combinations": _combining(combinations),
     "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "dataclasses.replace": _replaced,
-    "dataclasses.asdict": _as_dict, "json.loads": _loads, "numpy.prod": _product_of,
+    "dataclasses.asdict": _as_dict, "object.__setattr__": _set_plainly, "json.loads": _loads, "numpy.prod": _product_of,
     "attr.s": _dataclass, "attrs.define": _dataclass,
     "types.SimpleNamespace": _namespace, "argparse.Namespace": _namespace,
     "collections.namedtuple": _namedtuple, "collections.OrderedDict": BUILTINS["dict"],

@@ -120,7 +120,7 @@ class Statements(Matching):
             more = self.items_of(new)
             old.extend(more if more is not None and len(old) < _LONGEST_LIST else [UNKNOWN])
             return
-        self.bind(node.target, self.binary(type(node.op), old, new), env)
+        self.bind(node.target, self.binary(type(node.op), old, new, in_place=True), env)
 
     def _do_delete(self, node: ast.Delete, env: Env) -> None:
         for target in node.targets:

@@ -1,0 +1,84 @@
+"""Special methods of classes of the tree: what operators and loops make of their instances."""
+
+import ast
+from abc import ABC, abstractmethod
+from typing import Any, Final
+
+from sooner.plan.needs.values import MISSING, UNKNOWN, Bound, Func, Inst, Unknown, hard
+
+_OPERATORS: Final[dict[type, str]] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.MatMult: "matmul",
+    ast.LShift: "lshift", ast.RShift: "rshift", ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert",
+}  # fmt: skip
+_MIRRORED: Final[dict[type, tuple[str, str]]] = {
+    ast.Lt: ("__lt__", "__gt__"),
+    ast.Gt: ("__gt__", "__lt__"),
+    ast.LtE: ("__le__", "__ge__"),
+    ast.GtE: ("__ge__", "__le__"),
+}
+_ELSE: Final[dict[type, type]] = {ast.Lt: ast.GtE, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.GtE: ast.Lt}
+"""Where `functools.total_ordering` takes a comparison from: it holds where the other one does not."""
+
+
+class SpecialMethods(ABC):
+    """The part of the machine that knows of `__eq__`, `__lt__`, `__iter__`, `__add__`, ..."""
+
+    @abstractmethod
+    def call(self, func: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None = None) -> Any:
+        """The result of a call."""
+
+    @abstractmethod
+    def truth(self, value: Any) -> bool | None:
+        """Whether a value is true; None where that is not known."""
+
+    def special(self, value: Any, name: str, *args: Any) -> Any:
+        """What a special method of an instance says, or MISSING."""
+        method = value.cls.find(name) if isinstance(value, Inst) else MISSING
+        return self.call(Bound(method, value), list(args), {}) if isinstance(method, Func) else MISSING
+
+    def equal_by_method(self, left: Any, right: Any) -> Any:
+        """`left == right` by `__eq__` of either, or MISSING."""
+        told = self.special(left, "__eq__", right)
+        return self.special(right, "__eq__", left) if told is MISSING else told
+
+    def ordered_by_method(self, kind: type, left: Any, right: Any) -> Any:
+        """`left < right` and its like by a method of either, or MISSING."""
+        for each, negated in ((kind, False), (_ELSE[kind], True)):
+            own, other = _MIRRORED[each]
+            told = self.special(left, own, right)
+            told = self.special(right, other, left) if told is MISSING else told
+            if told is not MISSING:
+                truth = self.truth(told)
+                return UNKNOWN if truth is None else truth is not negated
+        return MISSING
+
+    def operated(self, kind: type, left: Any, right: Any, *, in_place: bool = False) -> Any:
+        """`left + right` and its like by a method of either, or MISSING."""
+        name = _OPERATORS[kind]
+        told = self.special(left, f"__i{name}__", right) if in_place else MISSING
+        told = self.special(left, f"__{name}__", right) if told is MISSING else told
+        return self.special(right, f"__r{name}__", left) if told is MISSING else told
+
+    def unary_by_method(self, kind: type, value: Any) -> Any:
+        """`-value` and its like, or MISSING."""
+        return self.special(value, f"__{_OPERATORS[kind]}__")
+
+    def iterated(self, value: Inst) -> list[Any] | None:
+        """What `__iter__` gives one after the other; None where that is not known."""
+        made = hard(self.special(value, "__iter__"))
+        return list(made) if isinstance(made, list | tuple | dict | set | range | str) else None
+
+
+def field_values(value: Any) -> list[Any] | None:
+    """The values of a record (a dataclass, a named tuple), by which it is compared; None for any other instance."""
+    names = value.cls.find("__record__") if isinstance(value, Inst) else MISSING
+    if not isinstance(names, list):
+        return None
+    return [value.attrs.get(name, Unknown(name)) for name in names]
+
+
+def set_plainly(args: list[Any]) -> None:
+    """`object.__setattr__(instance, name, value)`: whatever the class says of it, the attribute is set."""
+    if len(args) == 3 and isinstance(hard(args[0]), Inst) and isinstance(hard(args[1]), str):  # noqa: PLR2004
+        hard(args[0]).attrs[hard(args[1])] = args[2]

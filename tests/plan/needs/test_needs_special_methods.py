@@ -1,0 +1,151 @@
+"""What operators and loops make of instances of the tests' own classes."""
+
+import pytest
+from small_projects import needs_of
+
+OPERATORS = {
+    "4 if Version('2.4') >= Version('2.3') else 2": 4,
+    "4 if Version('2.4') < Version('2.10') else 2": 4,
+    "4 if Version('2.4') <= Version('2.3') else 2": 2,
+    "4 if Version('2.4') == Version('2.4') else 2": 4,
+    "4 if Version('2.4') != Version('2.4') else 2": 2,
+    "4 if Version('2.5') > Version('2.4') else 2": 4,
+    "4 if Version('2.4') in [Version('2.3'), Version('2.4')] else 2": 4,
+    "4 if Layout(2, 2) == Layout(2, 2) else 2": 4,
+    "4 if Layout(2, 2) == Layout(2, 1) else 2": 2,
+    "4 if Layout(2, 2) in (Layout(2, 1), Layout(2, 2)) else 2": 4,
+    "max(Axes())": 4,
+    "sum(size for size in Axes()) - 4": 3,
+    "sum(Axes()) - 4": 3,
+    "list(Axes())[1]": 4,
+    "len([*Axes()]) + 1": 4,
+    "4 if 2 in Axes() else 3": 4,
+    "4 if 'tp' in Names() else 3": 4,
+    "4 if 'pp' not in Names() else 3": 4,
+    "(Size(2) * 2).n": 4,
+    "(2 * Size(2)).n": 4,
+    "(Size(8) - 4).n": 4,
+    "grown.n": 4,
+    "(-Size(-4)).n": 4,
+    "int(Size(4))": 4,
+    "2 + abs(Size(-2)).n": 4,
+    "Frozen(2).twice": 4,
+    "Checked(3).size": 4,
+    "Lazy().size": 4,
+}
+
+
+@pytest.mark.parametrize(("number", "least"), OPERATORS.items())
+def test_what_the_special_methods_of_a_class_say_is_known(number, least):
+    text = f"""
+        import dataclasses, functools, pytest, torch
+
+        @functools.total_ordering
+        class Version:
+            def __init__(self, text):
+                self.parts = tuple(int(each) for each in text.split("."))
+
+            def __eq__(self, other):
+                return self.parts == other.parts
+
+            def __lt__(self, other):
+                return self.parts < other.parts
+
+        @dataclasses.dataclass
+        class Layout:
+            tp: int
+            dp: int
+
+        class Axes:
+            def __iter__(self):
+                yield 1
+                yield 4
+                yield 2
+
+        class Names:
+            def __contains__(self, name):
+                return name == "tp"
+
+        class Size:
+            def __init__(self, n):
+                self.n = n
+
+            def __mul__(self, other):
+                return Size(self.n * other)
+
+            __rmul__ = __mul__
+
+            def __sub__(self, other):
+                return Size(self.n - other)
+
+            def __iadd__(self, other):
+                self.n += other
+                return self
+
+            def __neg__(self):
+                return Size(-self.n)
+
+            def __abs__(self):
+                return Size(abs(self.n))
+
+            def __int__(self):
+                return self.n
+
+        @dataclasses.dataclass(frozen=True)
+        class Frozen:
+            size: int
+
+            def __post_init__(self):
+                object.__setattr__(self, "twice", 2 * self.size)
+
+        class Checked:
+            def __init__(self, size):
+                self.size = size
+
+            def __setattr__(self, name, value):
+                super().__setattr__(name, value + 1)
+
+        class Default:
+            def __get__(self, instance, owner):
+                return 4
+
+        class Lazy:
+            size = Default()
+
+        grown = Size(1)
+        grown += 3
+
+        @pytest.mark.skipif(torch.cuda.device_count() < ({number}), reason="small")
+        def test_it():
+            torch.ones(1).cuda()
+        """
+    found = needs_of("test_it.py", {"test_it.py": text})["test_it"]
+    assert (found.min, found.confidence) == (least, "high")
+
+
+@pytest.mark.parametrize("number", ["Iterated()", "next(iter(Endless()))", "sum(Unordered() < 3 for _ in [1])"])
+def test_what_special_methods_do_not_say_is_a_doubt_and_ends(number):
+    text = f"""
+        import pytest, torch
+
+        class Iterated:
+            def __eq__(self, other):
+                return self == other
+
+        class Endless:
+            def __iter__(self):
+                return self
+
+            def __next__(self):
+                return 4
+
+        class Unordered:
+            def __lt__(self, other):
+                return NotImplemented
+
+        @pytest.mark.skipif(torch.cuda.device_count() < ({number}), reason="small")
+        def test_it():
+            torch.ones(1).cuda()
+        """
+    found = needs_of("test_it.py", {"test_it.py": text})["test_it"]
+    assert found.confidence != "high"
