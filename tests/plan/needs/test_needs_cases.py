@@ -297,3 +297,52 @@ def test_a_function_that_chooses_by_the_type_of_its_argument_is_not_taken_for_it
         """,
     )
     assert found.confidence != "high"
+
+
+LISTS_OF_WHAT_NOBODY_KNOWS = {
+    "an item": "for each in things:\n    made[each] = 1\n",
+    "an item of pairs": "for name, each in things.items():\n    if each != 3:\n        made[name] = each\n",
+    "a default": "for each in things:\n    made.setdefault(each, []).append(1)\n",
+    "an update": "made.update(things)\n",
+    "an update of pairs": "made.update([(each, 1) for each in things])\n",
+    "a copy": "made = dict(things)\n",
+    "a literal": "made = {**things}\n",
+    "an entry that makes itself": "made = collections.defaultdict(list)\nfor it in things:\n    made[it].append(1)\n",
+}
+
+
+@pytest.mark.parametrize("how", LISTS_OF_WHAT_NOBODY_KNOWS)
+def test_a_dict_that_something_unknown_fills_is_not_taken_for_an_empty_one(how):
+    (found,) = needs_of(
+        "test_it.py",
+        "import collections, pytest, torch\nfrom elsewhere import things\nmade = {}\n"
+        f"{LISTS_OF_WHAT_NOBODY_KNOWS[how]}"
+        "@pytest.mark.parametrize('name', list(made))\n"
+        "def test_it(name):\n    assert name in made\n    torch.ones(1).cuda()\n",
+    )
+    assert (found.min, found.full) == (1, 1)
+
+
+def test_what_is_under_a_name_of_a_dict_that_something_unknown_fills_is_not_known():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            from elsewhere import things
+
+            SIZES = {"small": 1, **things}
+
+            def test_one_that_was_there():
+                torch.ones(1, device=f"cuda:{SIZES['small']}")
+
+            def test_one_that_may_be_there():
+                if "wide" in SIZES and not SIZES.get("wide"):
+                    raise ValueError(SIZES["wide"])
+                if len(SIZES) == 1:
+                    raise ValueError("nothing else")
+                torch.ones(1).cuda()
+            """
+        },
+    )
+    assert found == {"test_one_that_was_there": (2, 2, 2), "test_one_that_may_be_there": (1, 1, 1)}

@@ -15,6 +15,7 @@ from sooner.plan.needs.values import (
     Bound,
     Cls,
     Env,
+    Environment,
     Ext,
     Func,
     Inst,
@@ -33,6 +34,8 @@ class Binding(Expressions):
     """Conditions that were taken as met without being known."""
     forks: int
     """Branches under way inside functions of which nobody knows whether they are gone."""
+    modules: dict[str, Any]
+    """The modules that were imported, whose names are no dict of the tests'."""
 
     @abstractmethod
     def set_outside(self, target: Any, name: str, value: Any) -> None:
@@ -101,8 +104,7 @@ class Binding(Expressions):
     def _bind_item(self, owner: Any, index: Any, value: Any) -> None:
         owner, index = hard(owner), hard(index)
         if isinstance(owner, dict):
-            if not isinstance(index, Unknown):  # under which name is not known
-                owner[self.key(index)] = value
+            self._put(owner, index, value)
         elif isinstance(owner, list) and isinstance(index, int | slice):
             try:
                 owner[index] = value
@@ -114,6 +116,12 @@ class Binding(Expressions):
             method = owner.cls.find("__setitem__")
             if method is not MISSING:
                 self.call(Bound(method, owner), [index, value], {})
+
+    def _put(self, owner: dict[Any, Any], index: Any, value: Any) -> None:
+        if not isinstance(index, Unknown):
+            owner[self.key(index)] = value
+        elif not isinstance(owner, Environment) and not any(owner is each.env.names for each in self.modules.values()):
+            owner[UNKNOWN] = value  # under which name is not known
 
     def unbind(self, target: ast.expr, env: Env) -> None:
         """`del` of a name or of an item."""

@@ -120,7 +120,7 @@ class Comparisons(SpecialMethods):
             answers = [self._equal(hard(each), item) for each in container]
             return True if True in answers else None if None in answers else False
         if isinstance(container, dict) and isinstance(item, str | int):
-            return item in container
+            return item in container or (None if UNKNOWN in container else False)
         return None
 
 

@@ -16,6 +16,7 @@ from sooner.plan.needs.values import (
     UNKNOWN,
     Bound,
     Cls,
+    Defaulting,
     Dev,
     Env,
     Environment,
@@ -118,6 +119,8 @@ class Expressions(Comparisons, ABC):
                 if method is not MISSING:
                     return self.truth(self.call(Bound(method, value), [], {}))
             return None if value.cls.find("_is_lazy") is not MISSING else True
+        if isinstance(value, dict) and len(value) == 1 and UNKNOWN in value:
+            return None
         try:
             return bool(value)
         except HOST_ERRORS:
@@ -347,7 +350,7 @@ class Expressions(Comparisons, ABC):
                 if isinstance(other, Ext) and other.path == "os.environ":
                     other = Environment(self.environment)
                 made = Environment(made) if isinstance(other, Environment) else made
-                made.update(other if isinstance(other, dict) else {})
+                made.update(other if isinstance(other, dict) else _nobody_knows(made))
                 continue
             made[self.key(self.ev(key, env))] = self.ev(value, env)
         return made
@@ -362,6 +365,13 @@ class Expressions(Comparisons, ABC):
         except TypeError:
             return id(value)
         return value
+
+    def key_in(self, value: dict[Any, Any], index: Any) -> Any:
+        """The key of an entry; unknown where one under a key that nobody knows may be meant."""
+        key = self.key(index)
+        if isinstance(key, Unknown) and isinstance(value, Defaulting):
+            value[UNKNOWN] = UNKNOWN  # it has one now
+        return key if key in value or UNKNOWN not in value else UNKNOWN
 
     def _ev_subscript(self, node: ast.Subscript, env: Env) -> Any:
         value = self.ev(node.value, env)
@@ -383,7 +393,7 @@ class Expressions(Comparisons, ABC):
                 return self.item(value.attrs.get("__items__", UNKNOWN), index, path, line)
             return UNKNOWN if method is MISSING else self.call(Bound(method, value), [index], {})
         if isinstance(value, dict):
-            index = self.key(index)
+            index = self.key_in(value, index)
         if isinstance(index, Unknown) or not isinstance(value, str | bytes | list | tuple | dict | range):
             return UNKNOWN
         if isinstance(value, Grid):
@@ -504,6 +514,11 @@ class Expressions(Comparisons, ABC):
         if frame is not None:
             frame.yielded.extend(values if values is not None else [UNKNOWN])
         return UNKNOWN
+
+
+def _nobody_knows(made: dict[Any, Any]) -> dict[Any, Any]:
+    """What a dict is filled with of which nothing is known; an environment has its defaults."""
+    return {} if isinstance(made, Environment) else {UNKNOWN: UNKNOWN}
 
 
 def _pieces(value: Any) -> list[str | None]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sooner.plan.needs.binding import Binding
-from sooner.plan.needs.values import Env, Ext, Inst, Unknown, hard, is_plain
+from sooner.plan.needs.values import UNKNOWN, Env, Ext, Inst, Unknown, hard, is_plain
 
 
 class Matching(Binding):
@@ -45,7 +45,7 @@ class Matching(Binding):
         if any(isinstance(key, Unknown) for key in keys):
             return None
         if any(key not in subject for key in keys):
-            return False
+            return None if UNKNOWN in subject else False
         if pattern.rest is not None:
             env.names[pattern.rest] = {key: value for key, value in subject.items() if key not in keys}
         return _all(self.matches(each, subject[key], env) for each, key in zip(pattern.patterns, keys, strict=True))

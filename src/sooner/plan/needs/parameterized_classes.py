@@ -78,7 +78,9 @@ def _cases_of(machine: "Machine", args: list[Any], kwargs: dict[str, Any]) -> li
     values = args[1] if len(args) > 1 else kwargs.get("input_values")
     if values is None:
         cases = [hard(each) for each in machine.items_of(given) or []]
-        return cases if cases and all(isinstance(each, dict) for each in cases) else None
+        if not cases or not all(isinstance(each, dict) for each in cases):
+            return None
+        return [{key: value for key, value in each.items() if isinstance(key, str)} for each in cases]
     names = [given] if isinstance(given, str) else [hard(each) for each in machine.items_of(given) or []]
     rows = [machine.items_of(row) for row in machine.items_of(values) or []]
     if not names or any(row is None or len(row) != len(names) for row in rows):

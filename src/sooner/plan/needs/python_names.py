@@ -80,6 +80,8 @@ def _len(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     if isinstance(value, Inst):
         method = value.cls.find("__len__")
         return UNKNOWN if method is MISSING else machine.call(Bound(method, value), [], {})
+    if isinstance(value, dict) and UNKNOWN in value:
+        return UNKNOWN
     if isinstance(value, range | list | tuple | str | dict | set | frozenset | bytes):
         return Soft(len(value)) if isinstance(args[0], Soft) else len(value)
     items = machine.items_of(value)
@@ -238,11 +240,21 @@ def _dict(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     if isinstance(first, dict):
         made.update(first)
     else:
-        for each in machine.items_of(first) or []:
-            pair = machine.items_of(each)
-            if pair is not None and len(pair) == 2:  # noqa: PLR2004 - a pair
-                made[machine.key(pair[0])] = pair[1]
+        made.update(_pairs(machine, first))
     return made | kwargs
+
+
+def _pairs(machine: "Machine", given: Any) -> dict[Any, Any]:
+    """A dict of pairs; of what is not known it has one value under a key that is not known."""
+    made: dict[Any, Any] = {}
+    pairs = machine.items_of(given)
+    for each in [UNKNOWN] if pairs is None else pairs:
+        pair = machine.items_of(each)
+        if pair is not None and len(pair) == 2:  # noqa: PLR2004 - a pair
+            made[machine.key(pair[0])] = pair[1]
+        else:
+            made[UNKNOWN] = UNKNOWN
+    return made
 
 
 def _range(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -432,7 +444,7 @@ _KEEPING: Final = (
 
 def _call_method(machine: "Machine", value: Any, name: str, args: Args, kwargs: Kwargs) -> Any:
     if isinstance(value, dict) and name in ("get", "pop", "setdefault") and args:
-        args = [machine.key(args[0]), *args[1:]]
+        args = [_key_asked(machine, value, name, args[0]), *args[1:]]
         if isinstance(args[0], Unknown):
             return UNKNOWN
     elif name == "sort" or (name in ("extend", "update") and args):
@@ -456,6 +468,15 @@ def _call_method(machine: "Machine", value: Any, name: str, args: Args, kwargs: 
     return list(result) if name in ("items", "keys", "values") else result
 
 
+def _key_asked(machine: "Machine", value: dict[Any, Any], name: str, given: Any) -> Any:
+    if name != "setdefault":
+        return machine.key_in(value, given)
+    key = machine.key(given)
+    if isinstance(key, Unknown) and not isinstance(value, Environment):
+        value[UNKNOWN] = UNKNOWN
+    return key
+
+
 def _is_too_long(value: str | bytes, name: str, args: Args) -> bool:
     """Whether a text method could fill the memory: `"".ljust(10**12)`, `"{:99999999}".format(1)`."""
     wide = any(isinstance(each, int) and each > _LONGEST_RANGE for each in args)
@@ -468,7 +489,7 @@ def _extended(machine: "Machine", value: Any, name: str, args: Args, kwargs: Kwa
         return None
     if isinstance(value, dict):
         other = hard(args[0])
-        value.update(other if isinstance(other, dict) else {})
+        value.update(other if isinstance(other, dict) or isinstance(value, Environment) else _pairs(machine, other))
         value.update(kwargs)
         return None
     more = machine.items_of(args[0])

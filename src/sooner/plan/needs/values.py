@@ -365,7 +365,7 @@ def is_plain(value: Any, depth: int = 0) -> bool:
     if isinstance(value, list | tuple | set | frozenset):
         return depth < _DEEP_ENOUGH and all(is_plain(each, depth + 1) for each in value)
     if isinstance(value, dict):
-        return depth < _DEEP_ENOUGH and all(is_plain(v, depth + 1) for v in value.values())
+        return depth < _DEEP_ENOUGH and UNKNOWN not in value and all(is_plain(v, depth + 1) for v in value.values())
     return isinstance(value, PLAIN)
 
 
