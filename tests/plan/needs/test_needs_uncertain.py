@@ -393,3 +393,29 @@ def test_a_switch_that_is_taken_as_on_takes_no_other_condition_of_the_mark_with_
         },
     )
     assert found == {"test_or": (2, 2, 2), "test_and": (2, 2, 2), "test_all": (3, 3, 3)}
+
+
+def test_a_device_that_pytorch_is_asked_to_wait_for_or_to_count_is_used():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+
+            TWO = torch.cuda.device_count() >= 2
+
+            def test_waits():
+                torch.cuda.synchronize()
+                if TWO:
+                    torch.cuda.synchronize("cuda:1")
+
+            def test_counts():
+                assert torch.cuda.memory_allocated(torch.device("cuda", 2)) == 0
+
+            def test_draws():
+                state = torch.cuda.get_rng_state()
+                torch.cuda.set_rng_state(state, device=1)
+            """
+        },
+    )
+    assert found == {"test_waits": (1, 1, 2), "test_counts": (3, 3, 3), "test_draws": (2, 2, 2)}
