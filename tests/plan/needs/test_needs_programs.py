@@ -95,6 +95,27 @@ def test_a_group_that_only_pretends_has_the_ranks_that_it_was_told():
     assert found == {"test_many_ranks": (0, None, 0)}
 
 
+def test_a_mesh_as_long_as_its_group_is_the_whole_group_whatever_ranks_it_names():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch.distributed as dist
+            from torch.distributed.device_mesh import DeviceMesh
+
+            def test_two_of_two():
+                dist.init_process_group("fake", rank=3, world_size=2)
+                DeviceMesh("cpu", [1, 3])
+
+            def test_one_of_two():
+                dist.init_process_group("fake", rank=0, world_size=2)
+                DeviceMesh("cpu", [3])
+            """
+        },
+    )
+    assert found == {"test_two_of_two": (0, None, 0), "test_one_of_two": (None, None, None)}
+
+
 def test_a_script_whose_environment_says_a_number_of_gpus_uses_them():
     found = devices_of(
         "test_it.py",

@@ -264,10 +264,13 @@ def _on_host(machine: "Machine", args: list[Any]) -> Any:
 
 
 def _has_stranger(machine: "Machine", args: list[Any]) -> Any:
-    """Whether a list of ranks names one that is none of the group's."""
-    ranks = [uncounted(hard(each)) for each in _flat(hard(args[0]))] if isinstance(hard(args[0]), list) else []
+    """Whether a list of ranks names one that is none of the group's; one as long as the group is taken for all of it."""
+    given = hard(args[0])
+    ranks = [uncounted(hard(each)) for each in _flat(given)] if isinstance(given, list) else []
     known = [each for each in ranks if isinstance(each, int)]
-    return machine.rank is not None and bool(known) and max(known) >= machine.rank[1]
+    if machine.rank is None or not known or len(given) == len(known) == machine.rank[1]:
+        return False
+    return max(known) >= machine.rank[1]
 
 
 def _is_larger_than_world(machine: "Machine", args: list[Any]) -> Any:
