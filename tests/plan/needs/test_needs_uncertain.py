@@ -342,6 +342,58 @@ def test_a_mesh_of_torchtitans_is_not_there_for_a_degree_of_one():
     }
 
 
+def test_torchtitans_own_word_decides_which_meshes_of_one_there_are():
+    for kept, least in (("True", 1), ("degree > 1", 2)):
+        found = devices_of(
+            "tests/test_it.py",
+            {
+                "torchtitan/__init__.py": "",
+                "torchtitan/distributed/__init__.py": "",
+                "torchtitan/distributed/parallel_dims.py": f"""
+                from dataclasses import dataclass
+
+                @dataclass
+                class ParallelDims:
+                    dp_shard: int
+                    cp: int
+                    world_size: int
+
+                    def __post_init__(self):
+                        if self.dp_shard < 0:
+                            self.dp_shard = self.world_size // self.cp
+
+                    def _mesh_exist(self, name, degree):
+                        if name == "fsdp":
+                            return {kept}
+                        return degree > 1
+
+                    def get_mesh(self, dims):
+                        return self.world_mesh[dims]
+                """,
+                "tests/test_it.py": """
+                from torch.testing._internal.common_fsdp import FSDPTest
+                from torchtitan.distributed.parallel_dims import ParallelDims
+
+                class TestIt(FSDPTest):
+                    def test_shards(self):
+                        ParallelDims(-1, 1, world_size=self.world_size).get_mesh("fsdp")
+
+                    def test_shards_of_a_context(self):
+                        ParallelDims(1, self.world_size, world_size=self.world_size).get_mesh("fsdp")
+
+                    def test_no_context(self):
+                        with self.assertRaises(ValueError):
+                            ParallelDims(-1, 1, world_size=self.world_size).get_mesh(["fsdp", "cp"])
+                """,
+            },
+        )
+        assert found == {
+            "TestIt::test_shards": (least, least, 8),
+            "TestIt::test_shards_of_a_context": (least, least, 8),
+            "TestIt::test_no_context": (1, 1, 8),
+        }
+
+
 def test_devices_that_are_looked_at_and_left_out_for_what_nobody_knows_are_counted_as_kept():
     found = devices_of(
         "test_it.py",
