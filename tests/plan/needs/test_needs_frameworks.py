@@ -836,3 +836,46 @@ def test_a_device_that_nvml_is_asked_for_must_be_there():
         },
     )
     assert found == {"test_second": (2, 2, 2), "test_started": (1, 1, 1)}
+
+
+def test_accelerates_state_uses_a_device_in_a_rank_only_and_what_is_moved_to_its_device_does():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+            from accelerate import Accelerator, PartialState
+            from accelerate.state import AcceleratorState
+            from torch.multiprocessing import spawn
+
+            def test_state():
+                PartialState()
+                assert torch.zeros(2).sum() == 0
+
+            def test_whole_state():
+                AcceleratorState()
+
+            def test_moved():
+                state = PartialState()
+                torch.zeros(2).to(state.device)
+
+            def test_accelerator():
+                Accelerator()
+
+            def worker(rank):
+                PartialState()
+
+            @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="two devices")
+            def test_ranks():
+                spawn(worker, nprocs=2)
+            """,
+        },
+    )
+    assert found == {
+        "test_state": (0, None, 0),
+        "test_whole_state": (0, None, 0),
+        "test_moved": (0, 1, 1),
+        "test_accelerator": (0, 1, 1),
+        "test_ranks": (2, 2, 2),
+    }
