@@ -209,6 +209,17 @@ GUARDS_BY_NUMBERS = {
     "list(itertools.accumulate([1, 2, 1]))[-1]": 4,
     "list(itertools.accumulate([1, 2, 2], lambda one, other: one * other))[-1]": 4,
     "operator.itemgetter(0, 1)((1, 4))[1]": 4,
+    "dict[str, int](size=4)['size']": 4,
+    "{id(left): 3, id(by_size): 4}[id(by_size)]": 4,
+    "Mesh('tp', 2)._replace(size=4).size": 4,
+    "Mesh('tp', 2)._replace(size=4)[1]": 4,
+    "Mesh('tp', 4)._asdict()['size']": 4,
+    "len(Mesh('tp', 2)._fields) + 1": 3,
+    "8 if isinstance(Kind.WIDE, (list, collections.abc.Iterable)) else 4": 4,
+    "4 if isinstance(Kind.WIDE, enum.Enum) else 8": 4,
+    "8 if Kind.WIDE == (Kind.WIDE, Kind.FLAT) or Kind.FLAT in [Kind.WIDE] else 4": 4,
+    "8 if Kind.WIDE == Size.FOUR or Kind.WIDE == [4] else 4": 4,
+    "4 if isinstance(Size.FOUR, int) and not isinstance(Size.FOUR, str) else 8": 4,
 }
 
 
@@ -216,9 +227,12 @@ GUARDS_BY_NUMBERS = {
 def test_a_number_that_is_chosen_by_a_key_counted_or_defaulted_is_known(number, least):
     (found,) = needs_of(
         "test_it.py",
-        "import collections, itertools, operator, pytest, torch\nSIZES = [2, 4, 3]\nby_size = [2, 4, 3]\n"
+        "import collections, collections.abc, enum, itertools, operator, pytest, torch, typing\n"
+        "SIZES = [2, 4, 3]\nby_size = [2, 4, 3]\n"
         "left = collections.deque([1, 2, 9])\nleft.pop()\nleft.appendleft(3)\nleft.popleft()\nleft.rotate()\n"
         "left.extendleft([7, 1])\nleft.remove(7)\n"
+        "class Kind(enum.Enum):\n    WIDE = [4]\n    FLAT = [1]\nclass Size(enum.IntEnum):\n    FOUR = 4\n"
+        "class Mesh(typing.NamedTuple):\n    kind: str\n    size: int\n"
         "by_size.sort(key=lambda size: -size)\n"
         f"@pytest.mark.skipif(torch.cuda.device_count() < ({number}), reason='small')\n"
         "def test_it():\n    torch.ones(1).cuda()\n",

@@ -6,7 +6,22 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from sooner.plan.needs.special_methods import SpecialMethods, field_values
-from sooner.plan.needs.values import MISSING, UNKNOWN, Cls, Dev, Ext, Func, Inst, Mod, Soft, Unknown, hard, is_plain
+from sooner.plan.needs.values import (
+    MISSING,
+    PLAIN,
+    UNKNOWN,
+    Cls,
+    Dev,
+    Ext,
+    Func,
+    Inst,
+    Mod,
+    Soft,
+    Unknown,
+    hard,
+    is_plain,
+    name_of,
+)
 
 _ORDER: Final[dict[type, Callable[[Any, Any], Any]]] = {
     ast.Lt: operator.lt,
@@ -88,10 +103,11 @@ class Comparisons(SpecialMethods):
         return False if False in answers else None if None in answers else True
 
     def _same_instance(self, left: Any, right: Any) -> bool | None:
-        values = [each.attrs.get("_value_", each) if isinstance(each, Inst) else each for each in (left, right)]
-        if left.__class__ is right.__class__ and any("_value_" in each.attrs for each in (left, right)):
-            return self.same(*values)
-        if left is None or right is None:
+        members = [each for each in (left, right) if _is_member(each)]
+        if len(members) == 2 and left.cls.name == right.cls.name:  # noqa: PLR2004 - both
+            return self.same(left.attrs["_value_"], right.attrs["_value_"])
+        others = [each for each in (left, right) if not _is_member(each)]
+        if any(_is_like_no_other(each) for each in members) and all(isinstance(each, PLAIN) for each in others):
             return False
         return None
 
@@ -129,6 +145,16 @@ def number_of(value: Any) -> Any:
     if isinstance(value, Inst) and "_value_" in value.attrs and value.cls.is_a("IntEnum", "IntFlag", "int"):
         return hard(value.attrs["_value_"])
     return value
+
+
+def _is_member(value: Any) -> bool:
+    return isinstance(value, Inst) and "_value_" in value.attrs
+
+
+def _is_like_no_other(member: Inst) -> bool:
+    """Whether a member of an enumeration equals nothing but itself: it is no number or text besides."""
+    outside = [name_of(each) for each in member.cls.mro if not isinstance(each, Cls)]
+    return member.cls.find("__eq__") is MISSING and set(outside) <= {"Enum", "Flag", "ABC", "object"}
 
 
 def _same_outside(left: Any, right: Any) -> bool | None:

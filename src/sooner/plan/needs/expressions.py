@@ -382,7 +382,7 @@ class Expressions(Comparisons, ABC):
         """`value[index]`."""
         soft = isinstance(value, Soft) or isinstance(index, Soft)
         value, index = hard(value), uncounted(hard(index))
-        if isinstance(value, Ext | Unknown):
+        if isinstance(value, Ext | Unknown | Native):
             return self.outside_item(value, index)
         if isinstance(value, Cls):
             members = {name: each for name, each in value.attrs.items() if isinstance(each, Inst)}

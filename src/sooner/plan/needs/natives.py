@@ -12,7 +12,7 @@ from sooner.plan.needs.parameterized_classes import of_parameterized
 from sooner.plan.needs.python_names import BUILTINS, method_of
 from sooner.plan.needs.rule_words import words
 from sooner.plan.needs.rules import Rule
-from sooner.plan.needs.standard_library import FUNCTIONS
+from sooner.plan.needs.standard_library import FUNCTIONS, method_of_tuple
 from sooner.plan.needs.testing_names import (
     TESTING,
     apply_mark,
@@ -172,7 +172,9 @@ class Natives:
         return next((value for key, value in overrides.items() if ".".join(key.split(".")[-2:]) == tail), MISSING)
 
     def outside_item(self, value: Any, index: Any) -> Any:
-        """`value[index]`, where value is outside or unknown."""
+        """`value[index]`, where value is outside, a builtin or unknown."""
+        if isinstance(value, Native):
+            return value if value.name in ("dict", "list", "tuple", "set", "frozenset", "type") else UNKNOWN
         if value.path == "os.environ" and isinstance(index, str):
             found = environment_value(self.machine, index, MISSING)
             if found is MISSING and self.machine.trying:
@@ -440,6 +442,8 @@ class Natives:
         """A method that an instance has from a base class outside (unittest's, torch's), or MISSING."""
         cls = value.cls if isinstance(value, Inst) else value
         method = unittest_method(self.machine, value, name)
+        if method is MISSING and isinstance(value, Inst):
+            method = method_of_tuple(self.machine, value, name)
         if method is not MISSING:
             return method
         if name in ("cuda", *_MOVERS) and cls.is_open:

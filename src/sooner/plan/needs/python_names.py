@@ -171,7 +171,7 @@ def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
     if isinstance(value, Inst):
         if isinstance(kind, Cls):
             return kind in value.cls.mro or (None if value.cls.is_open else False)
-        return None if value.cls.is_open else False
+        return _is_member(value, name_of(kind)) if value.cls.is_open else False
     if isinstance(value, Dev | Cls):
         return name_of(kind) == ("device" if isinstance(value, Dev) else "type")
     if isinstance(value, Ext) and isinstance(kind, Cls) and "()" not in value.path:
@@ -182,6 +182,15 @@ def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
         return name_of(kind) in ("Callable", *(_FUNCTIONS if isinstance(value, Func) else _METHODS))
     del machine
     return False if isinstance(value, PLAIN) and isinstance(kind, Cls) else None
+
+
+def _is_member(value: Inst, kind: str) -> bool | None:
+    """Whether a member of an enumeration is of a type of Python's: of that of its value where it is one of these."""
+    if "_value_" not in value.attrs or kind not in _HOST_TYPES:
+        return None
+    if value.cls.is_a("IntEnum", "IntFlag", "int", "StrEnum", "str"):
+        return isinstance(hard(value.attrs["_value_"]), _HOST_TYPES[kind]) or kind == "Enum"
+    return kind == "Enum"
 
 
 def _issubclass(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -372,6 +381,11 @@ def _unknown(_machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
     return UNKNOWN
 
 
+def _identity(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    value = hard(args[0]) if args else UNKNOWN
+    return id(value) if isinstance(value, Inst | list | dict | set | Func | Cls) else UNKNOWN
+
+
 def _first(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return args[0] if args else UNKNOWN
 
@@ -404,7 +418,7 @@ BUILTINS: Final[dict[str, Function]] = {
     "dict": _dict, "range": _range, "enumerate": _enumerate, "zip": _zip, "map": _map, "filter": _filter,
     "sorted": _sorted, "next": _next, "iter": _first, "isinstance": _isinstance, "issubclass": _issubclass,
     "getattr": _getattr, "hasattr": _hasattr, "setattr": _setattr, "delattr": _nothing, "callable": _callable,
-    "type": _type, "super": _super, "print": _nothing, "id": _unknown, "hash": _unknown, "vars": _unknown,
+    "type": _type, "super": _super, "print": _nothing, "id": _identity, "hash": _unknown, "vars": _unknown,
     "globals": _globals, "locals": _unknown, "dir": _unknown, "open": _unknown, "input": _unknown, "eval": _unknown,
     "exec": _nothing, "compile": _unknown, "format": _host(format), "slice": _host(slice), "memoryview": _unknown,
     "bytearray": _unknown, "complex": _host(complex), "property": _wrapped("property"),

@@ -293,7 +293,7 @@ def _on_host(machine: "Machine", args: list[Any]) -> Any:
 
 
 def _has_stranger(machine: "Machine", args: list[Any]) -> Any:
-    """Whether a list of ranks names one that is none of the group's; one as long as the group is taken for all of it."""
+    """Whether a list of ranks names one that is none of the group's; one as long as the group is all of it."""
     given = hard(args[0])
     ranks = [uncounted(hard(each)) for each in _flat(given)] if isinstance(given, list) else []
     known = [each for each in ranks if isinstance(each, int)]

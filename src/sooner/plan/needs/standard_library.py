@@ -207,7 +207,21 @@ def _replaced(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
         return UNKNOWN
     made = Inst(record.cls)
     made.attrs |= record.attrs | kwargs
+    fields = record.cls.find("__record__")
+    if "__items__" in made.attrs and isinstance(fields, list):
+        made.attrs["__items__"] = [made.attrs[name] for name in fields]
     return made
+
+
+def method_of_tuple(machine: "Machine", value: Inst, name: str) -> Any:
+    """What a tuple with names has of its own: `_replace`, `_asdict`, `_fields`; MISSING for any other name."""
+    fields = value.cls.find("__record__")
+    if value.cls.find("__tuple__") is MISSING or not isinstance(fields, list):
+        return MISSING
+    if name == "_fields":
+        return tuple(fields)
+    function = {"_replace": _replaced, "_asdict": _as_dict}.get(name)
+    return MISSING if function is None else Native(name, lambda args, kwargs: function(machine, [value, *args], kwargs))
 
 
 def _as_dict(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
