@@ -879,3 +879,71 @@ def test_accelerates_state_uses_a_device_in_a_rank_only_and_what_is_moved_to_its
         "test_accelerator": (0, 1, 1),
         "test_ranks": (2, 2, 2),
     }
+
+
+def test_deepspeeds_accelerator_is_the_host_where_there_is_no_device_in_versions_that_ask_pytorch():
+    tests = """
+    import deepspeed
+    import pytest
+    import torch
+    from deepspeed.accelerator import get_accelerator
+    from deepspeed.ops.op_builder import FusedAdamBuilder, InferenceBuilder
+    from unit.common import DistributedTest
+
+    class TestOne(DistributedTest):
+        world_size = 1
+
+        def test_one(self):
+            torch.ones(1, device=get_accelerator().current_device_name())
+
+        def test_half(self):
+            deepspeed.initialize(model=torch.nn.Linear(1, 1), config={"fp16": {"enabled": True}})
+
+        def test_guarded(self):
+            if not get_accelerator().is_fp16_supported():
+                pytest.skip("no half precision")
+
+        def test_there(self):
+            if not deepspeed.ops.__compatible_ops__[FusedAdamBuilder.NAME]:
+                pytest.skip("no such operator")
+
+        def test_operator(self):
+            if not deepspeed.ops.__compatible_ops__[InferenceBuilder.NAME]:
+                pytest.skip("no such operator")
+
+    class TestTwo(DistributedTest):
+        def test_two(self):
+            pass
+
+    class TestOwn(DistributedTest):
+        def _launch_procs(self, num_procs, init_method):
+            if get_accelerator().device_name() != "cpu":
+                return super()._launch_procs(num_procs, init_method)
+            self._launch_daemonic_procs(num_procs, init_method)
+
+        def test_two(self):
+            torch.ones(1, device=get_accelerator().device_name())
+
+    class TestCounted(DistributedTest):
+        world_size = [1, 2] if get_accelerator().device_count() > 1 else [1]
+
+        def test_counted(self):
+            pass
+    """
+    common = "class DistributedExec:\n    pass\nclass DistributedTest(DistributedExec):\n    pass\n"
+    library = "import torch\ndef get_accelerator():\n    return 'cuda' if torch.cuda.is_available() else 'cpu'\n"
+    of_tree = {"deepspeed/__init__.py": "", "deepspeed/accelerator/real_accelerator.py": library}
+    of_tree["deepspeed/accelerator/__init__.py"] = "from .real_accelerator import get_accelerator\n"
+    host = {"TestOne::test_one": (0, 1, 1), "TestOne::test_there": (0, 1, 1), "TestOwn::test_two": (0, 2, 2)}
+    rest = {"TestOne::test_half": (1, 1, 1), "TestOne::test_guarded": (1, 1, 1), "TestOne::test_operator": (1, 1, 1)}
+    rest |= {"TestTwo::test_two": (2, 2, 2)}
+
+    def needs(said, files):
+        given = {"tests/unit/__init__.py": "", "tests/unit/common.py": said, "tests/unit/test_it.py": tests}
+        return devices_of("tests/unit/test_it.py", given | files)
+
+    knows_of_gaudi = common + "if accelerator == 'hpu':\n    pass\n"
+    for found in (needs(common, of_tree), needs(knows_of_gaudi, {})):
+        assert found == host | rest | {"TestCounted::test_counted": (0, 1, 2)}
+    one = {name: (1, 1, 1) for name in host} | {"TestOwn::test_two": (2, 2, 2)}
+    assert needs(common, {}) == one | rest | {"TestCounted::test_counted": (1, 1, 2)}

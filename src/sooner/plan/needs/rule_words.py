@@ -265,6 +265,13 @@ def _answer(machine: "Machine", args: list[Any]) -> Any:
         machine.quiet -= 1
 
 
+def _mentions(machine: "Machine", args: list[Any]) -> Any:
+    """Whether a module of the tree under test has a text in its source: versions of a framework differ."""
+    module, text = [hard(each) for each in args[:2]]
+    path = machine.sources.module(module, machine.current[0] or "")
+    return text in ((machine.sources.read(path) if path else None) or "")
+
+
 def _constant(node: ast.expr | None, default: Any) -> Any:
     try:
         return default if node is None else ast.literal_eval(node)
@@ -403,7 +410,7 @@ WORDS: Final[dict[str, Word]] = {
     "more_devices": _more_devices, "is_class": _is_class, "is_instance": _is_instance,
     "touch": _touch, "backend": _backend, "skip": _skip,
     "fail": _fail, "refused_if": _refused_if, "suffixes": _suffixes, "visible": _visible, "is_known": _is_known,
-    "is_device": _is_device, "on_host": _on_host, "of_tree": _of_tree, "answer": _answer,
+    "is_device": _is_device, "on_host": _on_host, "of_tree": _of_tree, "answer": _answer, "mentions": _mentions,
     "world": _world, "rank": _rank,
     "has_stranger": _has_stranger, "is_larger_than_world": _is_larger_than_world,
     "run_as_program": run_as_program, "device": _device, "device_module": _device_module,
