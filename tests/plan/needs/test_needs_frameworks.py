@@ -945,5 +945,5 @@ def test_deepspeeds_accelerator_is_the_host_where_there_is_no_device_in_versions
     knows_of_gaudi = common + "if accelerator == 'hpu':\n    pass\n"
     for found in (needs(common, of_tree), needs(knows_of_gaudi, {})):
         assert found == host | rest | {"TestCounted::test_counted": (0, 1, 2)}
-    one = {name: (1, 1, 1) for name in host} | {"TestOwn::test_two": (2, 2, 2)}
+    one = dict.fromkeys(host, (1, 1, 1)) | {"TestOwn::test_two": (2, 2, 2)}
     assert needs(common, {}) == one | rest | {"TestCounted::test_counted": (1, 1, 2)}
