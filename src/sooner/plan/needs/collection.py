@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from sooner.plan.needs.fixtures import Fixtures, argument_names
+from sooner.plan.needs.generated_cases import generated
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.state import TEST_FUEL
 from sooner.plan.needs.values import (
@@ -234,9 +235,12 @@ def _cases(
     axes: list[_Axis | None] = []
     machine.fuel = TEST_FUEL
     if not is_unittest_class:
-        direct = _given_directly(machine, every)
+        first, later = generated(fixtures, func, cls, wanted, every)
+        direct = _given_directly(machine, [*first, *later, *every])
+        axes += [_axis(machine, mark, func) for mark in first]
         own_params = [name for name in wanted if fixtures.has_params(name) and name not in direct]
         axes += [_fixture_axis(machine, name, fixtures) for name in own_params]
+        axes += [_axis(machine, mark, func) for mark in later]
     for mark in every:
         if isinstance(mark, Mark) and mark.name in ("parametrize", "__expand__", "__absl__", "__suffix__"):
             axes.append(_axis(machine, mark, func))

@@ -1,6 +1,7 @@
 """Definitions: functions, their decorators, classes."""
 
 import ast
+from contextlib import suppress
 from typing import Any
 
 from sooner.plan.needs.calling import Calling, base_names
@@ -16,6 +17,7 @@ from sooner.plan.needs.values import (
     Native,
     OutOfFuel,
     Raised,
+    Skip,
     Unknown,
     Wrapped,
 )
@@ -96,11 +98,20 @@ class Defining(Calling):
         cls.attrs.update(scope.names)
         self._own(cls)
         self._finish(cls, fields)
+        self._tell_bases(cls, {each.arg: self.ev(each.value, env) for each in node.keywords if each.arg is not None})
         value: Any = cls
         for decorator in reversed(node.decorator_list):
             made = self.decorated(decorator, value, env)
             value = made if isinstance(made, Cls | Inst) else value
         env.names[node.name] = value
+
+    def _tell_bases(self, cls: Cls, kwargs: dict[str, Any]) -> None:
+        """`__init_subclass__` of what a class inherits from."""
+        told = next((each.attrs["__init_subclass__"] for each in cls.mro[1:] if _has_init_subclass(each)), None)
+        func = told.func if isinstance(told, Wrapped) else told
+        if isinstance(func, Func) and func.module.is_test_code:
+            with suppress(Raised, Skip, OutOfFuel):
+                self.call(Bound(func, cls), [], {name: each for name, each in kwargs.items() if name != "metaclass"})
 
     def _own(self, cls: Cls) -> None:
         for each in cls.attrs.values():
@@ -125,6 +136,10 @@ class Defining(Calling):
             cls.attrs["__tuple__"] = True
         else:
             cls.attrs["__fieldnames__"] = fields
+
+
+def _has_init_subclass(cls: Any) -> bool:
+    return isinstance(cls, Cls) and "__init_subclass__" in cls.attrs
 
 
 def _yields(node: ast.AST) -> bool:

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from sooner.plan.needs.machine import Machine
+from sooner.plan.needs.options import configuration
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -85,7 +86,10 @@ class Fixtures:
         self.path = path
         self.definitions: dict[str, Any] = {}
         self.automatic: list[str] = []
-        for module in [*plugin_modules(machine, path), machine.load(path)]:
+        self.modules = [*plugin_modules(machine, path), machine.load(path)]
+        """The conftests, the plugins and the test file: where it has fixtures and hooks from, the nearest last."""
+        self.config = configuration(machine, self.modules)
+        for module in self.modules:
             self._take(module.env.names)
         self._cls = cls
 
@@ -105,7 +109,7 @@ class Fixtures:
     def of_class(self, cls: Cls) -> "Fixtures":
         """Those that a class sees, its own and inherited ones included."""
         own = object.__new__(Fixtures)
-        own.machine, own.path = self.machine, self.path
+        own.machine, own.path, own.modules, own.config = self.machine, self.path, self.modules, self.config
         own.definitions, own.automatic = dict(self.definitions), list(self.automatic)
         own._cls = cls
         for owner in reversed(cls.mro):
@@ -204,6 +208,8 @@ class Values:
         return made
 
     def _outside(self, name: str) -> Any:
+        if name == "pytestconfig":
+            return self.fixtures.config
         rule = self.machine.rules.fixtures.get(name)
         if rule is not None:
             return self.machine.natives.obey(rule, [], dict(self.params))
@@ -219,7 +225,7 @@ class Values:
             "keywords": UNKNOWN if self.item is None else self.item.attrs.get("keywords", UNKNOWN),
             "instance": self.instance,
             "getfixturevalue": Native("getfixturevalue", lambda args, _kwargs: self.value(str(hard(args[0])))),
-            "config": Unknown("config"),
+            "config": self.fixtures.config,
             "fixturenames": list(self.fixtures.definitions),
             "addfinalizer": Native("addfinalizer", lambda _args, _kwargs: None),
         }

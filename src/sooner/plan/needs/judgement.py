@@ -122,6 +122,8 @@ class Judge:
         verdict, reason, place, soft = Verdict.RUN, "", ("", 0), False
         if isinstance(stop, Raised) and _is_skip_exit(stop):
             stop = Skip(stop.reason, stop.path, stop.line)
+        if isinstance(stop, Raised) and stop.kind == "XFailed" and not (trace.touched or trace.used or trace.ranks):
+            stop = Skip(stop.reason, stop.path, stop.line)  # given up before anything was done
         if isinstance(stop, Skip):
             verdict, reason, place, soft = Verdict.SKIP, stop.reason, (stop.path, stop.line), stop.soft
         elif isinstance(stop, Raised) and stop.kind != "XFailed" and not self._is_end_of_worker(stop):
@@ -296,7 +298,7 @@ class Judge:
             "get_closest_marker": Native("get_closest_marker", closest), "iter_markers": Native("iter_markers", every),
             "add_marker": Native("add_marker", add), "own_markers": marks, "keywords": keywords, "name": item.name,
             "originalname": item.base, "nodeid": item.nodeid, "fixturenames": item.fixtures,
-            "config": Unknown("config"),
+            "config": self.fixtures.config,
             "cls": item.cls, "function": item.func, "fspath": path, "path": path, "funcargs": dict(item.params),
             "__added__": added, "__asked__": asked, "module": self.module, "user_properties": [],
         }  # fmt: skip
@@ -309,7 +311,7 @@ class Judge:
         for plugin in self.plugins:
             modify = plugin.env.names.get("pytest_collection_modifyitems")
             if isinstance(modify, Func):
-                self._hook(modify, {"items": [node], "config": Unknown("config"), "session": UNKNOWN})
+                self._hook(modify, {"items": [node], "config": self.fixtures.config, "session": UNKNOWN})
             setup = plugin.env.names.get("pytest_runtest_setup")
             if isinstance(setup, Func):
                 self._hook(setup, {"item": node})
@@ -320,8 +322,9 @@ class Judge:
             self.machine.call(hook, [], {name: given.get(name, UNKNOWN) for name in names})
         except Skip as stop:
             self._stop(stop)
-        except Raised:
-            return
+        except Raised as raised:  # most are our ignorance of what pytest gives to a hook
+            if raised.kind == "Failed":
+                self._stop(raised)
 
     def _marks_added(self, node: Inst) -> None:
         for mark in node.attrs["__added__"]:
@@ -332,6 +335,8 @@ class Judge:
         fixtures = self._fixtures(item.cls)
         values = Values(fixtures, item.params, item.indirect, node)
         instance = None
+        if item.cls is None and isinstance(found := self.module.env.names.get("setup_function"), Func):
+            self._call(found, [item.func] if argument_names(found) else [], {})
         if item.cls is not None:
             instance = Inst(item.cls)
             instance.attrs["__method__"] = item.base

@@ -397,6 +397,28 @@ def _callable(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return UNKNOWN if isinstance(value, Unknown | Ext | Inst) else False
 
 
+def _vars(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """The names of an object itself."""
+    value = hard(args[0]) if len(args) == 1 else UNKNOWN
+    return machine.attribute(value, "__dict__") if isinstance(value, Cls | Inst) else UNKNOWN
+
+
+def _dir(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """The names of an object, those that it inherits in the tree included."""
+    value = hard(args[0]) if len(args) == 1 else UNKNOWN
+    return list(members(value)) if isinstance(value, Cls | Inst) else UNKNOWN
+
+
+def members(value: Cls | Inst) -> dict[str, Any]:
+    """What a class or an instance has by which names, as far as the tree says."""
+    cls = value.cls if isinstance(value, Inst) else value
+    found: dict[str, Any] = {}
+    for owner in reversed(cls.mro):
+        found |= owner.attrs if isinstance(owner, Cls) else {}
+    found |= value.attrs if isinstance(value, Inst) else {}
+    return dict(sorted(found.items()))
+
+
 def _globals(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
     module = machine.modules.get(machine.current[0])
     return module.env.names if module is not None else {}
@@ -418,8 +440,8 @@ BUILTINS: Final[dict[str, Function]] = {
     "dict": _dict, "range": _range, "enumerate": _enumerate, "zip": _zip, "map": _map, "filter": _filter,
     "sorted": _sorted, "next": _next, "iter": _first, "isinstance": _isinstance, "issubclass": _issubclass,
     "getattr": _getattr, "hasattr": _hasattr, "setattr": _setattr, "delattr": _nothing, "callable": _callable,
-    "type": _type, "super": _super, "print": _nothing, "id": _identity, "hash": _unknown, "vars": _unknown,
-    "globals": _globals, "locals": _unknown, "dir": _unknown, "open": _unknown, "input": _unknown, "eval": _unknown,
+    "type": _type, "super": _super, "print": _nothing, "id": _identity, "hash": _unknown, "vars": _vars,
+    "globals": _globals, "locals": _unknown, "dir": _dir, "open": _unknown, "input": _unknown, "eval": _unknown,
     "exec": _nothing, "compile": _unknown, "format": _host(format), "slice": _host(slice), "memoryview": _unknown,
     "bytearray": _unknown, "complex": _host(complex), "property": _wrapped("property"),
     "staticmethod": _wrapped("staticmethod"), "classmethod": _wrapped("classmethod"),

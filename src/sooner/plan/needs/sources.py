@@ -1,6 +1,7 @@
 """The text of a project, as data that came in, and how its modules are found by name."""
 
 import ast
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
@@ -8,6 +9,13 @@ from typing import Final
 
 _ROOTS: Final = ("", "src", "lib", "python", "tests", "test")
 _TEST_WORDS: Final = frozenset(("test", "tests", "testing", "test_utils", "unit_tests", "testing_utils", "conftest"))
+
+_FOR_TESTS: Final = re.compile(
+    r"^(?:import pytest\b|from pytest import\b|from unittest import [^\n]*(?:TestCase|[sS]kip))"
+    r"|\bunittest\.(?:TestCase|SkipTest|skip(?:If|Unless)?)\b",
+    re.MULTILINE,
+)
+"""What a helper of tests says, which may lie beside the library's own files."""
 
 
 class Sources:
@@ -31,12 +39,19 @@ class Sources:
         for path in sorted(self.files, key=lambda each: (each.count("/"), each)):
             self._by_tail.setdefault(tail_of(path), []).append(path)
         self._found: dict[tuple[str, str], str | None] = {}
+        self._for_tests: dict[str, bool] = {}
         self._uses: dict[str, set[str]] = {}
         self._sought: dict[str, set[str]] = {}
 
     def is_test_code(self, path: str) -> bool:
         """Whether a file belongs to the tests rather than to the library under test."""
-        return self._are_tests or path in self.tests or is_test_code(path)
+        return self._are_tests or path in self.tests or is_test_code(path) or self._is_written_for_tests(path)
+
+    def _is_written_for_tests(self, path: str) -> bool:
+        """Whether a file, wherever it lies, has something that only tests have a use for."""
+        if path not in self._for_tests:
+            self._for_tests[path] = _FOR_TESTS.search(self.read(path) or "") is not None
+        return self._for_tests[path]
 
     def read(self, path: str) -> str | None:
         """A file's text, or None."""

@@ -11,7 +11,7 @@ from itertools import chain, combinations, islice, pairwise, permutations, produ
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
-from sooner.plan.needs.python_names import BUILTINS
+from sooner.plan.needs.python_names import BUILTINS, members
 from sooner.plan.needs.special_methods import set_plainly
 from sooner.plan.needs.values import (
     MISSING,
@@ -70,6 +70,33 @@ def _partial(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
         return UNKNOWN
     func, first = args[0], args[1:]
     return Native("partial", lambda more, names: machine.call(func, [*first, *more], {**kwargs, **names}))
+
+
+def _members(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """`inspect.getmembers`; names of a predicate that nobody knows are left in."""
+    value = hard(args[0]) if args else UNKNOWN
+    if not isinstance(value, Cls | Inst):
+        return UNKNOWN
+    predicate = args[1] if len(args) > 1 else kwargs.get("predicate")
+    pairs = [(name, machine.attribute(value, name)) for name in members(value)]
+    if predicate is None:
+        return pairs
+    return [pair for pair in pairs if machine.truth(machine.call(predicate, [pair[1]], {})) is not False]
+
+
+def _is_function(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    value = hard(args[0]) if args else UNKNOWN
+    return UNKNOWN if isinstance(value, Unknown) else isinstance(value, Func)
+
+
+def _is_method(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    value = hard(args[0]) if args else UNKNOWN
+    return UNKNOWN if isinstance(value, Unknown) else isinstance(value, Bound)
+
+
+def _is_class(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    value = hard(args[0]) if args else UNKNOWN
+    return UNKNOWN if isinstance(value, Unknown | Ext) else isinstance(value, Cls)
 
 
 def _same(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -411,7 +438,8 @@ def _operators() -> dict[str, Function]:
 
 
 FUNCTIONS: Final[dict[str, Function]] = {
-    "functools.wraps": _wraps, "inspect.signature": _signature,
+    "functools.wraps": _wraps, "inspect.signature": _signature, "inspect.getmembers": _members,
+    "inspect.isfunction": _is_function, "inspect.ismethod": _is_method, "inspect.isclass": _is_class,
     "functools.partial": _partial, "functools.partialmethod": _partial,
     "functools.lru_cache": _same, "functools.cache": _same, "functools.total_ordering": _same,
     "functools.singledispatch": _dispatched,

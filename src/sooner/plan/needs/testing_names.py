@@ -68,7 +68,13 @@ def apply_mark(target: Any, mark: Mark) -> None:
     while isinstance(target, Bound):
         target = target.func
     if isinstance(target, Func | Cls):
-        target.attrs["pytestmark"] = [*target.attrs.get("pytestmark", ()), mark]
+        target.attrs["pytestmark"] = [*own_marks(target), mark]
+
+
+def own_marks(target: Func | Cls) -> list[Any]:
+    """The marks of a function or class itself: a class may name one of them, or several (`pytestmark = ...`)."""
+    marks = hard(target.attrs.get("pytestmark", []))
+    return list(marks) if isinstance(marks, list | tuple) else [marks]
 
 
 def mark_now(machine: "Machine", target: Any, mark: Mark) -> None:

@@ -1,0 +1,327 @@
+"""What `bench/needs_against_pytest.py` found: guards of which pytest made something else than we did."""
+
+from small_projects import devices_of
+
+
+def test_a_helper_beside_a_flat_project_s_tests_is_followed_though_its_name_says_nothing():
+    found = devices_of(
+        "test_it.py",
+        {
+            "common.py": """
+            import functools, unittest
+            import torch
+
+            def skip_if_lt(count):
+                def decorate(test):
+                    @functools.wraps(test)
+                    def wrapper(*args, **kwargs):
+                        if torch.cuda.device_count() < count:
+                            raise unittest.SkipTest("too few")
+                        return test(*args, **kwargs)
+                    return wrapper
+                return decorate
+            """,
+            "model.py": """
+            import torch
+
+            def build(size):
+                return torch.ones(size, device="cuda:3")
+            """,
+            "test_it.py": """
+            import torch
+            from common import skip_if_lt
+            from model import build
+
+            @skip_if_lt(4)
+            def test_four():
+                torch.ones(1).cuda()
+
+            def test_of_the_library():
+                build(1)
+            """,
+        },
+    )
+    assert found == {"test_four": (4, 4, 4), "test_of_the_library": (0, None, 0)}
+
+
+def test_a_class_may_have_marks_by_decorator_and_by_attribute():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest, torch
+
+            @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="two")
+            class TestOne:
+                pytestmark = pytest.mark.skipif(torch.cuda.device_count() < 4, reason="four")
+
+                def test_it(self):
+                    torch.ones(1).cuda()
+
+            @pytest.mark.slow
+            class TestSeveral:
+                pytestmark = (pytest.mark.skipif(torch.cuda.device_count() < 3, reason="three"), pytest.mark.long)
+
+                def test_it(self):
+                    torch.ones(1).cuda()
+            """,
+        },
+    )
+    assert found == {"TestOne::test_it": (4, 4, 4), "TestSeveral::test_it": (3, 3, 3)}
+
+
+def test_a_device_that_is_waited_for_or_looked_at_is_the_one_that_is_named():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+
+            def test_waits():
+                torch.cuda.synchronize(3)
+
+            def test_stream():
+                torch.cuda.Stream(device="cuda:1")
+
+            def test_states():
+                torch.cuda.set_rng_state(torch.cuda.get_rng_state(), "cuda:1")
+
+            def test_current():
+                torch.cuda.set_device(2)
+                torch.cuda.synchronize()
+
+            def test_none():
+                torch.cuda.get_rng_state_all()
+            """,
+        },
+    )
+    assert {name: least for name, (least, _, _) in found.items()} == {
+        "test_waits": 4, "test_stream": 2, "test_states": 2, "test_current": 3, "test_none": 0,
+    }  # fmt: skip
+
+
+def test_a_decorator_of_a_class_that_goes_through_its_methods_reaches_them():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import inspect
+            import pytest, torch
+
+            two = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="two")
+
+            def by_vars(cls):
+                for name, value in list(vars(cls).items()):
+                    if name.startswith("test") and callable(value):
+                        setattr(cls, name, two(value))
+                return cls
+
+            def by_dir(cls):
+                for name in dir(cls):
+                    if name.startswith("test"):
+                        setattr(cls, name, two(getattr(cls, name)))
+                return cls
+
+            def by_members(cls):
+                for name, value in inspect.getmembers(cls, inspect.isfunction):
+                    if name.startswith("test"):
+                        setattr(cls, name, two(value))
+                return cls
+
+            class Base:
+                def test_inherited(self):
+                    torch.ones(1).cuda()
+
+            @by_vars
+            class TestVars:
+                def test_it(self):
+                    torch.ones(1).cuda()
+
+            @by_dir
+            class TestDir(Base):
+                pass
+
+            @by_members
+            class TestMembers(Base):
+                pass
+            """,
+        },
+    )
+    assert found == {
+        "TestVars::test_it": (2, 2, 2),
+        "TestDir::test_inherited": (2, 2, 2),
+        "TestMembers::test_inherited": (2, 2, 2),
+    }
+
+
+def test_cases_that_a_hook_asks_for_are_tests():
+    conftest = """
+    def pytest_generate_tests(metafunc):
+        if "ranks" in metafunc.fixturenames:
+            mark = metafunc.definition.get_closest_marker("ranks")
+            metafunc.parametrize("ranks", mark.args if mark else [1, 4])
+    """
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/conftest.py": conftest,
+            "tests/test_it.py": """
+            import pytest, torch
+
+            def test_it(ranks):
+                torch.cuda.set_device(ranks - 1)
+
+            @pytest.mark.ranks(2)
+            def test_marked(ranks):
+                torch.cuda.set_device(ranks - 1)
+
+            class TestSizes:
+                sizes = [3]
+
+                @classmethod
+                def pytest_generate_tests(cls, metafunc):
+                    if "size" in metafunc.fixturenames:
+                        metafunc.parametrize("size", cls.sizes, ids=lambda size: f"s{size}")
+
+                @pytest.mark.parametrize("scale", [1])
+                def test_it(self, size, ranks, scale):
+                    torch.cuda.set_device(size * ranks * scale - 1)
+            """,
+        },
+    )
+    assert {name: least for name, (least, _, _) in found.items()} == {
+        "test_it[1]": 1, "test_it[4]": 4, "test_marked[2]": 2,
+        "TestSizes::test_it[s3-1-1]": 3, "TestSizes::test_it[s3-4-1]": 16,
+    }  # fmt: skip
+
+
+def test_what_gives_up_before_it_has_done_anything_is_skipped():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest, torch
+
+            def test_at_once():
+                if torch.cuda.device_count() < 4:
+                    pytest.xfail("too few")
+                torch.cuda.set_device(3)
+
+            def test_later():
+                torch.cuda.set_device(1)
+                if torch.cuda.device_count() < 4:
+                    pytest.xfail("too few")
+                torch.cuda.set_device(3)
+            """,
+        },
+    )
+    assert found == {"test_at_once": (4, 4, 4), "test_later": (2, 2, 4)}
+
+
+def test_a_number_that_an_option_of_the_project_is_by_default_is_known_and_a_switch_is_not():
+    conftest = """
+    import pytest, torch
+
+    def pytest_addoption(parser):
+        group = parser.getgroup("devices")
+        group.addoption("--num-gpus", type=int, default=4, help="how many")
+        parser.addoption("--most", dest="largest", type=int, default=2)
+        parser.addoption("--multi", action="store_true", default=False)
+
+    @pytest.fixture
+    def count(request):
+        return request.config.getoption("--num-gpus")
+    """
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/conftest.py": conftest,
+            "tests/test_it.py": """
+            import pytest, torch
+
+            def test_by_fixture(count):
+                if torch.cuda.device_count() < count:
+                    pytest.skip("too few")
+                torch.ones(1).cuda()
+
+            def test_by_another_name(pytestconfig):
+                if torch.cuda.device_count() < pytestconfig.getoption("largest"):
+                    pytest.skip("too few")
+                torch.ones(1).cuda()
+
+            def test_switched(request):
+                if not request.config.getoption("--multi"):
+                    pytest.skip("not asked for")
+                torch.ones(1).cuda()
+            """,
+        },
+    )
+    assert found == {"test_by_fixture": (4, 4, 4), "test_by_another_name": (2, 2, 2), "test_switched": (1, 1, 1)}
+
+
+def test_what_is_set_up_before_each_function_of_a_module_and_what_a_hook_fails_counts():
+    conftest = """
+    import pytest, torch
+
+    def pytest_runtest_setup(item):
+        mark = item.get_closest_marker("ranks")
+        if mark and torch.cuda.device_count() < mark.args[0]:
+            pytest.fail("too few")
+    """
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/conftest.py": conftest,
+            "tests/test_it.py": """
+            import pytest, torch
+
+            def setup_function(function):
+                if torch.cuda.device_count() < 2:
+                    pytest.skip("too few")
+
+            def test_it():
+                torch.ones(1).cuda()
+
+            class TestIt:
+                def test_it(self):
+                    torch.ones(1).cuda()
+
+                @pytest.mark.ranks(4)
+                def test_ranks(self):
+                    torch.ones(1).cuda()
+            """,
+        },
+    )
+    assert found == {"test_it": (2, 2, 2), "TestIt::test_it": (1, 1, 1), "TestIt::test_ranks": (4, 4, 4)}
+
+
+def test_a_class_is_told_of_by_what_it_inherits_from():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest, torch
+
+            class Guarded:
+                least = 1
+
+                def __init_subclass__(cls, least=None, **kwargs):
+                    super().__init_subclass__(**kwargs)
+                    if least is not None:
+                        cls.least = least
+
+                def setup_method(self):
+                    if torch.cuda.device_count() < self.least:
+                        pytest.skip("too few")
+
+            class TestFour(Guarded, least=4):
+                def test_it(self):
+                    torch.ones(1).cuda()
+
+            class TestOne(Guarded):
+                def test_it(self):
+                    torch.ones(1).cuda()
+            """,
+        },
+    )
+    assert found == {"TestFour::test_it": (4, 4, 4), "TestOne::test_it": (1, 1, 1)}
