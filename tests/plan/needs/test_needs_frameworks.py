@@ -903,6 +903,15 @@ def test_deepspeeds_accelerator_is_the_host_where_there_is_no_device_in_versions
             if not get_accelerator().is_fp16_supported():
                 pytest.skip("no half precision")
 
+        def test_type(self):
+            if torch.half not in get_accelerator().supported_dtypes():
+                pytest.skip("no half precision")
+
+        @pytest.mark.parametrize("dtype", [torch.float, torch.bfloat16], ids=["single", "brain"])
+        def test_types(self, dtype):
+            if dtype not in get_accelerator().supported_dtypes():
+                pytest.skip("no such type")
+
         def test_there(self):
             if not deepspeed.ops.__compatible_ops__[FusedAdamBuilder.NAME]:
                 pytest.skip("no such operator")
@@ -936,7 +945,8 @@ def test_deepspeeds_accelerator_is_the_host_where_there_is_no_device_in_versions
     of_tree["deepspeed/accelerator/__init__.py"] = "from .real_accelerator import get_accelerator\n"
     host = {"TestOne::test_one": (0, 1, 1), "TestOne::test_there": (0, 1, 1), "TestOwn::test_two": (0, 2, 2)}
     rest = {"TestOne::test_half": (1, 1, 1), "TestOne::test_guarded": (1, 1, 1), "TestOne::test_operator": (1, 1, 1)}
-    rest |= {"TestTwo::test_two": (2, 2, 2)}
+    rest |= {"TestTwo::test_two": (2, 2, 2), "TestOne::test_type": (1, 1, 1)}
+    host |= {"TestOne::test_types[single]": (0, 1, 1), "TestOne::test_types[brain]": (0, 1, 1)}
 
     def needs(said, files):
         given = {"tests/unit/__init__.py": "", "tests/unit/common.py": said, "tests/unit/test_it.py": tests}
