@@ -82,6 +82,32 @@ def test_a_long_list_of_cases_with_a_product_in_it_is_not_evaluated_case_by_case
     assert all(least == int(nodeid.rstrip("]")[-1]) for nodeid, least in found.items())
 
 
+def test_members_of_an_enumeration_that_is_not_in_the_tree_are_named_with_it():
+    text = """
+    import jax
+    import pytest
+    import somewhere
+    from somewhere.kinds import Kind, KINDS
+    from torch.distributed import ReduceOp
+
+    @pytest.mark.parametrize("kind", [Kind.FIRST, somewhere.kinds.OtherKind.NO_2, KINDS.other, somewhere.kinds.Kind])
+    def test_kinds(kind):
+        pass
+
+    @pytest.mark.parametrize("way", [jax.lax.Precision.HIGHEST, ReduceOp.SUM])
+    def test_own(way):
+        pass
+    """
+    assert [each.nodeid.partition("::")[2] for each in needs_of("test_it.py", text)] == [
+        "test_kinds[Kind.FIRST]",
+        "test_kinds[OtherKind.NO_2]",
+        "test_kinds[other]",
+        "test_kinds[Kind]",
+        "test_own[HIGHEST]",
+        "test_own[SUM]",
+    ]
+
+
 def test_a_check_that_calls_itself_on_what_is_not_known_ends():
     text = """
     import somewhere

@@ -406,6 +406,8 @@ def _value_id(machine: Machine, value: Any, name: str, index: int, by: Any) -> s
 
 
 _DTYPES: Final = re.compile(r"torch\.(b?float\d*|double|half|u?int\d+|long|short|bool|bfloat16|complex\d+|float8_\w+)")
+_MEMBERS: Final = re.compile(r"(?!torch\.|jax\.)(?:[\w.]+\.)?[A-Z]\w*[a-z]\w*\.[A-Z][A-Z0-9_]+")
+"""`SoftmaxType.SCALED`: more likely a member of an enumeration than anything else, but PyTorch's and JAX's own."""
 
 
 def plain_id(value: Any, name: str, index: int) -> str | None:
@@ -426,6 +428,8 @@ def plain_id(value: Any, name: str, index: int) -> str | None:
         last = value.path.rpartition(".")[2]
         if _DTYPES.fullmatch(value.path) or last.startswith("float8") or last == "bfloat16":
             return f"{name}{index}"
+        if _MEMBERS.fullmatch(value.path):
+            return ".".join(value.path.split(".")[-2:])
         return last if "()" not in value.path else f"{name}{index}"
     return f"{name}{index}"  # an object, or what is not known: more likely an object than a word
 
