@@ -2,6 +2,7 @@
 
 import textwrap
 
+import pytest
 from small_projects import devices_of
 
 HEAD = """
@@ -83,3 +84,55 @@ def test_what_a_program_sets_does_not_stay():
         """
     )
     assert found == {"test_it": (0, None, 0)}
+
+
+DELETED = {
+    "by the patch": "monkeypatch.setenv('KIND', 'x')\n    monkeypatch.delenv('KIND', raising=False)\n",
+    "by the statement": "os.environ['KIND'] = 'x'\n    del os.environ['KIND']\n",
+    "by its method": "os.environ['KIND'] = 'x'\n    os.environ.pop('KIND', None)\n",
+    "with all others": "os.environ['KIND'] = 'x'\n    os.environ.clear()\n",
+    "at the end of a context": "with monkeypatch.context() as m:\n        m.setenv('KIND', 'x')\n",
+}
+
+
+@pytest.mark.parametrize("how", DELETED)
+def test_a_variable_of_the_environment_that_was_deleted_is_not_set(how):
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": "import os, pytest, torch\ndef test_it(monkeypatch):\n"
+            f"    {DELETED[how]}"
+            "    if 'KIND' in os.environ or 'KIND' in os.environ.copy() or os.environ.setdefault('KIND', 'y') != 'y':\n"
+            "        pytest.skip('set')\n"
+            "    torch.ones(1).cuda()\n"
+        },
+    )
+    assert found == {"test_it": (1, 1, 1)}
+
+
+def test_a_patched_environment_may_be_cleared_and_one_in_a_context_is_what_the_test_says():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+            from unittest import mock
+
+            import torch
+
+            def use():
+                torch.ones(1, device=f"cuda:{os.environ.get('LAST', '0')}")
+
+            def test_cleared():
+                os.environ["LAST"] = "3"
+                with mock.patch.dict(os.environ, {"OTHER": "1"}, clear=True):
+                    use()
+
+            def test_in_context(monkeypatch):
+                with monkeypatch.context() as m:
+                    m.setenv("LAST", "2")
+                    use()
+            """
+        },
+    )
+    assert found == {"test_cleared": (1, 1, 1), "test_in_context": (3, 3, 3)}

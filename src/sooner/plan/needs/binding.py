@@ -129,5 +129,7 @@ class Binding(Expressions):
             env.names.pop(target.id, None)
         elif isinstance(target, ast.Subscript):
             owner, index = hard(self.ev(target.value, env)), hard(self.ev(target.slice, env))
+            if isinstance(owner, Ext) and owner.path == "os.environ" and isinstance(index, str):
+                self.set_outside(owner, index, MISSING)
             if isinstance(owner, dict):
                 owner.pop(self.key(index), None)

@@ -335,13 +335,24 @@ def _environ_copy(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
 
 def _environ_set(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     if len(args) == 2 and isinstance(hard(args[0]), str):  # noqa: PLR2004 - setdefault(name, value)
-        return machine.environment.setdefault(hard(args[0]), args[1])
+        name = hard(args[0])
+        if machine.environment.get(name, MISSING) is MISSING:
+            machine.environment[name] = args[1]
+        return machine.environment[name]
     return UNKNOWN
 
 
 def _environ_pop(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     name = hard(args[0]) if args else None
-    return machine.environment.pop(name, args[1] if len(args) > 1 else UNKNOWN) if isinstance(name, str) else UNKNOWN
+    if not isinstance(name, str):
+        return UNKNOWN
+    given = machine.environment.get(name, MISSING)
+    machine.set_outside(Ext("os.environ"), name, MISSING)
+    return given if given is not MISSING else args[1] if len(args) > 1 else UNKNOWN
+
+
+def _environ_clear(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
+    machine.environment |= dict.fromkeys(machine.environment, MISSING)
 
 
 def _contextmanager(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -460,6 +471,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "operator.itemgetter": _item_getter, "contextlib.contextmanager": _contextmanager,
     "contextlib.asynccontextmanager": _contextmanager, "sys.exit": _exit, "os._exit": _exit, "os.getenv": _getenv,
     "os.environ.get": _getenv, "os.environ.setdefault": _environ_set, "os.environ.pop": _environ_pop,
+    "os.environ.clear": _environ_clear,
     "importlib.import_module": _import_module,
     "os.environ.copy": _environ_copy, "copy.copy": _deepcopy, "copy.deepcopy": _deepcopy,
     "importlib.util.find_spec": _find_spec, "textwrap.dedent": _dedent, "inspect.cleandoc": _dedent,

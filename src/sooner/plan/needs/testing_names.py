@@ -229,11 +229,24 @@ def patched(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
         return UNKNOWN
     if path.endswith("patch.dict"):
         values = hard(args[1]) if len(args) > 1 else kwargs
-        return Mark("__environment__", (values if isinstance(values, dict) else {},), {})
-    if tail in ("monkeypatch.setattr", "mp.setattr"):
+        gone = dict.fromkeys(machine.environment, MISSING) if hard(kwargs.get("clear")) is True else {}
+        return Mark("__environment__", (gone | values if isinstance(values, dict) else gone,), {})
+    owner, _, what = tail.partition(".")
+    return _monkeypatched(machine, what, args) if owner in _MONKEYPATCHES else None
+
+
+_MONKEYPATCHES: Final = ("monkeypatch", "mp", "MonkeyPatch()")
+
+
+def _monkeypatched(machine: "Machine", what: str, args: Args) -> Any:
+    if what == "setattr":
         return _set_attribute(machine, args)
-    if tail in ("monkeypatch.setenv", "mp.setenv") and len(args) > 1 and isinstance(hard(args[0]), str):
-        machine.environment[hard(args[0])] = args[1]
+    name = hard(args[0]) if args else None
+    if what == "setenv" and len(args) > 1 and isinstance(name, str):
+        machine.environment[name] = args[1]
+        return MISSING
+    if what == "delenv" and isinstance(name, str):
+        machine.environment[name] = MISSING
         return MISSING
     return None
 
@@ -270,11 +283,16 @@ def _set_attribute(machine: "Machine", args: Args) -> Any:
 def patch_now(machine: "Machine", mark: Mark) -> Callable[[], None]:
     """Put a patch in place; what is given back takes it away."""
     store = machine.environment if mark.name == "__environment__" else machine.overrides
-    before = dict(store)
+    undo = _kept(store)
     if mark.name == "__environment__":
         store.update(mark.args[0])
     else:
         store[mark.args[0]] = mark.args[1]
+    return undo
+
+
+def _kept(store: dict[str, Any]) -> Callable[[], None]:
+    before = dict(store)
 
     def undo() -> None:
         store.clear()
@@ -299,6 +317,9 @@ def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[An
         kinds = value.call([], {})
         return UNKNOWN, lambda raised: raised is None or _is_expected(raised, kinds)
     last = name_of(value).removesuffix("()") if isinstance(value, Unknown) else ""
+    if last == "context" and "monkeypatch" in value.path.lower():
+        stores = _kept(machine.environment), _kept(machine.overrides)
+        return Unknown("monkeypatch"), lambda _raised: any(bool(each()) for each in stores)
     del path, line
     return value if isinstance(value, Unknown | Ext) else UNKNOWN, lambda _raised: last in _SWALLOWING
 

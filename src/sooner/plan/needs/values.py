@@ -92,6 +92,9 @@ class Ext:
 class Environment(dict[str, Any]):
     """A copy of the environment: what the test has set is known, anything else not."""
 
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        super().__init__({name: each for name, each in known.items() if each is not MISSING})
+
     def __missing__(self, key: str) -> Any:
         """A variable that the test has not set."""
         return Unknown(f"os.environ[{key}]")
