@@ -1,6 +1,6 @@
 """What `bench/needs_against_pytest.py` found: guards of which pytest made something else than we did."""
 
-from small_projects import devices_of
+from small_projects import devices_of, needs_of
 
 
 def test_a_helper_beside_a_flat_project_s_tests_is_followed_though_its_name_says_nothing():
@@ -325,3 +325,121 @@ def test_a_class_is_told_of_by_what_it_inherits_from():
         },
     )
     assert found == {"TestFour::test_it": (4, 4, 4), "TestOne::test_it": (1, 1, 1)}
+
+
+def test_what_a_conftest_leaves_out_is_absent():
+    conftest = """
+    import torch
+
+    collect_ignore = ["test_large.py"] if torch.cuda.device_count() < 4 else []
+    collect_ignore_glob = ["*_never.py"]
+
+    def pytest_collection_modifyitems(config, items):
+        kept = []
+        for item in items:
+            mark = item.get_closest_marker("drop")
+            if mark is None or torch.cuda.device_count() >= mark.args[0]:
+                kept.append(item)
+        items[:] = kept
+        for item in list(items):
+            if item.get_closest_marker("slow") and not config.getoption("--slow"):
+                items.remove(item)
+    """
+    files = {
+        "tests/conftest.py": conftest,
+        "tests/test_large.py": "import torch\ndef test_it():\n    torch.ones(1).cuda()\n",
+        "tests/test_asked_never.py": "import torch\ndef test_it():\n    torch.ones(1).cuda()\n",
+        "tests/test_it.py": """
+        import pytest, torch
+
+        @pytest.mark.drop(2)
+        def test_dropped():
+            torch.ones(1).cuda()
+
+        @pytest.mark.slow
+        def test_slow():
+            torch.ones(1).cuda()
+
+        @pytest.mark.drop(3)
+        @pytest.mark.skip
+        def test_never():
+            torch.ones(1).cuda()
+        """,
+    }
+    profiles = {
+        name: "".join(verdict.value[0] for verdict in each.profile.values())
+        for path in ("tests/test_it.py", "tests/test_large.py", "tests/test_asked_never.py")
+        for name, each in needs_of(path, files).items()
+        for name in [f"{path[6:]}::{name}"]
+    }
+    assert profiles == {
+        "test_it.py::test_dropped": "aarrrr",
+        "test_it.py::test_slow": "frrrrr",
+        "test_it.py::test_never": "aaasss",
+        "test_large.py::test_it": "aaaarr",
+        "test_asked_never.py::test_it": "frrrrr",
+    }
+
+
+def test_contexts_that_a_stack_enters_are_entered_and_what_is_put_on_it_is_called():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import contextlib
+            import pytest, torch
+
+            @contextlib.contextmanager
+            def devices(count):
+                if torch.cuda.device_count() < count:
+                    pytest.skip("too few")
+                yield count
+
+            def test_entered():
+                with contextlib.ExitStack() as stack:
+                    count = stack.enter_context(devices(3))
+                    torch.cuda.set_device(count - 1)
+
+            def test_called():
+                with contextlib.ExitStack() as stack:
+                    stack.callback(torch.cuda.set_device, 3)
+                    torch.ones(1).cuda()
+            """,
+        },
+    )
+    assert found == {"test_entered": (3, 3, 3), "test_called": (4, 4, 4)}
+
+
+def test_a_fixture_sees_the_module_of_a_test_and_a_class_in_a_class_has_the_fixtures_around_it():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/conftest.py": """
+            import pytest, torch
+
+            @pytest.fixture(autouse=True)
+            def enough(request):
+                if torch.cuda.device_count() < getattr(request.module, "LEAST", 0):
+                    pytest.skip("too few")
+            """,
+            "tests/test_it.py": """
+            import pytest, torch
+
+            LEAST = 2
+
+            def test_it():
+                torch.ones(1).cuda()
+
+            class TestOuter:
+                @pytest.fixture(autouse=True)
+                def four(self):
+                    if torch.cuda.device_count() < 4:
+                        pytest.skip("too few")
+
+                class TestInner:
+                    def test_it(self):
+                        torch.ones(1).cuda()
+            """,
+        },
+    )
+    assert found == {"test_it": (2, 2, 2), "TestOuter::TestInner::test_it": (4, 4, 4)}

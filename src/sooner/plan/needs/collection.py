@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from sooner.plan.needs.fixtures import Fixtures, argument_names
+from sooner.plan.needs.fixtures import OUTER, Fixtures, argument_names
 from sooner.plan.needs.generated_cases import generated
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.state import TEST_FUEL
@@ -160,6 +160,7 @@ def _of_class(
         )
     for inner, value in cls.attrs.items():
         if isinstance(value, Cls) and _is_test_class(inner, value, names) and not is_unittest(value):
+            value.attrs[OUTER] = cls
             yield from _of_class(machine, prefix, inner, value, module_marks=marks, fixtures=fixtures, names=names)
 
 

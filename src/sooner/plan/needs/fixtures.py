@@ -1,5 +1,7 @@
 """pytest's fixtures: which one a name means, what a test needs of them, and their values."""
 
+from fnmatch import fnmatch
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 from sooner.plan.needs.machine import Machine
@@ -22,7 +24,8 @@ from sooner.plan.needs.values import (
 )
 
 _SCOPES: Final = ("session", "package", "module", "class", "function")
-_BUILTIN: Final = ("request", "self", "cls")
+OUTER: Final = "__outer__"
+"""The class that a class was defined in, among its attributes."""
 
 
 def underlying(func: Any) -> Any:
@@ -73,6 +76,21 @@ def plugin_modules(machine: Machine, path: str) -> list[Mod]:
     return list(found.values())
 
 
+def is_left_out(machine: Machine, path: str) -> bool:
+    """Whether a conftest.py says that a file holds no tests (`collect_ignore`, `collect_ignore_glob`)."""
+    for conftest in machine.sources.conftests(path):
+        names = machine.load(conftest).env.names
+        inside = PurePosixPath(path).relative_to(PurePosixPath(conftest).parent)
+        above = [str(each) for each in (inside, *inside.parents)]
+        listed = [hard(each) for each in machine.items_of(names.get("collect_ignore")) or []]
+        globs = [hard(each) for each in machine.items_of(names.get("collect_ignore_glob")) or []]
+        if any(isinstance(each, str) and each.rstrip("/") in above[:-1] for each in listed):
+            return True
+        if any(isinstance(each, str) and any(fnmatch(name, each) for name in above[:-1]) for each in globs):
+            return True
+    return False
+
+
 class Fixtures:
     """The fixtures that a test file sees.
 
@@ -107,7 +125,10 @@ class Fixtures:
                 self.automatic.append(called if isinstance(called, str) else name)
 
     def of_class(self, cls: Cls) -> "Fixtures":
-        """Those that a class sees, its own and inherited ones included."""
+        """Those that a class sees, its own and inherited ones included, and those of the class around it."""
+        around = cls.attrs.get(OUTER)
+        if isinstance(around, Cls) and around is not self._cls:
+            return self.of_class(around).of_class(cls)
         own = object.__new__(Fixtures)
         own.machine, own.path, own.modules, own.config = self.machine, self.path, self.modules, self.config
         own.definitions, own.automatic = dict(self.definitions), list(self.automatic)
@@ -223,6 +244,7 @@ class Values:
             "function": UNKNOWN if self.item is None else self.item.attrs.get("function", UNKNOWN),
             "cls": UNKNOWN if self.item is None else self.item.attrs.get("cls", None),
             "keywords": UNKNOWN if self.item is None else self.item.attrs.get("keywords", UNKNOWN),
+            "module": UNKNOWN if self.item is None else self.item.attrs.get("module", UNKNOWN),
             "instance": self.instance,
             "getfixturevalue": Native("getfixturevalue", lambda args, _kwargs: self.value(str(hard(args[0])))),
             "config": self.fixtures.config,

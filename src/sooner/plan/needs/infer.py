@@ -19,7 +19,7 @@ from sooner.plan.needs.facts import (
     Verdict,
     described,
 )
-from sooner.plan.needs.fixtures import underlying
+from sooner.plan.needs.fixtures import is_left_out, underlying
 from sooner.plan.needs.judgement import Judge, Judged
 from sooner.plan.needs.listed import entries, needs_of_entries
 from sooner.plan.needs.machine import Machine
@@ -116,13 +116,16 @@ class _File:
         """Places of failures of the test before that were not believed."""
         self.is_switched = False
         """Whether a skip of the test at hand was not believed."""
+        left_out = {size for size in SIZES if is_left_out(self.inference.machine(size), path)}
+        self.left_out = left_out if len(left_out) < len(SIZES) else set()
+        """Numbers of devices with which a conftest.py leaves the file out; with all of them, somebody asks for it."""
         for size in SIZES:
             self._collect(size)
 
     def _collect(self, size: int) -> None:
         machine = self.inference.machine(size)
         try:
-            items = collect(machine, self.path, self.inference.names)
+            items = collect(machine, self.path, self.inference.names) if size not in self.left_out else []
         except (OutOfFuel, *HOST_ERRORS):
             items = []
         self.items[size] = {item.nodeid: item for item in items}

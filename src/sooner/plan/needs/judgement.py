@@ -38,6 +38,35 @@ from sooner.plan.needs.values import (
 _SKIP_EXITS: Final = range(72, 100)
 """Exit codes by which workers of PyTorch's tests say that a test is skipped (torch.testing._internal, TEST_SKIPS)."""
 
+DESELECTED: Final = "left out by a hook"
+
+
+class Collected(list[Any]):
+    """The items that a hook may leave some of out; what it does on a way that may not be gone counts for nothing."""
+
+    def __init__(self, machine: Machine, items: list[Any]) -> None:
+        super().__init__(items)
+        self._machine = machine
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """As a list does it, where it is done for sure."""
+        if self._is_sure():
+            super().__setitem__(index, value)
+
+    def remove(self, value: Any) -> None:
+        """As a list does it, where it is done for sure."""
+        if self._is_sure():
+            super().remove(value)
+
+    def clear(self) -> None:
+        """As a list does it, where it is done for sure."""
+        if self._is_sure():
+            super().clear()
+
+    def _is_sure(self) -> bool:
+        self._machine.guesses += self._machine.forks > 0
+        return not self._machine.forks
+
 
 class Judged:
     """An outcome with its place; mutable, one for each test and size."""
@@ -129,6 +158,8 @@ class Judge:
         elif isinstance(stop, Raised) and stop.kind != "XFailed" and not self._is_end_of_worker(stop):
             verdict, reason, place = Verdict.FAIL, str(stop), (stop.path, stop.line)
             soft = not stop.device
+        if reason == DESELECTED:
+            verdict = Verdict.ABSENT
         if place[1] and verdict is not Verdict.RUN:
             trace.note(*place, "skips" if verdict is Verdict.SKIP else "fails")
         if trace.unsure and verdict is Verdict.RUN:
@@ -171,9 +202,10 @@ class Judge:
     def _run(self, item: Item) -> None:
         if self.module.failed is not None:
             self._stop(self.module.failed)
-        self._marks(item)
         node = self._node(item)
-        self._hooks(node)
+        self._select(node)
+        self._marks(item)
+        self._set_up_by_hooks(node)
         self._marks_added(node)
         self._set_up_module()
         if item.is_unittest and item.cls is not None:
@@ -307,11 +339,18 @@ class Judge:
             node.attrs["callspec"].attrs |= {"params": dict(item.params), "id": item.name.partition("[")[2][:-1]}
         return node
 
-    def _hooks(self, node: Inst) -> None:
+    def _select(self, node: Inst) -> None:
+        """What the conftests make of all items after they were collected: marks are added, items left out."""
         for plugin in self.plugins:
             modify = plugin.env.names.get("pytest_collection_modifyitems")
             if isinstance(modify, Func):
-                self._hook(modify, {"items": [node], "config": self.fixtures.config, "session": UNKNOWN})
+                items = Collected(self.machine, [node])
+                self._hook(modify, {"items": items, "config": self.fixtures.config, "session": UNKNOWN})
+                if node not in items:
+                    self._stop(Skip(DESELECTED, plugin.path, modify.node.lineno, soft=True))
+
+    def _set_up_by_hooks(self, node: Inst) -> None:
+        for plugin in self.plugins:
             setup = plugin.env.names.get("pytest_runtest_setup")
             if isinstance(setup, Func):
                 self._hook(setup, {"item": node})

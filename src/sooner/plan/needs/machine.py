@@ -280,6 +280,10 @@ class Machine(Defining):
         """What a `with` gives, and what ends it."""
         return self.natives.entered(value, *self.place(env, node))
 
+    def enter(self, value: Any) -> Any:
+        """As `with` does it, for a value that is handed over (`enterContext`, `ExitStack.enter_context`)."""
+        return self.natives.entered(value, *self.current)
+
     # Devices
 
     def visible(self) -> int:

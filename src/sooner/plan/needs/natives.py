@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.callbacks import call_back, executed, launched_through
+from sooner.plan.needs.contexts import context_of, exit_stack
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.jax_devices import Grid, Rows, found_devices
 from sooner.plan.needs.outside_kinds import is_scalar_type
@@ -16,7 +17,6 @@ from sooner.plan.needs.standard_library import FUNCTIONS, method_of_tuple
 from sooner.plan.needs.testing_names import (
     TESTING,
     apply_mark,
-    context_of,
     doubt_guard,
     environment_value,
     mark_now,
@@ -50,7 +50,10 @@ if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _LONGEST_PATH: Final = 120
-_SPECIAL: Final = {**FUNCTIONS, **TESTING, "parameterized.parameterized_class": of_parameterized}
+_SPECIAL: Final = {
+    **FUNCTIONS, **TESTING, "parameterized.parameterized_class": of_parameterized,
+    "contextlib.ExitStack": exit_stack, "contextlib.AsyncExitStack": exit_stack,
+}  # fmt: skip
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
 """Arrays that are as long as there are devices are for mapping over them."""
 _MOVERS: Final = ("to", "to_empty", "copyto", "as_in_context", "as_in_ctx")

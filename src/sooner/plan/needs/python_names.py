@@ -473,8 +473,8 @@ def method_of(machine: "Machine", value: Any, name: str) -> Any:
 
 
 _KEEPING: Final = (
-    "append", "appendleft", "popleft", "insert", "add", "setdefault", "get", "pop", "items", "keys", "values", "copy",
-    "index",
+    "append", "remove", "appendleft", "popleft", "insert", "add", "setdefault", "get", "pop", "items", "keys", "values",
+    "copy", "index",
 )  # fmt: skip
 
 

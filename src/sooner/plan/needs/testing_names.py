@@ -31,7 +31,7 @@ from sooner.plan.needs.values import (
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
-_SWALLOWING: Final = (
+SWALLOWING: Final = (
     "raises",
     "assertRaises",
     "assertRaisesRegex",
@@ -283,7 +283,7 @@ def _set_attribute(machine: "Machine", args: Args) -> Any:
 def patch_now(machine: "Machine", mark: Mark) -> Callable[[], None]:
     """Put a patch in place; what is given back takes it away."""
     store = machine.environment if mark.name == "__environment__" else machine.overrides
-    undo = _kept(store)
+    undo = kept(store)
     if mark.name == "__environment__":
         store.update(mark.args[0])
     else:
@@ -291,7 +291,8 @@ def patch_now(machine: "Machine", mark: Mark) -> Callable[[], None]:
     return undo
 
 
-def _kept(store: dict[str, Any]) -> Callable[[], None]:
+def kept(store: dict[str, Any]) -> Callable[[], None]:
+    """What puts everything back into a dict that is in it now."""
     before = dict(store)
 
     def undo() -> None:
@@ -301,42 +302,6 @@ def _kept(store: dict[str, Any]) -> Callable[[], None]:
     return undo
 
 
-# with
-
-
-def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[Any, Callable[[Raised | None], bool]]:
-    """What a `with` gives, and what ends it."""
-    if isinstance(value, Mark) and value.name in ("__patch__", "__environment__"):
-        undo = patch_now(machine, value)
-        return UNKNOWN, lambda _raised: bool(undo())
-    if isinstance(value, Inst):
-        return _entered_instance(machine, value)
-    if isinstance(value, Native) and value.name == "__context__":
-        return value.call([], {}), lambda _raised: False
-    if isinstance(value, Native) and value.name in _SWALLOWING:
-        kinds = value.call([], {})
-        return UNKNOWN, lambda raised: raised is None or _is_expected(raised, kinds)
-    last = name_of(value).removesuffix("()") if isinstance(value, Unknown) else ""
-    if last == "context" and "monkeypatch" in value.path.lower():
-        stores = _kept(machine.environment), _kept(machine.overrides)
-        return Unknown("monkeypatch"), lambda _raised: any(bool(each()) for each in stores)
-    del path, line
-    return value if isinstance(value, Unknown | Ext) else UNKNOWN, lambda _raised: last in _SWALLOWING
-
-
-def _entered_instance(machine: "Machine", value: Inst) -> tuple[Any, Callable[[Raised | None], bool]]:
-    enter, leave = value.cls.find("__enter__"), value.cls.find("__exit__")
-    given = machine.call(enter, [value], {}) if isinstance(enter, Func) else value
-
-    def left(raised: Raised | None) -> bool:
-        if not isinstance(leave, Func):
-            return False
-        what = UNKNOWN if raised else None
-        return machine.truth(machine.call(leave, [value, what, what, what], {})) is True
-
-    return given, left
-
-
 # unittest's methods
 
 
@@ -344,7 +309,7 @@ def unittest_method(machine: "Machine", value: Any, name: str) -> Any:
     """A method of `unittest.TestCase`, or MISSING."""
     if name == "skipTest":
         return Native(name, lambda args, kwargs: _skip(machine, args, {**kwargs, "allow_module_level": True}))
-    if name in _SWALLOWING:
+    if name in SWALLOWING:
         return Native(name, lambda args, _kwargs: _raising(machine, name, args))
     if name == "fail":
         return Native(name, lambda args, kwargs: _fail(machine, args, kwargs))
@@ -356,16 +321,8 @@ def unittest_method(machine: "Machine", value: Any, name: str) -> Any:
     if name == "_testMethodName" and isinstance(value, Inst):
         return value.attrs.get("__method__", UNKNOWN)
     if name == "enterContext":
-        return Native(name, lambda args, _kwargs: machine.entered(args[0], *_nowhere(machine))[0] if args else None)
+        return Native(name, lambda args, _kwargs: machine.enter(args[0])[0] if args else None)
     return MISSING
-
-
-def _nowhere(machine: "Machine") -> Any:
-    import ast
-
-    from sooner.plan.needs.values import Env, Mod
-
-    return Env(Mod("", machine.current[0])), ast.Pass()
 
 
 def _raising(machine: "Machine", name: str, args: Args) -> Any:
@@ -378,7 +335,7 @@ def _raising(machine: "Machine", name: str, args: Args) -> Any:
         try:
             machine.call(args[skip], args[skip + 1 :], {})
         except Raised as raised:
-            if not _is_expected(raised, expected):
+            if not is_expected(raised, expected):
                 raise
         return None
     return Native(name, lambda _args, _kwargs: expected)
@@ -402,7 +359,7 @@ def _may_be_of_devices(pattern: Any) -> bool:
         return True
 
 
-def _is_expected(raised: Raised, kinds: Any) -> bool:
+def is_expected(raised: Raised, kinds: Any) -> bool:
     """Whether a failure may be the one that is asked for; that for lack of a device is one of few kinds."""
     kinds = hard(kinds)
     names = {name_of(each) for each in (kinds if isinstance(kinds, tuple | list) else (kinds,))}

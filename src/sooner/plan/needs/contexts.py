@@ -1,0 +1,94 @@
+"""What a `with` gives, and what ends it."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.testing_names import SWALLOWING, is_expected, kept, patch_now
+from sooner.plan.needs.values import (
+    MISSING,
+    UNKNOWN,
+    Args,
+    Cls,
+    Ext,
+    Func,
+    Inst,
+    Kwargs,
+    Mark,
+    Mod,
+    Native,
+    Raised,
+    Unknown,
+    name_of,
+)
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+_ENTERED: Final = "__entered__"
+
+
+def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[Any, Callable[[Raised | None], bool]]:
+    """What a `with` gives, and what ends it."""
+    if isinstance(value, Mark) and value.name in ("__patch__", "__environment__"):
+        undo = patch_now(machine, value)
+        return UNKNOWN, lambda _raised: bool(undo())
+    if isinstance(value, Inst) and _ENTERED in value.attrs:
+        return value, lambda raised: _left(value, raised)
+    if isinstance(value, Inst):
+        return _entered_instance(machine, value)
+    if isinstance(value, Native) and value.name == "__context__":
+        return value.call([], {}), lambda _raised: False
+    if isinstance(value, Native) and value.name in SWALLOWING:
+        kinds = value.call([], {})
+        return UNKNOWN, lambda raised: raised is None or is_expected(raised, kinds)
+    last = name_of(value).removesuffix("()") if isinstance(value, Unknown) else ""
+    if last == "context" and "monkeypatch" in value.path.lower():
+        stores = kept(machine.environment), kept(machine.overrides)
+        return Unknown("monkeypatch"), lambda _raised: any(bool(each()) for each in stores)
+    del path, line
+    return value if isinstance(value, Unknown | Ext) else UNKNOWN, lambda _raised: last in SWALLOWING
+
+
+def exit_stack(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
+    """`contextlib.ExitStack()`: what is entered through it, or put on it, is left with it, the last first."""
+    stack = Inst(Cls("ExitStack", [Ext("contextlib.ExitStack")], Mod("contextlib", "")))
+    leaves: list[Callable[[Raised | None], bool]] = []
+
+    def enter(args: Args, _kwargs: Kwargs) -> Any:
+        given, leave = machine.enter(args[0]) if args else (UNKNOWN, lambda _raised: False)
+        leaves.append(leave)
+        return given
+
+    def callback(args: Args, kwargs: Kwargs) -> Any:
+        leaves.append(lambda _raised: machine.call(args[0], args[1:], kwargs) is MISSING)
+        return args[0] if args else UNKNOWN
+
+    stack.attrs |= {
+        _ENTERED: leaves,
+        "enter_context": Native("enter_context", enter),
+        "enter_async_context": Native("enter_async_context", enter),
+        "callback": Native("callback", callback),
+        "close": Native("close", lambda _args, _kwargs: _left(stack, None)),
+    }
+    return stack
+
+
+def _left(stack: Inst, raised: Raised | None) -> bool:
+    """Leave all that a stack has entered; whether one of them swallows what was raised."""
+    swallowed = False
+    while stack.attrs[_ENTERED]:
+        swallowed |= stack.attrs[_ENTERED].pop()(None if swallowed else raised)
+    return swallowed
+
+
+def _entered_instance(machine: "Machine", value: Inst) -> tuple[Any, Callable[[Raised | None], bool]]:
+    enter, leave = value.cls.find("__enter__"), value.cls.find("__exit__")
+    given = machine.call(enter, [value], {}) if isinstance(enter, Func) else value
+
+    def left(raised: Raised | None) -> bool:
+        if not isinstance(leave, Func):
+            return False
+        what = UNKNOWN if raised else None
+        return machine.truth(machine.call(leave, [value, what, what, what], {})) is True
+
+    return given, left
