@@ -363,6 +363,35 @@ def test_a_dict_that_something_unknown_fills_is_not_taken_for_an_empty_one(how):
     assert (found.min, found.full) == (1, 1)
 
 
+def test_what_a_module_takes_away_under_a_condition_that_is_not_known_is_still_there():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import elsewhere
+            import pytest
+            import torch
+
+            MODELS = ["a"]
+            SIZES = {"one": 1}
+            if not elsewhere.has_it():
+                MODELS.remove("a")
+                SIZES.pop("one")
+
+            @pytest.mark.parametrize("model", MODELS)
+            @pytest.mark.parametrize("size", SIZES)
+            def test_it(model, size):
+                torch.ones(1).cuda()
+
+            @pytest.mark.parametrize("model", {"1.0": ["x"]}.get(elsewhere.version, []))
+            def test_by_a_constant(model):
+                torch.ones(1).cuda()
+            """
+        },
+    )
+    assert found == {"test_it[one-a]": (1, 1, 1), "test_by_a_constant": (1, 1, 1)}
+
+
 def test_what_is_under_a_name_of_a_dict_that_something_unknown_fills_is_not_known():
     found = devices_of(
         "test_it.py",

@@ -34,6 +34,8 @@ class Binding(Expressions):
     """Conditions that were taken as met without being known."""
     forks: int
     """Branches under way inside functions of which nobody knows whether they are gone."""
+    doubts: int
+    """The same, in modules."""
     modules: dict[str, Any]
     """The modules that were imported, whose names are no dict of the tests'."""
 

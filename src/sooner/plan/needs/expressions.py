@@ -371,7 +371,10 @@ class Expressions(Comparisons, ABC):
         key = self.key(index)
         if isinstance(key, Unknown) and isinstance(value, Defaulting):
             value[UNKNOWN] = UNKNOWN  # it has one now
-        return key if key in value or UNKNOWN not in value else UNKNOWN
+        if key in value:
+            return key
+        may_be_one = isinstance(hard(index), Ext) and any(isinstance(each, str | int) for each in value)
+        return UNKNOWN if may_be_one or UNKNOWN in value else key
 
     def _ev_subscript(self, node: ast.Subscript, env: Env) -> Any:
         value = self.ev(node.value, env)

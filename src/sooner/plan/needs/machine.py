@@ -121,7 +121,7 @@ class Machine(Defining):
         self.fuel, self.depth, self.overrides = MODULE_FUEL, min(self.depth, DEEPEST // 2), {}
         self.trace, self.quiet = Trace(), quiet
         library_fuel, self.library_fuel = self.library_fuel, 4 * LIBRARY_FUEL
-        forks, self.forks = self.forks, 0
+        forks, self.forks, doubts, self.doubts = self.forks, 0, self.doubts, 0
         loading, self.loading = self.loading, False
         environment, rank = self.environment, self.rank
         if not loading:  # what the test at hand has set was not there when its modules were imported
@@ -129,7 +129,7 @@ class Machine(Defining):
         try:
             yield
         finally:
-            self.library_fuel, self.loading, self.forks = library_fuel, loading, forks
+            self.library_fuel, self.loading, self.forks, self.doubts = library_fuel, loading, forks, doubts
             self.environment, self.rank = environment, rank
             self.fuel, self.trace, self.depth, self.current, self.overrides, self.guesses, self.quiet = state
 

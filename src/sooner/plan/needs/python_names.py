@@ -467,6 +467,9 @@ def method_of(machine: "Machine", value: Any, name: str) -> Any:
         return Unknown(name)
 
     def called(args: Args, kwargs: Kwargs) -> Any:
+        if machine.doubts and name in _REMOVING and isinstance(value, list | dict | set):
+            machine.guesses += 1  # what may be taken away is still there
+            return UNKNOWN
         return _call_method(machine, value, name, args, kwargs)
 
     return Native(name, called) if callable(getattr(value, name)) else getattr(value, name)
@@ -476,6 +479,9 @@ _KEEPING: Final = (
     "append", "remove", "appendleft", "popleft", "insert", "add", "setdefault", "get", "pop", "items", "keys", "values",
     "copy", "index",
 )  # fmt: skip
+
+
+_REMOVING: Final = ("remove", "discard", "clear", "pop", "popitem")
 
 
 def _call_method(machine: "Machine", value: Any, name: str, args: Args, kwargs: Kwargs) -> Any:

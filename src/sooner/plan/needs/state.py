@@ -58,7 +58,7 @@ class State(Statements):
         self.trying = 0
         """Above zero: in the body of a `try`, where a variable of the environment that is not set is an error."""
         self.guesses = 0
-        self.forks = 0
+        self.forks, self.doubts = 0, 0
         self.quiet = 0
         """Above zero: inside the library under test, whose device work is not this test's to answer for."""
         self.refusing = False

@@ -166,6 +166,7 @@ class Statements(Matching):
         stops: list[Skip | Raised] = []
         inside = _in_function(env)
         self.forks += inside
+        self.doubts += not inside
         try:
             for body in bodies:
                 env.names.clear()
@@ -181,6 +182,7 @@ class Statements(Matching):
                     stops.append(stop)
         finally:
             self.forks -= inside
+            self.doubts -= not inside
         if stops and (falls or returns or loops):
             self.guesses += 1
         env.names.clear()
