@@ -205,8 +205,9 @@ class Judge:
         node = self._node(item)
         self._select(node)
         self._marks(item)
+        seen = self._marks_added(node, 0)
         self._set_up_by_hooks(node)
-        self._marks_added(node)
+        self._marks_added(node, seen)
         self._set_up_module()
         if item.is_unittest and item.cls is not None:
             self._run_unittest(item, item.cls)
@@ -365,9 +366,12 @@ class Judge:
             if raised.kind == "Failed":
                 self._stop(raised)
 
-    def _marks_added(self, node: Inst) -> None:
-        for mark in node.attrs["__added__"]:
+    def _marks_added(self, node: Inst, first: int) -> int:
+        """Look at the marks that hooks have added, from one on; how many there are."""
+        added = list(node.attrs["__added__"])
+        for mark in added[first:]:
             self._mark(mark, added=True)
+        return len(added)
 
     def _run_plain(self, item: Item, node: Inst) -> None:
         machine = self.machine
