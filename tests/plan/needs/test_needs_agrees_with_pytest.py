@@ -347,7 +347,14 @@ def test_what_a_conftest_leaves_out_is_absent():
     """
     files = {
         "tests/conftest.py": conftest,
-        "tests/test_large.py": "import torch\ndef test_it():\n    torch.ones(1).cuda()\n",
+        "tests/test_large.py": """
+        import pytest, torch
+        if torch.cuda.device_count() < 8:
+            pytest.skip("few", allow_module_level=True)
+
+        def test_it():
+            torch.ones(1).cuda()
+        """,
         "tests/test_asked_never.py": "import torch\ndef test_it():\n    torch.ones(1).cuda()\n",
         "tests/test_it.py": """
         import pytest, torch
@@ -376,7 +383,7 @@ def test_what_a_conftest_leaves_out_is_absent():
         "test_it.py::test_dropped": "aarrrr",
         "test_it.py::test_slow": "frrrrr",
         "test_it.py::test_never": "aaasss",
-        "test_large.py::test_it": "aaaarr",
+        "test_large.py::test_it": "aaaasr",
         "test_asked_never.py::test_it": "frrrrr",
     }
 

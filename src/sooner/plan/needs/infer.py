@@ -191,6 +191,8 @@ class _File:
             self._collect(size)
             self.judges[size].machine.given_up = self.given_up
         judge, item = self.judges[size], self.items[size].get(nodeid)
+        if size in self.left_out:
+            return None
         if item is None:
             failed = judge.module.failed
             lost = next((each[nodeid] for each in self.items.values() if nodeid in each), None)

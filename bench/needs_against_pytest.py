@@ -1,0 +1,171 @@
+"""`sooner needs` against pytest itself: projects that a grammar writes are run at six numbers of devices, and asked about.
+
+No label is written by a hand: what a test does with N visible devices is what pytest reports of it, with a stand-in for
+`torch` that has N devices (there is no machine here with eight). `sooner needs` reads the same files and runs nothing.
+A test agrees where the whole profile does: runs, skips, fails or is absent at 0, 1, 2, 3, 4 and 8 devices. The grammar
+(`needs_written/grammar.txt`) has guards, decorators, fixtures, hooks, parametrisations and classes as suites have them;
+the evaluator was mended for what it has, so this says that none of it was lost, not that all suites are understood.
+
+    python bench/needs_against_pytest.py [--seed 1] [--projects 6] [--show 20]
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from figures import machine, save, table
+
+SIZES: Final = (0, 1, 2, 3, 4, 8)
+FILES: Final = 8
+ENTRIES: Final = 8
+WRITTEN: Final = Path(__file__).resolve().parent / "needs_written"
+
+_WORD: Final = re.compile(r"^([ ]*)<([a-z]+)>$|<([a-z]+)>", re.MULTILINE)
+_COUNTS: Final = (1, 2, 2, 3, 4, 4, 8)
+_INDICES: Final = (0, 0, 1, 1, 2, 3)
+
+
+def grammar() -> dict[str, list[str]]:
+    """The alternatives of each word."""
+    text = (WRITTEN / "grammar.txt").read_text(encoding="utf-8")
+    parts = re.split(r"^\[([a-z]+)\]\n", text, flags=re.MULTILINE)[1:]
+    return {word: body.removesuffix("\n").removesuffix("\n").split("\n--\n") for word, body in batched(parts, 2)}
+
+
+def batched(parts: list[str], size: int) -> Iterator[tuple[str, ...]]:
+    """Some at a time."""
+    return zip(*(iter(parts),) * size, strict=True)
+
+
+class Drawn:
+    """Test files, drawn from the grammar.
+
+    Args:
+        seed: Of the draws.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._grammar = grammar()
+        self._draws = random.Random(seed)
+        self._last = 0
+
+    def word(self, name: str) -> str:
+        """One of the alternatives of a word, with all words in it replaced."""
+        self._last += 1
+        same = {"n": str(self._draws.choice(_COUNTS)), "m": str(self._draws.choice(_COUNTS))}
+        same |= {"i": str(self._draws.choice(_INDICES)), "k": str(self._last)}
+
+        def replaced(found: re.Match[str]) -> str:
+            indent, inner = found[1] or "", found[2] or found[3]
+            text = same[inner] if inner in same else self.word(inner)
+            return "\n".join(indent + line if line else line for line in text.split("\n"))
+
+        return _WORD.sub(replaced, self._draws.choice(self._grammar[name]))
+
+    def file(self) -> str:
+        """A test file."""
+        parts = [self.word(each) for each in ("head", "module", *["entry"] * ENTRIES, "tail")]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def by_pytest(project: Path, size: int) -> dict[str, str]:
+    """What pytest reports of each test with so many devices, by node id; of a file that skips itself, that it did."""
+    kept = project / f"outcomes-{size}.json"
+    environment = os.environ | {
+        "STAND_IN_DEVICES": str(size),
+        "KEPT_OUTCOMES": str(kept),
+        "PYTHONPATH": str(WRITTEN / "stand_in"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "kept_outcomes", "-p", "no:cacheprovider", "-p", "no:sooner"]
+    subprocess.run([*command, "tests"], cwd=project, env=environment, capture_output=True, check=False)
+    found: dict[str, str] = json.loads(kept.read_text(encoding="utf-8"))
+    broken = next((each for each in found if each.startswith("collection failed")), None)
+    if broken is not None:
+        sys.exit(f"{project}: {broken}: {found[broken]}")
+    return found
+
+
+def by_needs(project: Path) -> dict[str, Any]:
+    """What `sooner needs` says, by node id."""
+    command = [sys.executable, "-m", "sooner", "needs", "tests", "--json"]
+    environment = os.environ | {"PYTHONPATH": str(WRITTEN.parents[1] / "src")}
+    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=True)
+    return {each["nodeid"]: each for each in json.loads(done.stdout)}
+
+
+def compare(project: Path) -> list[tuple[str, str, str, str]]:
+    """Node id, pytest's profile, that of `sooner needs`, and how sure it is, for each test that pytest has seen."""
+    outcomes = {size: by_pytest(project, size) for size in SIZES}
+    said = by_needs(project)
+    rows = []
+    for nodeid in sorted({each for found in outcomes.values() for each in found if "::" in each}):
+        skipped = f"skipped: {nodeid.partition('::')[0]}"
+        if "[NOTSET" in nodeid:  # the one case of an empty list is said to be absent
+            continue
+        true = [found.get(nodeid, "skip" if skipped in found else "absent") for found in outcomes.values()]
+        mine = said.get(nodeid)
+        profile = "".join(each[0] for each in mine["profile"].values()) if mine else "-"
+        rows.append((nodeid, "".join(each[0] for each in true), profile, mine["confidence"] if mine else "-"))
+    return rows
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--projects", type=int, default=6)
+    parser.add_argument("--show", type=int, default=20, help="how many of the tests that differ are printed")
+    args = parser.parse_args()
+    rows: list[tuple[str, ...]] = []
+    differing: list[tuple[str, ...]] = []
+    total: Counter[str] = Counter()
+    for seed in range(args.seed, args.seed + args.projects):
+        with tempfile.TemporaryDirectory() as folder:
+            project = Path(folder)
+            shutil.copytree(WRITTEN / "tests", project / "tests")
+            (project / "pytest.ini").write_text("[pytest]\npythonpath = tests\n", encoding="utf-8")
+            drawn = Drawn(seed)
+            for number in range(FILES):
+                (project / f"tests/test_{number}.py").write_text(drawn.file(), encoding="utf-8")
+            compared = compare(project)
+        counts = Counter(
+            "agree" if true == mine else "missing" if mine == "-" else "unknown" if "u" in mine else f"differ, {sure}"
+            for _, true, mine, sure in compared
+        )
+        differing += [(str(seed), nodeid, *rest) for nodeid, *rest in compared if rest[0] != rest[1]]
+        total += counts
+        rows.append(_row(str(seed), counts))
+    print("tests whose whole profile is the one that pytest shows\n")
+    print(
+        table(
+            ("seed", "tests", "agree", "differ, sure", "differ, in doubt", "unknown or missing"),
+            [*rows, _row("all", total)],
+        )
+    )
+    if differing:
+        print("\n" + table(("seed", "test", "pytest", "needs", "sure"), differing[: args.show]))
+    save(
+        "needs-against-pytest",
+        {"agree": total["agree"], "tests": total.total(), "machine": machine(), "differ": dict(total)},
+    )
+
+
+def _row(name: str, counts: Counter[str]) -> tuple[str, ...]:
+    doubtful = counts["differ, medium"] + counts["differ, low"]
+    lost = counts["unknown"] + counts["missing"]
+    return name, str(counts.total()), str(counts["agree"]), str(counts["differ, high"]), str(doubtful), str(lost)
+
+
+if __name__ == "__main__":
+    main()
