@@ -1,4 +1,4 @@
-"""`sooner needs` against pytest itself: projects that a grammar writes are run at six numbers of devices, and asked about.
+"""`sooner needs` against pytest itself: projects that a grammar writes are run at six numbers of devices, and read.
 
 No label is written by a hand: what a test does with N visible devices is what pytest reports of it, with a stand-in for
 `torch` that has N devices (there is no machine here with eight). `sooner needs` reads the same files and runs nothing.
