@@ -1,5 +1,6 @@
 """Limits on the size of files (`ulimit -f`) that the run's own files reach."""
 
+import json
 import os
 import resource
 import subprocess
@@ -60,3 +61,18 @@ def test_reports_that_cannot_be_written_make_a_success_a_fault_of_the_machine_an
     assert done.returncode == code, done.stderr
     assert "could not be written" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_history_that_may_not_grow_says_so_in_one_line_and_keeps_what_it_has(sooner, project):
+    head = "commit,time,job,status\n"
+    (project / "few.csv").write_text(head + "c1,2020-01-01T10:00:00Z,build,success\n")
+    rows = (f"c{i},2020-01-02T10:00:{i % 60:02},job {i * 7919 % 10007},success\n" for i in range(60_000))
+    (project / "many.csv").write_text(head + "".join(rows))
+    assert sooner("ingest", "few.csv", "--history", "h").returncode == 0
+    done = limited(sooner, 20_000, "ingest", "many.csv", "--history", "h")
+    assert done.returncode == 4
+    assert (
+        done.stderr == "sooner: cannot write: File too large; make room and repeat the command: nothing is half-done\n"
+    )
+    info = sooner("history", "info", "--history", "h", "--json")
+    assert json.loads(info.stdout)["tables"]["jobs"]["rows"] == 1

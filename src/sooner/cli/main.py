@@ -1,5 +1,6 @@
 """`sooner`: the group of verbs, loaded one at a time, and what errors look like."""
 
+import errno
 import importlib.util
 import os
 import sys
@@ -101,6 +102,10 @@ def _code_of(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
+_OF_THE_MACHINE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE)
+"""Errors that say that a disk or a table of the machine is full: wherever they come up, they are no bug of ours."""
+
+
 def _lacking() -> list[str]:
     """Extras of which a package is not installed."""
     return sorted({extra for package, extra in _EXTRAS.items() if importlib.util.find_spec(package) is None})
@@ -131,6 +136,10 @@ def _known_or_bug(error: Exception) -> int:
     if isinstance(error, SoonerError):
         click.echo(f"sooner: {terminal_text(str(error), colour=False)}", err=True)
         return error.exit_code
+    if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+        where = f": {terminal_text(str(error.filename), colour=False)}" if error.filename else ""
+        click.echo(f"sooner: {error.strerror}{where}: make room on this machine and repeat the command", err=True)
+        return ExitCode.USAGE
     traceback.print_exception(error)
     click.echo("sooner: this is a bug in sooner; please report it with the lines above.", err=True)
     return ExitCode.BUG
