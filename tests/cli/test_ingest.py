@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -112,3 +114,24 @@ def test_a_pipe_is_told_to_be_one_and_not_waited_for(here, project):
     done = here("ingest", "pipe.csv", "--history", "h")
     assert done.returncode == 4
     assert "sources are read twice: save it first" in done.stderr
+
+
+def test_an_interrupt_ends_an_ingest_and_leaves_the_history_as_it_was(sooner, project, jobs):
+    assert sooner("ingest", jobs, "--history", "h").returncode == 0
+    rows = (f"c{i},2020-01-02T10:00:{i % 60:02}Z,job {i * 7919 % 100_003},success\n" for i in range(200_000))
+    (project / "many.csv").write_text("commit,time,job,status\n" + "".join(rows))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sooner", "ingest", "many.csv", "--history", "h"],
+        cwd=project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
+    )
+    while process.poll() is None and not list((project / "h/.staging").rglob("*.parquet")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err.strip()) == (130, "", "")
+    info = json.loads(sooner("history", "info", "--history", "h", "--json").stdout)
+    assert info["tables"]["jobs"]["rows"] == 2

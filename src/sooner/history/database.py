@@ -128,12 +128,17 @@ def translated() -> Iterator[None]:
         raise HistoryError(f"the history cannot be read or written: {text}") from error
     except duckdb.OutOfMemoryException as error:
         raise HistoryError(f"DuckDB ran out of memory: {_first_line(error)}; give it more with memory_mib") from error
+    except duckdb.InterruptException as error:
+        raise KeyboardInterrupt from error
     except duckdb.Error as error:
         text = _first_line(error)
         if isinstance(error, duckdb.InvalidInputException) and (broken := _BROKEN_FILE.search(text)):
             raise HistoryError(f"{broken[1]} is broken: {text}; move it away, and the rest can be read") from error
         raise HistoryError(f"the history's database refuses: {text}") from error
-    except RuntimeError as error:  # what its bindings say of text that they cannot encode, a path for instance
+    except RuntimeError as error:
+        if "interrupted" in str(error):  # Ctrl-C while it was at work
+            raise KeyboardInterrupt from error
+        # what its bindings say of text that they cannot encode, a path for instance
         raise HistoryError(f"the history's database takes no text that is not UTF-8 ({error})") from error
 
 
