@@ -60,7 +60,7 @@ def export(history: History, table: str, path: str, *, format_: str = "", where:
     except OSError as error:
         raise HistoryError(f"cannot write {path}: {error.strerror}") from error
     except HistoryError as error:
-        found = _UNWRITTEN.search(str(error)) if path == "-" else None
+        found = _UNWRITTEN.search(str(error.__cause__ or error)) if path == "-" else None
         if found is None:
             raise
         if found[1] == os.strerror(errno.EPIPE):
