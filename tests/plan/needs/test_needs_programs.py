@@ -231,3 +231,93 @@ def test_a_shell_variable_that_doubles_itself_is_not_followed_and_a_condition_in
     """
     found = devices_of("test_it.py", {"test_it.py": text, "doubled.sh": doubled, "looped.sh": looped})
     assert found == {"test_doubled": (2, 2, 2), "test_looped": (0, None, 0)}
+
+
+def test_a_file_of_the_tree_that_python_runs_is_a_part_of_the_test():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/workers/second.py": """
+            import torch
+
+            def main():
+                torch.ones(1, device="cuda:1")
+
+            if __name__ == "__main__":
+                main()
+            """,
+            "tests/workers/told.py": """
+            import argparse
+            import torch
+
+            parser = argparse.ArgumentParser()
+            parser.add_argument("--devices", type=int, default=1)
+            parser.add_argument("--cpu", action="store_true")
+            args = parser.parse_args()
+            if not args.cpu:
+                for index in range(args.devices):
+                    torch.ones(1, device=f"cuda:{index}")
+            """,
+            "tests/workers/exits.py": """
+            import sys
+            import torch
+
+            sys.exit(0 if torch.cuda.device_count() >= 4 else 1)
+            """,
+            "tests/test_it.py": """
+            import os, subprocess, sys
+            from pathlib import Path
+
+            HERE = Path(__file__).parent
+
+            def test_checked():
+                subprocess.run([sys.executable, str(HERE / "workers" / "second.py")], check=True)
+
+            def test_in_a_shell():
+                subprocess.check_call(f"python -u {HERE}/workers/second.py", shell=True)
+
+            def test_looked_at():
+                done = subprocess.run(["python3", os.path.join(HERE, "workers", "second.py")])
+                assert done.returncode == 0
+
+            def test_waited_for():
+                process = subprocess.Popen([sys.executable, str(HERE / "workers" / "second.py")])
+                assert process.wait() == 0
+
+            def test_of_a_system():
+                assert os.system(f"{sys.executable} {HERE}/workers/second.py") == 0
+
+            def test_told():
+                subprocess.check_call([sys.executable, str(HERE / "workers/told.py"), "--devices", "3"])
+
+            def test_by_default():
+                subprocess.check_call([sys.executable, str(HERE / "workers/told.py")])
+
+            def test_on_the_host():
+                subprocess.check_call([sys.executable, str(HERE / "workers/told.py"), "--devices=3", "--cpu"])
+
+            def test_exits():
+                subprocess.check_call([sys.executable, str(HERE / "workers/exits.py")])
+
+            def test_as_many_as_there_are():
+                subprocess.check_call(["torchrun", "--nproc_per_node=gpu", str(HERE / "workers/second.py")])
+
+            def test_masked():
+                environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+                subprocess.run([sys.executable, str(HERE / "workers" / "exits.py")], env=environment)
+            """,
+        },
+    )
+    assert {name: (each.min, each.confidence.value) for name, each in found.items()} == {
+        "test_checked": (2, "high"),
+        "test_in_a_shell": (2, "high"),
+        "test_looked_at": (2, "medium"),
+        "test_waited_for": (2, "medium"),
+        "test_of_a_system": (2, "medium"),
+        "test_told": (3, "medium"),
+        "test_by_default": (1, "high"),
+        "test_on_the_host": (0, "medium"),
+        "test_exits": (4, "high"),
+        "test_as_many_as_there_are": (1, "high"),
+        "test_masked": (0, "high"),
+    }

@@ -4,9 +4,9 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.programs import run_again, run_text
+from sooner.plan.needs.programs import run_again, run_file, run_text
 from sooner.plan.needs.shell_scripts import commands
-from sooner.plan.needs.values import UNKNOWN, Dev, Soft, Text, Unknown, hard
+from sooner.plan.needs.values import UNKNOWN, Cls, Dev, Ext, Inst, Mod, Native, Raised, Soft, Text, Unknown, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -33,6 +33,7 @@ _NAMED_IN_TEXT: Final = re.compile(r"(?:VISIBLE_DEVICES|(?:cuda|rocm)_visible_de
 _SETTINGS: Final = "accelerate's settings"
 """As a variable of the environment: the test has written such a file; None where it says as many as there are."""
 _PROCESSES: Final = re.compile(r"^\s*num_processes:\s*(\d+)\s*$", re.MULTILINE)
+_ALL_DEVICES: Final = tuple(f"--nproc{sign}per{sign}node=gpu" for sign in "-_")
 _CPU_WORDS: Final = ("--cpu", "--use_cpu", "gloo", "--no_cuda", "--no-cuda")
 
 
@@ -58,9 +59,10 @@ def launch(machine: "Machine", command: Any, environment: Any = None, *, is_chec
     if words is not None and _runs_script(machine, words, environment):
         return Unknown("process")
     if words is None or not _launches(words):
-        _alone(machine, words or [], environment, is_checked=is_checked)
-        return Unknown("process")
+        return _alone(machine, words or [], environment, is_checked=is_checked)
     count = process_count(words)
+    if count is UNKNOWN and any(each in _ALL_DEVICES for each in words if isinstance(each, str)):
+        count = machine.visible()
     if count is UNKNOWN and _is_accelerates(machine, words) and _uses_devices(machine, words):
         count = _of_accelerates(machine, words)
         if count:
@@ -141,15 +143,64 @@ def _pieces(word: Any) -> list[str]:
     return [each for each in pieces if isinstance(each, str)]
 
 
-def _alone(machine: "Machine", words: list[Any], environment: Any, *, is_checked: bool) -> None:
-    """A program that no launcher starts."""
+def _alone(machine: "Machine", words: list[Any], environment: Any, *, is_checked: bool) -> Any:
+    """A program that no launcher starts; gives the process, whose exit code is known where it fails."""
     _need_said(machine, words)
     _need_told(machine, environment)
     text = _program(words, environment)
+    fails = False
     if isinstance(text, str):
-        run_text(machine, text, is_checked=is_checked)
+        fails = run_text(machine, text, is_checked=is_checked)
     elif text is not None:
         machine.guesses += 1  # it is not known what it does
+    elif not _is_masked(environment):
+        place = _place_of_script(words)
+        path = None if place is None else _script(machine, words[place])
+        if place is not None and path is not None:
+            fails = run_file(machine, path, words[place + 1 :], is_checked=is_checked)
+    return _failed(machine) if fails else Unknown("process")
+
+
+def _failed(machine: "Machine") -> Inst:
+    """A process that has failed."""
+    process = Inst(Cls("CompletedProcess", [Ext("subprocess.CompletedProcess")], Mod("subprocess", "")))
+
+    def check(_args: list[Any], _kwargs: dict[str, Any]) -> None:
+        raise Raised("CalledProcessError", "a program has failed", *machine.current, device=True)
+
+    process.attrs |= {
+        "returncode": 1,
+        "wait": Native("wait", lambda _args, _kwargs: 1),
+        "poll": Native("poll", lambda _args, _kwargs: 1),
+        "check_returncode": Native("check_returncode", check),
+    }
+    return process
+
+
+def _place_of_script(words: list[Any]) -> int | None:
+    """Which word is the program that Python runs (`python -u script.py`); None where it is another kind of command."""
+    first = (_pieces(words[0]) or [""])[-1] if words else ""
+    if isinstance(words[0] if words else None, str) and first.endswith(".py"):
+        return 0
+    if not words or (isinstance(words[0], str) and "python" not in first.rpartition("/")[2]):
+        return None
+    for place, word in enumerate(words[1:], 1):
+        pieces = _pieces(word)
+        if not pieces or not pieces[0].startswith("-"):
+            return place if pieces and pieces[-1].endswith(".py") else None
+        if pieces[0] in ("-m", "-c", "-W", "-X"):
+            return None
+    return None
+
+
+def _script(machine: "Machine", word: Any) -> str | None:
+    """The file of the tree that a word names, by as much of its path as is known."""
+    parts = _pieces(word)[-1].lstrip("./").split("/")
+    for start in range(len(parts)):
+        found = machine.sources.script("/".join(parts[start:]), machine.current[0])
+        if found is not None:
+            return found
+    return None
 
 
 def _program(words: list[Any], environment: Any) -> Any:
@@ -159,9 +210,12 @@ def _program(words: list[Any], environment: Any) -> Any:
     text = words[place + 1] if is_pythons and place + 1 < len(words) else None
     if isinstance(text, Text):
         text = "".join("_" if each is None else each for each in text.pieces)
+    return None if _is_masked(environment) or (isinstance(text, str) and "VISIBLE_DEVICES" in text) else text
+
+
+def _is_masked(environment: Any) -> bool:
     given = hard(environment)
-    is_masked = isinstance(given, dict) and any(name in given for name in _MASKS)
-    return None if is_masked or (isinstance(text, str) and "VISIBLE_DEVICES" in text) else text
+    return isinstance(given, dict) and any(name in given for name in _MASKS)
 
 
 def _serves(words: list[Any]) -> bool:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.arguments import argument_parser
 from sooner.plan.needs.callbacks import call_back, executed, launched_through
 from sooner.plan.needs.contexts import context_of, exit_stack
 from sooner.plan.needs.counted import uncounted
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 _LONGEST_PATH: Final = 120
 _SPECIAL: Final = {
     **FUNCTIONS, **TESTING, "parameterized.parameterized_class": of_parameterized,
+    "argparse.ArgumentParser": argument_parser,
     "contextlib.ExitStack": exit_stack, "contextlib.AsyncExitStack": exit_stack,
 }  # fmt: skip
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")

@@ -1,13 +1,19 @@
-"""Programs that a test runs: its own file, whose `if __name__ == "__main__"` starts ranks, and texts (`python -c`)."""
+"""Programs that a test runs: its own file, where that starts ranks, files of the tree, and texts (`python -c`)."""
 
 import ast
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.values import MISSING, Cls, Env, Inst, Loop, Mod, Native, Raised, Return, Skip, hard
+from sooner.plan.needs.arguments import ARGV
+from sooner.plan.needs.state import DEEPEST
+from sooner.plan.needs.values import MISSING, Cls, Env, Inst, Loop, Mod, Native, OutOfFuel, Raised, Return, Skip, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
+
+_DEPTH_OF_PROGRAM: Final = 6
+"""How much deeper a program counts than what starts it: one may start itself."""
+_FUEL_OF_PROGRAM: Final = 10_000
 
 
 def run_as_program(machine: "Machine", args: list[Any]) -> Any:
@@ -74,7 +80,7 @@ def run_again(machine: "Machine", count: int) -> bool:
     return True
 
 
-def run_text(machine: "Machine", text: str, *, is_checked: bool) -> None:
+def run_text(machine: "Machine", text: str, *, is_checked: bool) -> bool:
     """Run a program that a test has as a text; what it uses, the test uses.
 
     Args:
@@ -82,24 +88,67 @@ def run_text(machine: "Machine", text: str, *, is_checked: bool) -> None:
         text: The program.
         is_checked: Whether the test fails when the program does.
 
+    Returns:
+        Whether it fails for lack of a device, or says by its exit code that it fails.
+
     Raises:
-        Raised: It lacks a device, and is checked.
+        Raised: It fails so, and is checked.
     """
     try:
         tree = ast.parse(textwrap.dedent(text))
     except (SyntaxError, ValueError):
-        return
+        return False
     module = Mod("__main__", "")  # without a path: what it does is done where it is started
-    module.env.names |= {"__name__": "__main__", "__file__": "", "__doc__": ""}
-    environment, device = machine.environment, machine.current_device
+    return _run(machine, tree, module, is_checked=is_checked)
+
+
+def run_file(machine: "Machine", path: str, arguments: list[Any], *, is_checked: bool) -> bool:
+    """Run a program of the tree (`python script.py`), as `run_text` does it; its options are not followed.
+
+    Args:
+        machine: Evaluates.
+        path: The program.
+        arguments: What it is given.
+        is_checked: Whether the test fails when the program does.
+
+    Raises:
+        Raised: It fails, and is checked.
+    """
+    tree = machine.sources.tree(path)
+    if tree is None or machine.depth + _DEPTH_OF_PROGRAM >= DEEPEST:
+        machine.guesses += 1
+        return False
+    machine.guesses += bool(arguments)
+    before = dict(machine.overrides)
+    fuel, machine.fuel = machine.fuel, min(machine.fuel, _FUEL_OF_PROGRAM)
+    granted = machine.fuel
+    machine.depth += _DEPTH_OF_PROGRAM
+    machine.overrides[ARGV] = [path, *arguments]
+    try:
+        return _run(machine, tree, Mod("__main__", path), is_checked=is_checked)
+    except OutOfFuel:
+        machine.guesses += 1
+        return False
+    finally:
+        machine.depth -= _DEPTH_OF_PROGRAM
+        machine.overrides = before
+        machine.fuel = fuel - (granted - max(machine.fuel, 0))
+
+
+def _run(machine: "Machine", tree: ast.Module, module: Mod, *, is_checked: bool) -> bool:
+    module.env.names |= {"__name__": "__main__", "__file__": f"/{module.path}" if module.path else "", "__doc__": ""}
+    environment, device, place = machine.environment, machine.current_device, machine.current
     machine.environment = dict(environment)
     try:
         machine.run(tree.body, module.env)
     except Raised as raised:
-        if raised.device and is_checked:
-            raise Raised("CalledProcessError", raised.reason, *machine.current, device=True) from None
+        says_so = raised.kind == "SystemExit" and isinstance(raised.value, int) and raised.value != 0
+        if (raised.device or says_so) and is_checked:
+            raise Raised("CalledProcessError", raised.reason, *place, device=raised.device) from None
         machine.guesses += raised.device  # whether anybody looks at what it came to is not known
+        return raised.device or says_so
     except (Skip, Return, Loop):
         pass
     finally:
-        machine.environment, machine.current_device = environment, device
+        machine.environment, machine.current_device, machine.current = environment, device, place
+    return False

@@ -5,6 +5,7 @@ otherwise (an environment variable) is `Soft`; what lives outside the tree is `E
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,9 +46,15 @@ class Text(Unknown):
         return Unknown(f"{self.path}.{name}")
 
     def words(self) -> list[Any]:
-        """Its words; UNKNOWN stands for those that are not known."""
+        """Its words; of those that are not known, as much as is."""
         words = "".join("\0" if each is None else each.replace("\0", " ") for each in self.pieces).split()
-        return [UNKNOWN if "\0" in each else each for each in words]
+        return [_partly(each) if "\0" in each else each for each in words]
+
+
+def _partly(word: str) -> Unknown:
+    """A word in which a NUL stands for what is not known."""
+    pieces = [None if each == "\0" else each for each in re.split("(\0)", word) if each]
+    return UNKNOWN if pieces == [None] else Text(pieces)
 
 
 class OneOf(Unknown):

@@ -1,0 +1,57 @@
+"""`argparse`, for programs that a test starts with options that are known."""
+
+import argparse
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.values import MISSING, Args, Cls, Ext, Inst, Kwargs, Mod, Native, Unknown, hard, name_of
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+ARGV: Final = "sys.argv"
+_TYPES: Final = {"int": int, "float": float}
+_KEPT: Final = ("action", "nargs", "const", "default", "choices", "dest", "metavar")
+
+
+def argument_parser(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
+    """A stand-in for `ArgumentParser`: it parses what a program is given, or a list in its place."""
+    parser = Inst(Cls("ArgumentParser", [Ext("argparse.ArgumentParser")], Mod("argparse", "")))
+    added: list[tuple[Args, Kwargs]] = []
+
+    def add(args: Args, kwargs: Kwargs) -> Any:
+        added.append((args, kwargs))
+        return Unknown("argparse.Action")
+
+    def parse(args: Args, kwargs: Kwargs) -> Any:
+        given = args[0] if args else kwargs.get("args", machine.overrides.get(ARGV, MISSING))
+        words = machine.items_of(given) if given is not MISSING and hard(given) is not None else None
+        words = words[1:] if words is not None and given is machine.overrides.get(ARGV) else words
+        return _parsed(added, words)
+
+    parser.attrs |= {
+        "add_argument": Native("add_argument", add),
+        "add_argument_group": Native("add_argument_group", lambda _args, _kwargs: parser),
+        "add_mutually_exclusive_group": Native("add_mutually_exclusive_group", lambda _args, _kwargs: parser),
+        "parse_args": Native("parse_args", parse),
+        "parse_known_args": Native("parse_known_args", lambda args, kwargs: (parse(args, kwargs), Unknown("args"))),
+    }
+    return parser
+
+
+def _parsed(added: list[tuple[Args, Kwargs]], words: list[Any] | None) -> Any:
+    """The options of a command line; Unknown where its words, or what is done with them, are not known."""
+    if words is None or any(not isinstance(hard(each), str) for each in words):
+        return Unknown("args")
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    try:
+        for names, said in added:
+            options = {name: hard(each) for name, each in said.items() if name in _KEPT}
+            if (kind := _TYPES.get(name_of(hard(said.get("type", "")))) if "type" in said else None) is not None:
+                options["type"] = kind
+            parser.add_argument(*map(hard, names), **options)
+        found, _ = parser.parse_known_args([hard(each) for each in words])
+    except (argparse.ArgumentError, SystemExit, TypeError, ValueError, AttributeError):
+        return Unknown("args")
+    namespace = Inst(Cls("Namespace", [Ext("argparse.Namespace")], Mod("argparse", "")))
+    namespace.attrs |= vars(found)
+    return namespace
