@@ -258,6 +258,11 @@ def test_a_file_of_the_tree_that_python_runs_is_a_part_of_the_test():
                 for index in range(args.devices):
                     torch.ones(1, device=f"cuda:{index}")
             """,
+            "tests/workers/meets.py": """
+            import torch.distributed as dist
+
+            dist.init_process_group("gloo")
+            """,
             "tests/workers/exits.py": """
             import sys
             import torch
@@ -302,6 +307,12 @@ def test_a_file_of_the_tree_that_python_runs_is_a_part_of_the_test():
             def test_as_many_as_there_are():
                 subprocess.check_call(["torchrun", "--nproc_per_node=gpu", str(HERE / "workers/second.py")])
 
+            def test_of_the_host():
+                assert os.system(f"torchrun --nproc_per_node=3 {HERE}/workers/meets.py") == 0
+
+            def test_of_the_host_by_its_name(name="meets.py"):
+                subprocess.check_call(["torchrun", "--nproc_per_node=3", str(HERE / "workers" / name)])
+
             def test_masked():
                 environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
                 subprocess.run([sys.executable, str(HERE / "workers" / "exits.py")], env=environment)
@@ -319,5 +330,7 @@ def test_a_file_of_the_tree_that_python_runs_is_a_part_of_the_test():
         "test_on_the_host": (0, "medium"),
         "test_exits": (4, "high"),
         "test_as_many_as_there_are": (1, "high"),
+        "test_of_the_host": (0, "high"),
+        "test_of_the_host_by_its_name": (0, "high"),
         "test_masked": (0, "high"),
     }

@@ -143,6 +143,13 @@ def _pieces(word: Any) -> list[str]:
     return [each for each in pieces if isinstance(each, str)]
 
 
+def _tail(word: Any) -> str:
+    """What is known of the end of a word."""
+    pieces = word.pieces if isinstance(word, Text) else [word]
+    known = itertools.takewhile(lambda each: isinstance(each, str), reversed(pieces))
+    return "".join(reversed([str(each) for each in known]))
+
+
 def _alone(machine: "Machine", words: list[Any], environment: Any, *, is_checked: bool) -> Any:
     """A program that no launcher starts; gives the process, whose exit code is known where it fails."""
     _need_said(machine, words)
@@ -195,7 +202,7 @@ def _place_of_script(words: list[Any]) -> int | None:
 
 def _script(machine: "Machine", word: Any) -> str | None:
     """The file of the tree that a word names, by as much of its path as is known."""
-    parts = _pieces(word)[-1].lstrip("./").split("/")
+    parts = _tail(word).lstrip("./").split("/")
     for start in range(len(parts)):
         found = machine.sources.script("/".join(parts[start:]), machine.current[0])
         if found is not None:
@@ -344,11 +351,10 @@ def _uses_devices(machine: "Machine", words: list[Any]) -> bool:
     texts = [each for each in words if isinstance(each, str)]
     if any(cpu in each for each in texts for cpu in _CPU_WORDS):
         return False
-    script = next((each for each in texts if each.endswith(".py")), "")
-    name = script.rpartition("/")[2]
-    if not name:
+    script = next((each for each in words if _tail(each).endswith(".py")), None)
+    if script is None:
         return True
-    found = machine.sources.script(name, machine.current[0])
+    found = _script(machine, script)
     text = machine.sources.read(found) if found else None
     return text is None or bool(_ON_DEVICES.search(text))
 
