@@ -651,10 +651,11 @@ def test_a_refusal_of_github_is_told_with_what_to_do(revert, site, status, body,
 
 
 def start(site):
-    """The real process, whose id the fake and the hooks know."""
+    """The real process, whose id the fake and the hooks know; its clone stays if it is killed."""
     process = subprocess.Popen(
         [sys.executable, "-m", "sooner", "trunk", "revert", *map(str, site.options)],
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
+        env={**os.environ, "TMPDIR": str(site.bare.parent)},
     )  # fmt: skip
     site.github.client = lambda: process.pid
     (site.bare / "client").write_text(f"{process.pid}\n")

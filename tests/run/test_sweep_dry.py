@@ -116,12 +116,16 @@ def test_a_file_that_exits_while_it_is_imported_is_one_file_that_is_not_collecte
         "import os, pytest\n@pytest.fixture\ndef f():\n    if os._exit(1): pytest.skip('x')\ndef test_a(f): pass\n",
     ],
 )
-def test_a_file_that_ends_the_sweeps_process_costs_no_other_file_its_answer(project, text):
+def test_a_file_that_ends_the_sweeps_process_costs_no_other_file_its_answer(project, monkeypatch, text):
     (project / "test_ends.py").write_text(text)
+    (project / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(project / "temporary"))
+    monkeypatch.setenv("TMPDIR", str(project / "temporary"))
     found = sweep(project, ["test_ends.py", "test_it.py"], (0, 2))
     assert [each.files for each in found] == [{"test_ends.py": "fail"}] * 2
     assert [each.errors for each in found] == [{"test_ends.py": "it ended the process that asked it"}] * 2
     assert outcomes(found, "test_plain") == "rr"
+    assert not list((project / "temporary").iterdir())
 
 
 def test_a_file_that_hangs_is_named(project):

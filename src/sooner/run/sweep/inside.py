@@ -120,7 +120,7 @@ def _sweep(request: dict[str, Any], size: int) -> None:
         request["root"],
     ]
     code = 0
-    with tempfile.TemporaryDirectory(prefix="sooner-sweep-") as folder:
+    with tempfile.TemporaryDirectory(dir=Path(request["out"]).parent) as folder:
         arguments = [*options, f"--basetemp={folder}/t", *request["options"], *request["tests"]]
         if request["tests"]:
             code = int(pytest.main(arguments, plugins=[plugin]))
