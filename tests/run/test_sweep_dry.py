@@ -128,6 +128,12 @@ def test_a_file_that_ends_the_sweeps_process_costs_no_other_file_its_answer(proj
     assert not list((project / "temporary").iterdir())
 
 
+def test_what_stops_pytest_itself_is_told(project):
+    (project / "conftest.py").write_text("def pytest_pycollect_makemodule(module_path, no_such_word): pass\n")
+    with pytest.raises(SweepError, match="no_such_word"):
+        sweep(project, ["test_it.py"], (2,))
+
+
 def test_a_file_that_hangs_is_named(project):
     (project / "test_hangs.py").write_text("import time\ntime.sleep(600)\n")
     with pytest.raises(SweepError, match=r"took more than 4 s and was at test_hangs\.py"):

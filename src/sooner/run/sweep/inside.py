@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,9 @@ def _forked(request: dict[str, Any], size: int) -> int:
         _die_with(parent)
         _sweep(request, size)
         code = 0
+    except BaseException:
+        traceback.print_exc()  # into the log, which the one who asks reads where there is no answer
+        raise
     finally:
         os._exit(code)
 
