@@ -93,6 +93,80 @@ def test_a_class_of_parameterizeds_is_one_class_for_each_case():
     }
 
 
+def test_pytorchs_own_parameters_are_named_as_pytorch_names_them():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import enum
+            import torch
+            from torch.distributed.fsdp import BackwardPrefetch, CPUOffload
+            from torch.testing._internal.common_utils import (
+                TestCase, instantiate_parametrized_tests, parametrize, subtest,
+            )
+
+            class Mode(enum.Enum):
+                ONE = enum.auto()
+                FOUR = enum.auto()
+
+            class Word(str, enum.Enum):
+                A = "a"
+
+            def touch(count):
+                for index in range(count):
+                    torch.ones(1, device=f"cuda:{index}")
+
+            class TestIt(TestCase):
+                @parametrize("mode", [Mode.ONE, Mode.FOUR])
+                def test_member(self, mode):
+                    touch(4 if mode is Mode.FOUR else 1)
+
+                @parametrize("word", [Word.A])
+                def test_word(self, word):
+                    touch(1)
+
+                @parametrize("offload", [CPUOffload(offload_params=True), None])
+                @parametrize("prefetch", [BackwardPrefetch.BACKWARD_PRE])
+                def test_outside(self, offload, prefetch):
+                    touch(2)
+
+                @parametrize("count", [subtest(3, name="three"), 2])
+                def test_subtest(self, count):
+                    touch(count)
+
+            instantiate_parametrized_tests(TestIt)
+            """
+        },
+    )
+    assert found == {
+        "TestIt::test_member_mode0": (1, 1, 1),
+        "TestIt::test_member_mode1": (4, 4, 4),
+        "TestIt::test_word_word_Word_A": (1, 1, 1),
+        "TestIt::test_outside_offload0_prefetch0": (2, 2, 2),
+        "TestIt::test_outside_offload1_prefetch0": (2, 2, 2),
+        "TestIt::test_subtest_three": (3, 3, 3),
+        "TestIt::test_subtest_count_2": (2, 2, 2),
+    }
+
+
+def test_cases_of_expand_are_numbered_with_as_many_digits_as_the_last_one_has():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from unittest import TestCase
+            from parameterized import parameterized
+
+            class TestIt(TestCase):
+                @parameterized.expand([(str(number),) for number in range(11)])
+                def test_it(self, number):
+                    pass
+            """
+        },
+    )
+    assert list(found) == [f"TestIt::test_it_{number:02}_{number}" for number in range(11)]
+
+
 def test_a_decorator_that_the_rules_do_not_know_is_looked_for_in_the_tree_and_else_read_by_its_name():
     test = """
         import torch

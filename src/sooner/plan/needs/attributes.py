@@ -4,6 +4,7 @@ from abc import abstractmethod
 from contextlib import suppress
 from typing import Any
 
+from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members
 from sooner.plan.needs.special_methods import set_plainly
 from sooner.plan.needs.state import State
 from sooner.plan.needs.values import (
@@ -130,6 +131,8 @@ class Attributes(State):
         dynamic = value.cls.find("__getattr__")
         if isinstance(dynamic, Func):
             return self.call(Bound(dynamic, value), [name], {})
+        if is_mixed_member(value):
+            return self.attribute(value.attrs["_value_"], name)
         native = self.natives.of_outside_base(value, name)
         if native is not MISSING:
             return native
@@ -145,6 +148,8 @@ class Attributes(State):
         specials |= {"__module__": value.module.name, "__bases__": tuple(value.bases), "__dict__": value.attrs}
         if name in specials:
             return specials[name]
+        if name == "__members__" and is_enumeration(value):
+            return members(value)
         native = self.natives.of_outside_base(value, name)
         return native if native is not MISSING else Unknown(f"{value.name}.{name}")
 

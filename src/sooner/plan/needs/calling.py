@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any, Final
 
 from sooner.plan.needs.attributes import Attributes
+from sooner.plan.needs.enumerations import is_enumeration
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.state import DEEPEST, EVERYWHERE, LIBRARY_FUEL
 from sooner.plan.needs.trace import Trace
@@ -258,9 +259,9 @@ class Calling(Attributes):
 
     def instantiate(self, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Make an instance: `__new__` and `__init__` of the tests' own classes are run."""
-        if cls.is_a("Enum", "IntEnum", "StrEnum"):
-            members = self.enum_members(cls) or []
-            return next((each for each in members if args and self.same(each.attrs["_value_"], args[0])), UNKNOWN)
+        if is_enumeration(cls):
+            found = self.enum_members(cls) or []
+            return next((each for each in found if args and self.same(each.attrs["_value_"], args[0])), UNKNOWN)
         if not cls.module.is_model:
             told = self._told_of(cls, args, kwargs)
             if told is not None:

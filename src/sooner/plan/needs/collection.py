@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from sooner.plan.needs.enumerations import is_mixed_member
 from sooner.plan.needs.fixtures import OUTER, Fixtures, argument_names
 from sooner.plan.needs.generated_cases import generated
 from sooner.plan.needs.machine import Machine
@@ -419,6 +420,8 @@ def plain_id(value: Any, name: str, index: int) -> str | None:
     if value is None or isinstance(value, int | float | bool | complex):
         return str(value)
     if isinstance(value, Inst):
+        if is_mixed_member(value) and not value.cls.is_a("int", "float"):
+            return plain_id(value.attrs["_value_"], name, index)  # pytest asks for text and for numbers first
         if "_name_" in value.attrs:
             return f"{value.cls.name}.{value.attrs['_name_']}"
         own = value.attrs.get("__name__")
@@ -443,7 +446,9 @@ def _expanded(machine: Machine, mark: Mark, func: Any) -> _Axis | None:
     names = argument_names(func)
     by = mark.kwargs.get("name_func")
     rows: list[tuple[str, dict[str, Any], list[Any]]] = []
-    for index, case in enumerate(cases):
+    digits = len(str(len(cases) - 1))
+    for number, case in enumerate(cases):
+        index = f"{number:0{digits}}"
         values = machine.items_of(case)
         values = [case] if values is None or isinstance(hard(case), str) else values
         first = hard(values[0]) if values else None
@@ -451,7 +456,7 @@ def _expanded(machine: Machine, mark: Mark, func: Any) -> _Axis | None:
         if by is not None:
             holder = Ext("param")
             holder.attrs = {"args": tuple(values), "kwargs": {}}
-            made = _quietly(machine, by, [func, str(index), holder])
+            made = _quietly(machine, by, [func, index, holder])
             base = func.name if isinstance(func, Func) else ""
             if isinstance(made, str) and made.startswith(base):
                 suffix = made[len(base) :]

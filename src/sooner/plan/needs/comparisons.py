@@ -5,6 +5,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
+from sooner.plan.needs.enumerations import is_enumeration, is_member, is_mixed_member, plain_of
 from sooner.plan.needs.special_methods import SpecialMethods, field_values
 from sooner.plan.needs.values import (
     MISSING,
@@ -44,7 +45,7 @@ class Comparisons(SpecialMethods):
             there = self.is_set(hard(left))
             left, right = 1, [1] if there else [] if there is not None else UNKNOWN
             soft |= there is False
-        result = self._compared(kind, number_of(hard(left)), number_of(hard(right)))
+        result = self._compared(kind, plain_of(hard(left)), plain_of(hard(right)))
         return Soft(result) if soft and isinstance(result, bool) else result
 
     def _compared(self, kind: type, left: Any, right: Any) -> Any:
@@ -103,10 +104,12 @@ class Comparisons(SpecialMethods):
         return False if False in answers else None if None in answers else True
 
     def _same_instance(self, left: Any, right: Any) -> bool | None:
-        members = [each for each in (left, right) if _is_member(each)]
+        if is_mixed_member(left) or is_mixed_member(right):
+            return self.same(plain_of(left), plain_of(right))
+        members = [each for each in (left, right) if is_member(each)]
         if len(members) == 2 and left.cls.name == right.cls.name:  # noqa: PLR2004 - both
             return self.same(left.attrs["_value_"], right.attrs["_value_"])
-        others = [each for each in (left, right) if not _is_member(each)]
+        others = [each for each in (left, right) if not is_member(each)]
         if any(_is_like_no_other(each) for each in members) and all(isinstance(each, PLAIN) for each in others):
             return False
         return None
@@ -127,6 +130,8 @@ class Comparisons(SpecialMethods):
                 return self.truth(told)
             items = self.iterated(container)
             return None if items is None else self.contains(items, item)
+        if isinstance(container, Cls) and is_member(item) and is_enumeration(container):
+            return container in item.cls.mro
         if is_plain(container) and is_plain(item):
             try:
                 return bool(item in container)
@@ -138,17 +143,6 @@ class Comparisons(SpecialMethods):
         if isinstance(container, dict) and isinstance(item, str | int):
             return item in container or (None if UNKNOWN in container else False)
         return None
-
-
-def number_of(value: Any) -> Any:
-    """The number that a member of an enumeration of numbers is; anything else as it is."""
-    if isinstance(value, Inst) and "_value_" in value.attrs and value.cls.is_a("IntEnum", "IntFlag", "int"):
-        return hard(value.attrs["_value_"])
-    return value
-
-
-def _is_member(value: Any) -> bool:
-    return isinstance(value, Inst) and "_value_" in value.attrs
 
 
 def _is_like_no_other(member: Inst) -> bool:

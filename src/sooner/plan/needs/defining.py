@@ -5,20 +5,19 @@ from contextlib import suppress
 from typing import Any
 
 from sooner.plan.needs.calling import Calling, base_names
+from sooner.plan.needs.enumerations import inheritable, is_enumeration, make_members
 from sooner.plan.needs.state import DOUBTED
 from sooner.plan.needs.values import (
     MISSING,
     Bound,
     Cls,
     Env,
-    Ext,
     Func,
     Inst,
     Native,
     OutOfFuel,
     Raised,
     Skip,
-    Unknown,
     Wrapped,
 )
 
@@ -90,7 +89,7 @@ class Defining(Calling):
         """A `class`: its body is executed, then its decorators are called."""
         bases = [self.ev(each, env) for each in node.bases if not isinstance(each, ast.Starred)]
         bases = [self.natives.modelled(each) for each in bases]
-        cls = Cls(node.name, [each for each in bases if isinstance(each, Cls | Ext | Unknown)], env.module, node)
+        cls = Cls(node.name, inheritable(bases), env.module, node)
         scope = Env(env.module, env, {"__fields__": [], "__qualname__": node.name})
         self.run(node.body, scope)
         fields = scope.names.pop("__fields__")
@@ -121,16 +120,14 @@ class Defining(Calling):
                     func.owner = cls
                 func = func.attrs.get("__wrapped__")
 
+    def _initialise(self, member: Inst, args: list[Any]) -> None:
+        with suppress(Raised, Skip, OutOfFuel):
+            self.call(Bound(member.cls.find("__init__"), member), args, {})
+
     def _finish(self, cls: Cls, fields: list[str]) -> None:
         names = base_names(cls)
-        if cls.is_a("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"):
-            for number, name in enumerate(fields):
-                value = cls.attrs.get(name)
-                if not name.startswith("_") and not isinstance(value, Func | Wrapped):
-                    member = Inst(cls)
-                    automatic = isinstance(value, Unknown) and "auto" in value.path
-                    member.attrs |= {"_value_": number + 1 if automatic else value, "_name_": name}
-                    cls.attrs[name] = member
+        if is_enumeration(cls):
+            make_members(cls, fields, self._initialise)
         elif "NamedTuple" in names:
             cls.attrs["__record__"] = fields
             cls.attrs["__tuple__"] = True

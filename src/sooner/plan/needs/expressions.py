@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final
 
-from sooner.plan.needs.comparisons import HOST_ERRORS, Comparisons, number_of
+from sooner.plan.needs.comparisons import HOST_ERRORS, Comparisons
 from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members, plain_of, same_key
 from sooner.plan.needs.growth import has_wide_field, would_explode
 from sooner.plan.needs.jax_devices import Grid
 from sooner.plan.needs.trace import ANY, Trace, asks_for_any
@@ -140,9 +141,9 @@ class Expressions(Comparisons, ABC):
 
     def enum_members(self, cls: Cls) -> list[Any] | None:
         """The members of an enumeration."""
-        if not cls.is_a("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"):
+        if not is_enumeration(cls):
             return None
-        return [each for each in cls.attrs.values() if isinstance(each, Inst) and "_value_" in each.attrs]
+        return list(dict.fromkeys(members(cls).values()))  # an alias is no member of its own
 
     # One method a kind of expression.
 
@@ -195,7 +196,9 @@ class Expressions(Comparisons, ABC):
         """An arithmetic operation."""
         left, right = uncounted(left), _uncounted_in(right)
         soft = isinstance(left, Soft) or isinstance(right, Soft)
-        left, right = number_of(hard(left)), number_of(hard(right))
+        if kind is ast.Mod and isinstance(hard(left), str | bytes) and is_mixed_member(hard(right)):
+            return UNKNOWN  # its name or its value, as the text asks
+        left, right = plain_of(hard(left)), plain_of(hard(right))
         if isinstance(left, Inst) or isinstance(right, Inst):
             told = self.operated(kind, left, right, in_place=in_place)
             return self.absorbed(kind, left, right) if told is MISSING else told
@@ -373,6 +376,8 @@ class Expressions(Comparisons, ABC):
             value[UNKNOWN] = UNKNOWN  # it has one now
         if key in value:
             return key
+        if (other := same_key(value, key)) is not None:
+            return other
         may_be_one = isinstance(hard(index), Ext) and any(isinstance(each, str | int) for each in value)
         return UNKNOWN if may_be_one or UNKNOWN in value else key
 
@@ -385,11 +390,11 @@ class Expressions(Comparisons, ABC):
         """`value[index]`."""
         soft = isinstance(value, Soft) or isinstance(index, Soft)
         value, index = hard(value), uncounted(hard(index))
+        index = index if isinstance(value, dict) else plain_of(index)
         if isinstance(value, Ext | Unknown | Native):
             return self.outside_item(value, index)
         if isinstance(value, Cls):
-            members = {name: each for name, each in value.attrs.items() if isinstance(each, Inst)}
-            return members.get(index, UNKNOWN) if isinstance(index, str) else value
+            return members(value).get(index, UNKNOWN) if isinstance(index, str) else value
         if isinstance(value, Inst):
             method = value.cls.find("__getitem__")
             if method is MISSING and isinstance(index, int | slice):

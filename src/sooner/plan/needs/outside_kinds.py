@@ -1,12 +1,14 @@
 """What `type(...)` says of things outside the tree, and what is of such a type: types of numbers, cases of pytest's."""
 
 import re
+import sys
 from typing import Any, Final
 
-from sooner.plan.needs.values import Ext, Param, Unknown, name_of
+from sooner.plan.needs.values import Cls, Ext, Param, Unknown, name_of
 
 _PARAMETER_SET: Final = "pytest.ParameterSet"
 _SCALAR: Final = "__scalar__"
+_MADE: Final = re.compile(r"(?:\w+\.)+_*[A-Z]\w*\(\)")
 _SCALARS: Final = re.compile(r"(b?float|u?int|complex|bool)\w*")
 
 
@@ -34,3 +36,19 @@ def is_of_outside(value: Any, kind: Ext) -> bool | None:
     if kind.path == _PARAMETER_SET:
         return isinstance(value, Param)
     return is_scalar_type(value) and kind.path == f"{value.path.rpartition('.')[0]}.{_SCALAR}"
+
+
+def is_of_no_class_of_the_tree(value: Any) -> bool:
+    """Whether something is a class or function outside, or, as far as its name tells, an instance of such a class."""
+    if isinstance(value, Ext):
+        return "()" not in value.path
+    return isinstance(value, Unknown) and bool(_MADE.fullmatch(value.path))
+
+
+def has_foreign_base(cls: Cls) -> bool:
+    """Whether a class inherits from one that may itself inherit from anything: Python's own do not."""
+    outside = [each for each in cls.mro if not isinstance(each, Cls)]
+    return any(not isinstance(each, Ext) or each.path.partition(".")[0] not in _OWN for each in outside)
+
+
+_OWN: Final = sys.stdlib_module_names | {"builtins", "object", "str", "int", "float"}

@@ -5,8 +5,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.enumerations import is_mixed_member, plain_of
 from sooner.plan.needs.growth import has_wide_field
-from sooner.plan.needs.outside_kinds import is_kind_outside, is_of_outside, is_scalar_type, kind_outside
+from sooner.plan.needs.outside_kinds import (
+    has_foreign_base,
+    is_kind_outside,
+    is_of_no_class_of_the_tree,
+    is_of_outside,
+    is_scalar_type,
+    kind_outside,
+)
 from sooner.plan.needs.values import (
     MISSING,
     PLAIN,
@@ -44,7 +52,7 @@ def _host(function: Callable[..., Any]) -> Function:
     """A builtin that is called as it is when everything is plain."""
 
     def called(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-        values = [hard(each) for each in args]
+        values = [hard(each) if function in (repr, format) else plain_of(hard(each)) for each in args]
         names = {key: hard(each) for key, each in kwargs.items()}
         if not all(is_plain(each) for each in (*values, *names.values())):
             return UNKNOWN
@@ -71,12 +79,13 @@ def _by_method(name: str, function: Function) -> Function:
 
 
 def _sum(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-    items = machine.items_of(args[0]) if args and isinstance(hard(args[0]), Inst) else None
+    items = machine.items_of(args[0]) if args else None
+    items = items and [plain_of(hard(each)) for each in items]
     return _host(sum)(machine, args if items is None else [items, *args[1:]], kwargs)
 
 
 def _len(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    value = hard(args[0]) if args else UNKNOWN
+    value = plain_of(hard(args[0])) if args else UNKNOWN
     if isinstance(value, Inst):
         method = value.cls.find("__len__")
         return UNKNOWN if method is MISSING else machine.call(Bound(method, value), [], {})
@@ -170,12 +179,12 @@ def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
         return isinstance(value, host) if host is not None else False
     if isinstance(value, Inst):
         if isinstance(kind, Cls):
-            return kind in value.cls.mro or (None if value.cls.is_open else False)
+            return kind in value.cls.mro or (None if has_foreign_base(value.cls) else False)
         return _is_member(value, name_of(kind)) if value.cls.is_open else False
     if isinstance(value, Dev | Cls):
         return name_of(kind) == ("device" if isinstance(value, Dev) else "type")
-    if isinstance(value, Ext) and isinstance(kind, Cls) and "()" not in value.path:
-        return False  # a class or function outside is no instance of a class of the tests
+    if isinstance(kind, Cls) and is_of_no_class_of_the_tree(value):
+        return False
     if isinstance(value, Unknown | Ext):
         return None
     if isinstance(value, Func | Bound):
@@ -188,7 +197,7 @@ def _is_member(value: Inst, kind: str) -> bool | None:
     """Whether a member of an enumeration is of a type of Python's: of that of its value where it is one of these."""
     if "_value_" not in value.attrs or kind not in _HOST_TYPES:
         return None
-    if value.cls.is_a("IntEnum", "IntFlag", "int", "StrEnum", "str"):
+    if is_mixed_member(value):
         return isinstance(hard(value.attrs["_value_"]), _HOST_TYPES[kind]) or kind == "Enum"
     return kind == "Enum"
 
@@ -267,7 +276,7 @@ def _pairs(machine: "Machine", given: Any) -> dict[Any, Any]:
 
 
 def _range(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    numbers = [uncounted(hard(each)) for each in args]
+    numbers = [uncounted(plain_of(hard(each))) for each in args]
     if not all(isinstance(each, int) for each in numbers) or not numbers:
         return UNKNOWN
     try:
@@ -334,8 +343,8 @@ def _str(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
             method = value.cls.find(special)
             if isinstance(method, Func):
                 return machine.call(method, [value], {})
-        if value.cls.is_a("StrEnum") or ("_value_" in value.attrs and value.cls.is_a("str")):
-            return value.attrs["_value_"]
+        if "_value_" in value.attrs and value.cls.is_a("StrEnum", "IntEnum", "IntFlag"):
+            return _str(machine, [value.attrs["_value_"]], {})
         return f"{value.cls.name}.{value.attrs['_name_']}" if "_name_" in value.attrs else UNKNOWN
     if isinstance(value, Ext):
         return value.path if value.path.startswith("torch.") else UNKNOWN
@@ -493,7 +502,7 @@ def _call_method(machine: "Machine", value: Any, name: str, args: Args, kwargs: 
         return _extended(machine, value, name, args, kwargs)
     elif name == "join" and args:
         items = machine.items_of(args[0])
-        args = [[hard(each) for each in items]] if items is not None else [UNKNOWN]
+        args = [[plain_of(hard(each)) for each in items]] if items is not None else [UNKNOWN]
     if isinstance(value, str | bytes) and _is_too_long(value, name, args):
         return UNKNOWN
     args = [uncounted(each) for each in args]
