@@ -471,3 +471,32 @@ def test_a_device_that_pytorch_is_asked_to_wait_for_or_to_count_is_used():
         },
     )
     assert found == {"test_waits": (1, 1, 2), "test_counts": (3, 3, 3), "test_draws": (2, 2, 2)}
+
+
+def test_the_kind_of_device_that_pytorch_finds_for_itself_is_there_if_a_device_is():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "pkg/tools.py": """
+            from torch._utils import _get_available_device_type, _get_device_module
+
+            KIND = _get_available_device_type() or "cuda"
+            MODULE = _get_device_module(KIND)
+            """,
+            "tests/test_it.py": """
+            import unittest
+            import torch
+            from pkg.tools import KIND, MODULE
+
+            class TestIt(unittest.TestCase):
+                @unittest.skipUnless(MODULE.is_available(), "no device")
+                def test_one(self):
+                    torch.ones(2, device=KIND)
+
+                @unittest.skipIf(MODULE.device_count() < 2, "two devices")
+                def test_two(self):
+                    torch.ones(2, device=KIND + ":1")
+            """,
+        },
+    )
+    assert found == {"TestIt::test_one": (1, 1, 1), "TestIt::test_two": (2, 2, 2)}
