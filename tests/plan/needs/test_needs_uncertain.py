@@ -500,3 +500,61 @@ def test_the_kind_of_device_that_pytorch_finds_for_itself_is_there_if_a_device_i
         },
     )
     assert found == {"TestIt::test_one": (1, 1, 1), "TestIt::test_two": (2, 2, 2)}
+
+
+def test_how_long_a_list_is_that_grew_in_a_loop_of_which_nobody_knows_the_turns_is_not_known():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "pkg/steps.py": """
+            from outside import count
+
+            def _step(data, stored):
+                stored.append(data)
+
+            def run(data):
+                stored = []
+                for each in range(count()):
+                    _step(data, stored)
+                return stored
+            """,
+            "tests/test_it.py": """
+            import pytest
+            import torch
+            from outside import names_of, more
+            from pkg.steps import run
+
+            def test_of_a_library():
+                results = run(torch.ones(2, device="cuda"))
+                assert len(results) == 8
+
+            def test_of_its_own():
+                found = []
+                for name in names_of():
+                    found.append(name)
+                if len(found) < 2:
+                    pytest.skip("two names")
+                torch.ones(2, device="cuda:1")
+
+            def test_while():
+                found = []
+                while more():
+                    found.append(1)
+                assert len(found) == 3
+                torch.ones(2, device="cuda")
+
+            def test_known_within():
+                for name in names_of():
+                    found = []
+                    for each in (1, 2):
+                        found.append(each)
+                    torch.ones(2, device=f"cuda:{len(found)}")
+            """,
+        },
+    )
+    assert found == {
+        "test_of_a_library": (1, 1, 1),
+        "test_of_its_own": (2, 2, 2),
+        "test_while": (1, 1, 1),
+        "test_known_within": (3, 3, 3),
+    }

@@ -89,7 +89,7 @@ def _len(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     if isinstance(value, Inst):
         method = value.cls.find("__len__")
         return UNKNOWN if method is MISSING else machine.call(Bound(method, value), [], {})
-    if isinstance(value, dict) and UNKNOWN in value:
+    if (isinstance(value, dict) and UNKNOWN in value) or id(value) in machine.of_any_length:
         return UNKNOWN
     if isinstance(value, range | list | tuple | str | dict | set | frozenset | bytes):
         return Soft(len(value)) if isinstance(args[0], Soft) else len(value)

@@ -57,14 +57,15 @@ class State(Statements):
         """Whether the body of a test file is being executed."""
         self.trying = 0
         """Above zero: in the body of a `try`, where a variable of the environment that is not set is an error."""
-        self.guesses = 0
-        self.forks, self.doubts = 0, 0
+        self.forks, self.doubts, self.guesses = 0, 0, 0
         self.quiet = 0
         """Above zero: inside the library under test, whose device work is not this test's to answer for."""
         self.refusing = False
         """Whether a record of the library under test looks at what it was given: what it raises is believed."""
         self.overrides: dict[str, Any] = {}
         """What a test has patched, by dotted name."""
+        self.of_any_length: dict[int, Any] = {}
+        """Lists that have grown in a loop of which nobody knows how often it turns."""
         self.environment: dict[str, Any] = {}
         self.everywhere: dict[str, dict[str, Any]] = {}
         """By file: what it asks of the environment when it is imported."""

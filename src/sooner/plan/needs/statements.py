@@ -6,7 +6,8 @@ that a need is asked for is one that has everything but devices. The trace keeps
 
 import ast
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
 from sooner.plan.needs.matching import Matching
@@ -46,6 +47,7 @@ class Statements(Matching):
     """The part of the machine that executes statements."""
 
     trying: int
+    of_any_length: dict[int, Any]
     rank_left: bool
 
     def run(self, body: Sequence[ast.stmt], env: Env) -> None:
@@ -223,9 +225,15 @@ class Statements(Matching):
 
     def _do_for(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
         values = self.items_of(self.ev(node.iter, env))
-        turns = [UNKNOWN] if values is None else values[:_MOST_TURNS]
-        if not turns and self.size == 0 and calls_one_of(node, _STARTERS):
+        if values is None:
+            with self._turns_not_known(env):
+                self._turns_of_for(node, env, [UNKNOWN])
+            return
+        if not values and self.size == 0 and calls_one_of(node, _STARTERS):
             self.started(0)
+        self._turns_of_for(node, env, values[:_MOST_TURNS])
+
+    def _turns_of_for(self, node: ast.For | ast.AsyncFor, env: Env, turns: list[Any]) -> None:
         for value in turns:
             self.bind(node.target, value, env)
             try:
@@ -235,13 +243,25 @@ class Statements(Matching):
                     return
         self.run(node.orelse, env)
 
+    @contextmanager
+    def _turns_not_known(self, env: Env) -> Iterator[None]:
+        """How long the lists are that grow in a loop is not known, if nobody knows how often it turns."""
+        before = _lengths(env)
+        try:
+            yield
+        finally:
+            for key, (value, length) in before.items():
+                if len(value) != length:
+                    self.of_any_length[key] = value
+
     def _do_while(self, node: ast.While, env: Env) -> None:
         for _ in range(_TURNS_OF_WAITING if calls_one_of(node, _SLEEPERS) else _MOST_TURNS_OF_WHILE):
             truth = self.truth(self.ev(node.test, env))
             if truth is False:
                 break
             try:
-                self.run(node.body, env)
+                with self._turns_not_known(env) if truth is None else nullcontext():
+                    self.run(node.body, env)
             except Loop as loop:
                 if loop.kind == "break":
                     return
@@ -442,6 +462,16 @@ def _alike(values: list[Any]) -> Any:
 def softened(value: Any) -> Any:
     """A plain value as one that holds by default."""
     return Soft(value) if is_plain(value) else value
+
+
+def _lengths(env: Env) -> dict[int, tuple[Any, int]]:
+    """How long the lists and sets are that names of a function and of those around it mean."""
+    found: dict[int, tuple[Any, int]] = {}
+    scope: Env | None = env
+    while scope is not None and scope.parent is not None:
+        found |= {id(each): (each, len(each)) for each in scope.names.values() if isinstance(each, list | set)}
+        scope = scope.parent
+    return found
 
 
 def calls_one_of(node: ast.AST, names: frozenset[str]) -> bool:
