@@ -260,3 +260,45 @@ def test_a_worker_that_is_told_the_name_of_a_test_runs_what_was_decorated():
         },
     )
     assert found == {"test_devices": (2, 2, 2), "test_host": (0, None, 0)}
+
+
+def test_an_assertion_that_holds_with_one_number_of_ranks_only_is_believed():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import os
+            import pytest
+            import torch
+            import torch.distributed as dist
+
+            @pytest.fixture(scope="module")
+            def group():
+                if "WORLD_SIZE" not in os.environ:
+                    pytest.skip("torchrun")
+                assert int(os.environ["WORLD_SIZE"]) == 2
+                rank = int(os.environ["RANK"])
+                torch.cuda.set_device(rank)
+                dist.init_process_group("nccl", init_method=f"file://{os.environ['MEETING']}", rank=rank, world_size=2)
+                yield dist.group.WORLD
+
+            def test_two(group):
+                assert torch.ones(2, device="cuda").sum() == 2
+
+            def test_four():
+                dist.init_process_group("nccl")
+                torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+                assert dist.get_world_size() == 4, "four ranks"
+                torch.ones(2, device="cuda")
+
+            def test_alone(monkeypatch):
+                monkeypatch.delenv("WORLD_SIZE", raising=False)
+                assert os.environ["WORLD_SIZE"] == "1"
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full, each.max) for name, each in found.items()} == {
+        "test_two": (2, 2, 2, 2),
+        "test_four": (4, 4, 4, 4),
+        "test_alone": (0, None, 0, None),
+    }

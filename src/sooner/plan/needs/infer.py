@@ -265,11 +265,20 @@ class _File:
             last = self.at(nodeid, SIZES[-1], ignored)
             if last is None or last.at.verdict is not Verdict.FAIL or not last.soft or last.place in ignored:
                 break
+            if self._holds_for_one_number(nodeid, last, ignored):
+                break
             ignored |= {last.place} if count < _MOST_DISBELIEFS else {last.place, EVERYWHERE}
             if last.place in self.doubted:  # as the case before it
                 ignored |= self.doubted
         self.doubted = ignored
         return ignored
+
+    def _holds_for_one_number(self, nodeid: str, last: Judged, ignored: frozenset[tuple[str, int]]) -> bool:
+        """Whether what fails with the most devices fails with any but one number of some (`assert world_size == 2`)."""
+        others = {size: self.at(nodeid, size, ignored) for size in SIZES[1:-1]}
+        running = [size for size, each in others.items() if each is not None and each.at.verdict is Verdict.RUN]
+        failing = [each for each in others.values() if each is not None and each.place == last.place]
+        return len(running) == 1 and running[0] > 1 and len(failing) == len(others) - 1
 
     def _everywhere(self, nodeid: str, ignored: frozenset[tuple[str, int]]) -> dict[int, Judged | None]:
         """What a test does at each size, from the largest on; one evaluation holds as far down as nothing differs."""
