@@ -367,3 +367,49 @@ def test_a_test_that_wants_jax_to_refuse_more_devices_than_there_are_passes_with
         "test_one_more": 0, "test_matched": 0, "test_of_a_mesh": 0, "test_matched_by_another_message": 4,
         "test_of_another_kind": 4,
     }  # fmt: skip
+
+
+def test_what_a_private_function_of_transformer_engine_gives_is_called_without_a_device():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import transformer_engine.pytorch as te
+            from transformer_engine.pytorch.attention import backends
+
+            def test_wrapped():
+                received = {}
+                backends._renamed(received.update)(window=(-1, 0))
+                assert received == {"window": (None, 0)}
+
+            def test_layer():
+                te.Linear(4, 4)(torch.ones(4, 4, device="cuda"))
+            """
+        },
+    )
+    assert found == {"test_wrapped": (0, None, 0), "test_layer": (1, 1, 1)}
+
+
+def test_transformer_engine_asks_a_device_what_it_can_do():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/conftest.py": """
+            import os
+            import pytest
+            from transformer_engine_jax import get_device_compute_capability
+
+            @pytest.fixture(autouse=True, scope="module")
+            def fused():
+                if get_device_compute_capability(0) >= 90:
+                    os.environ["FUSED"] = "1"
+                yield
+            """,
+            "tests/test_it.py": """
+            def test_words():
+                assert "a" + "b" == "ab"
+            """,
+        },
+    )
+    assert found == {"test_words": (1, 1, 1)}
