@@ -415,3 +415,49 @@ def test_what_is_under_a_name_of_a_dict_that_something_unknown_fills_is_not_know
         },
     )
     assert found == {"test_one_that_was_there": (2, 2, 2), "test_one_that_may_be_there": (1, 1, 1)}
+
+
+def test_a_worker_that_is_called_as_tests_are_is_no_test_that_runs():
+    found = devices_of(
+        "test_it.py",
+        {
+            "conftest.py": """
+            import pytest
+
+            @pytest.fixture
+            def world_size():
+                return 1
+            """,
+            "test_it.py": """
+            import pytest
+            import torch
+            import torch.multiprocessing as mp
+
+            def test_gather(rank, size):
+                torch.ones(1, device=f"cuda:{rank}")
+
+            def test_all():
+                mp.spawn(test_gather, args=(2,), nprocs=2)
+
+            def test_fixture(world_size):
+                assert world_size == 1
+
+            def test_plugin(rank):
+                assert rank == 0
+
+            @pytest.mark.parametrize("rank", [0, 1])
+            def test_case(rank):
+                torch.ones(1, device=f"cuda:{rank}")
+
+            CASES = [test_fixture, test_case]
+            """,
+        },
+    )
+    assert found == {
+        "test_gather": (None, None, None),
+        "test_all": (2, 2, 2),
+        "test_fixture": (0, None, 0),
+        "test_plugin": (0, None, 0),
+        "test_case[0]": (1, 1, 1),
+        "test_case[1]": (2, 2, 2),
+    }

@@ -1,5 +1,6 @@
 """pytest's fixtures: which one a name means, what a test needs of them, and their values."""
 
+import ast
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -24,6 +25,8 @@ from sooner.plan.needs.values import (
 )
 
 _SCOPES: Final = ("session", "package", "module", "class", "function")
+RANKS: Final = frozenset(("rank", "local_rank", "world_size"))
+"""What a worker is told by whoever starts it; no fixture of pytest's, nor of known plugins, is called so."""
 OUTER: Final = "__outer__"
 """The class that a class was defined in, among its attributes."""
 
@@ -51,6 +54,13 @@ def argument_names(func: Any) -> list[str]:
     names = names[: len(names) - len(spec.defaults)] if spec.defaults else names
     names += [each.arg for each, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if default is None]
     return [name for name in names if name not in ("self", "cls")]
+
+
+def is_worker(tree: ast.Module | None, name: str) -> bool:
+    """Whether a function of a file is given to others there (`spawn(test_it, ...)`), which run it as a rank."""
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    called = {id(each.func) for each in nodes if isinstance(each, ast.Call)}
+    return any(isinstance(each, ast.Name) and each.id == name and id(each) not in called for each in nodes)
 
 
 def plugin_modules(machine: Machine, path: str) -> list[Mod]:

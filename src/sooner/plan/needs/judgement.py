@@ -8,7 +8,7 @@ from typing import Any, Final
 from sooner.plan.needs.collection import Item, expression_of
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import AtSize, Verdict
-from sooner.plan.needs.fixtures import Fixtures, Values, argument_names, plugin_modules
+from sooner.plan.needs.fixtures import RANKS, Fixtures, Values, argument_names, is_worker, plugin_modules
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.state import LIBRARY_FUEL, TEST_FUEL
 from sooner.plan.needs.testing_names import may_guard, patch_now
@@ -376,6 +376,7 @@ class Judge:
     def _run_plain(self, item: Item, node: Inst) -> None:
         machine = self.machine
         fixtures = self._fixtures(item.cls)
+        self._refuse_a_worker(item, fixtures)
         values = Values(fixtures, item.params, item.indirect, node)
         instance = None
         if item.cls is None and isinstance(found := self.module.env.names.get("setup_function"), Func):
@@ -395,6 +396,17 @@ class Judge:
             name: value for name, value in item.params.items() if name not in item.indirect and _takes(item.func, name)
         }
         self._body(item, instance, kwargs)
+
+    def _refuse_a_worker(self, item: Item, fixtures: Fixtures) -> None:
+        """Pytest takes a worker for a test by its name, and has no fixture for the rank that it is told.
+
+        Raises:
+            Raised: It is one.
+        """
+        there = {*item.params, *fixtures.definitions, *self.machine.rules.fixtures}
+        lacking = [each for each in argument_names(item.func) if each in RANKS and each not in there]
+        if lacking and item.cls is None and is_worker(self.machine.sources.tree(self.path), item.base):
+            raise Raised("FixtureLookupError", f"fixture '{lacking[0]}' not found")
 
     def _fixtures(self, cls: Cls | None) -> Fixtures:
         if cls is None:
