@@ -413,3 +413,55 @@ def test_transformer_engine_asks_a_device_what_it_can_do():
         },
     )
     assert found == {"test_words": (1, 1, 1)}
+
+
+def test_a_case_that_transformer_engines_plugin_runs_has_a_device_for_each_rank_that_it_asks_for():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+            import torch.distributed as dist
+            from transformer_engine.common.testing import Case, CaseSkip, benchmark
+
+            NUM_GPUS = min(4, torch.cuda.device_count())
+
+            def joins(rank, world, address, port):
+                torch.cuda.set_device(rank)
+                dist.init_process_group("nccl", init_method=f"tcp://{address}:{port}", rank=rank, world_size=world)
+                return {"rank": rank, "world": world}
+
+            def fills(state):
+                if 1024 % state["world"] != 0:
+                    raise CaseSkip("not divisible")
+                return state | {"input": torch.ones(4, device="cuda")}
+
+            @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="two")
+            @benchmark("size", [4096])
+            @pytest.mark.parametrize("size", [1024])
+            def test_ranks(size):
+                return Case(setup=fills, evaluate=lambda state: state["input"], dist_init=joins, num_gpus=NUM_GPUS)
+
+            def test_eight():
+                return Case(setup=fills, evaluate=lambda state: state["input"], dist_init=joins, num_gpus=8)
+
+            @benchmark("size", [4096])
+            @pytest.mark.parametrize("size", [1024])
+            def test_alone(size):
+                return Case(setup=lambda _: torch.ones(size, device="cuda"), evaluate=lambda state: state * 2)
+
+            def test_unavailable():
+                def refuses(state):
+                    if torch.cuda.device_count() < 3:
+                        raise CaseSkip("three")
+                return Case(setup=refuses, evaluate=lambda state: None)
+            """
+        },
+    )
+    assert found == {
+        "test_ranks[1024]": (2, 2, 4),
+        "test_eight": (8, 8, 8),
+        "test_alone[1024]": (1, 1, 1),
+        "test_unavailable": (3, 3, 3),
+    }
