@@ -149,6 +149,72 @@ def test_pytorchs_own_parameters_are_named_as_pytorch_names_them():
     }
 
 
+def test_a_decorator_that_pytorch_applies_to_some_cases_only_skips_these():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import unittest
+            from torch.testing._internal.common_utils import (
+                TestCase, decorateIf, instantiate_parametrized_tests, parametrize,
+            )
+
+            class TestIt(TestCase):
+                @decorateIf(unittest.skip, lambda params: params["wide"] and not params["causal"])
+                @parametrize("wide", [True, False])
+                @parametrize("causal", [True, False])
+                def test_it(self, wide, causal):
+                    torch.ones(1, device="cuda:3" if wide else "cuda:0")
+
+            instantiate_parametrized_tests(TestIt)
+            """
+        },
+    )
+    assert found == {
+        "TestIt::test_it_wide_True_causal_True": (4, 4, 4),
+        "TestIt::test_it_wide_True_causal_False": (None, None, None),
+        "TestIt::test_it_wide_False_causal_True": (1, 1, 1),
+        "TestIt::test_it_wide_False_causal_False": (1, 1, 1),
+    }
+
+
+def test_pytorchs_names_for_records_of_its_own_are_looked_up_by_their_text():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import functools
+            from torch.distributed.fsdp import CPUOffload, ShardingStrategy
+            from torch.testing._internal.common_fsdp import FSDPTest, subtest_name
+            from torch.testing._internal.common_utils import instantiate_parametrized_tests, parametrize
+
+            names = {
+                str(CPUOffload(offload_params=True)): "offload",
+                str(CPUOffload(offload_params=False)): "stay",
+                str(ShardingStrategy.NO_SHARD): "no_shard",
+            }
+            cases = [
+                (CPUOffload(offload_params=True), None),
+                (CPUOffload(offload_params=False), ShardingStrategy.NO_SHARD),
+            ]
+
+            class TestIt(FSDPTest):
+                @property
+                def world_size(self):
+                    return 2
+
+                @parametrize("offload,strategy", cases, functools.partial(subtest_name, names))
+                def test_it(self, offload, strategy):
+                    pass
+
+            instantiate_parametrized_tests(TestIt)
+            """
+        },
+    )
+    assert list(found) == ["TestIt::test_it_offload_none", "TestIt::test_it_stay_no_shard"]
+
+
 def test_cases_of_expand_are_numbered_with_as_many_digits_as_the_last_one_has():
     found = devices_of(
         "test_it.py",

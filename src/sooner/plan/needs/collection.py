@@ -29,6 +29,7 @@ from sooner.plan.needs.values import (
     Skip,
     Unknown,
     Wrapped,
+    copy_of,
     hard,
     name_of,
 )
@@ -261,16 +262,17 @@ def _cases(
             name for (name, _, _), axis in reversed([*zip(combination, known, strict=True)]) if axis.suffix
         )
         brackets = "-".join(name for (name, _, _), axis in zip(combination, known, strict=True) if not axis.suffix)
+        decorated, told = _decorated(machine, func, every, params)
         bracket = f"[{brackets}]" if any(not axis.suffix for axis in known) and not unsure else ""
         yield Item(
             nodeid=f"{nodeid}{suffix}{bracket}",
             name=f"{base}{suffix}{bracket}",
             base=base,
-            func=func,
+            func=decorated,
             cls=cls,
             params=params,
             indirect=frozenset().union(*(axis.indirect for axis in known)),
-            marks=[*(mark for _, _, more in combination for mark in more), *every],
+            marks=[*told, *(mark for _, _, more in combination for mark in more), *every],
             is_unittest=is_unittest_class,
             fixtures=wanted,
             has_cases=bool(before or picks),
@@ -279,6 +281,23 @@ def _cases(
         )
         if unsure:
             return  # one entry stands for all cases
+
+
+def _decorated(machine: Machine, func: Any, marks: list[Any], params: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """A test as decorators leave it that are for some of its cases only, and the marks that they give it."""
+    told: list[Any] = []
+    for mark in marks:
+        if not isinstance(mark, Mark) or mark.name != "__if__" or not isinstance(func, Func):
+            continue
+        decorator, predicate = mark.args
+        if machine.truth(_quietly(machine, predicate, [params])) is not True:
+            continue
+        copy = copy_of(func, func.owner)
+        copy.attrs = {**func.attrs, "pytestmark": []}
+        made = _quietly(machine, decorator, [copy])
+        func = made if isinstance(made, Func) else func
+        told += [*_marks_of(func.attrs.get("pytestmark"), machine), *_skip_as_attribute(func.attrs)]
+    return func, told
 
 
 def _given_directly(machine: Machine, marks: list[Any]) -> set[str]:

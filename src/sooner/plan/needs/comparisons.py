@@ -16,6 +16,7 @@ from sooner.plan.needs.values import (
     Ext,
     Func,
     Inst,
+    Made,
     Mod,
     Soft,
     Unknown,
@@ -81,10 +82,11 @@ class Comparisons(SpecialMethods):
         """Whether two values are equal (or the same object); None where that is not known."""
         if left is right and not isinstance(left, Unknown):
             return True
+        if left is None or right is None:
+            other = right if left is None else left
+            return None if isinstance(other, Unknown) and not isinstance(other, Made) else False
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return None
-        if left is None or right is None:
-            return False
         if isinstance(left, Ext) or isinstance(right, Ext):
             return _same_outside(left, right)
         if isinstance(left, Dev) or isinstance(right, Dev):

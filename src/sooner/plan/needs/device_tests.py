@@ -5,7 +5,18 @@ The source of what happens here is `torch/testing/_internal/common_device_type.p
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.values import UNKNOWN, Cls, Ext, Func, Mark, Native, Unknown, Wrapped, hard
+from sooner.plan.needs.values import (
+    UNKNOWN,
+    Cls,
+    Ext,
+    Func,
+    Mark,
+    Native,
+    Unknown,
+    Wrapped,
+    copy_of,
+    hard,
+)
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -53,19 +64,12 @@ def _owned(value: Any, owner: Cls) -> Any:
     """A member of the generic class as one of the new class: `super()` in it starts there."""
     if isinstance(value, Wrapped):
         return Wrapped(value.kind, _owned(value.func, owner), setter=_owned(value.setter, owner))
-    return _copy(value, owner) if isinstance(value, Func) else value
-
-
-def _copy(func: Func, owner: Cls) -> Func:
-    made = Func(func.node, func.env, func.name)
-    made.owner, made.is_generator = owner, func.is_generator
-    made.defaults, made.kw_defaults, made.attrs = func.defaults, func.kw_defaults, dict(func.attrs)
-    return made
+    return copy_of(value, owner) if isinstance(value, Func) else value
 
 
 def _for_kind(machine: "Machine", test: Func, owner: Cls, kind: str) -> Func:
     """A test for one kind of device: its name ends in the kind, then in the type of numbers."""
-    made = _copy(test, owner)
+    made = copy_of(test, owner)
     first = "cuda:0" if kind == "cuda" else kind
     several = [f"cuda:{index}" for index in range(machine.visible())] if kind == "cuda" else [first]
     values = {"devices": several} if "num_required_devices" in test.attrs else {"device": first}

@@ -9,7 +9,7 @@ from sooner.plan.needs.callbacks import call_back, executed, launched_through
 from sooner.plan.needs.contexts import context_of, exit_stack
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.jax_devices import Grid, Rows, found_devices
-from sooner.plan.needs.outside_kinds import is_scalar_type
+from sooner.plan.needs.outside_kinds import is_scalar_type, record_text
 from sooner.plan.needs.parameterized_classes import of_parameterized
 from sooner.plan.needs.python_names import BUILTINS, method_of
 from sooner.plan.needs.rule_words import words
@@ -35,6 +35,7 @@ from sooner.plan.needs.values import (
     Ext,
     Func,
     Inst,
+    Made,
     Mark,
     Mod,
     Native,
@@ -250,7 +251,9 @@ class Natives:
         for each in (*args, *kwargs.values()):
             if isinstance(each, Func) and each.module.is_test_code and each.name == "<lambda>" and "assert" in last:
                 machine.call(each, [], {})
-        return Unknown(f"{func.path}({'device' if 'device' in kwargs else ''})"[-_LONGEST_PATH:])
+        made = f"{func.path}({'device' if 'device' in kwargs else ''})"[-_LONGEST_PATH:]
+        text = None if args or not last[:1].isupper() else record_text(last, kwargs)
+        return Unknown(made) if text is None else Made(made, text)
 
     def launched(self, path: str, args: list[Any], kwargs: dict[str, Any]) -> bool:
         """Whether a function of the library under test starts ranks that run a function of the tests."""

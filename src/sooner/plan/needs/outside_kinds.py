@@ -4,7 +4,7 @@ import re
 import sys
 from typing import Any, Final
 
-from sooner.plan.needs.values import Cls, Ext, Param, Unknown, name_of
+from sooner.plan.needs.values import Cls, Ext, Param, Unknown, hard, is_plain, name_of
 
 _PARAMETER_SET: Final = "pytest.ParameterSet"
 _SCALAR: Final = "__scalar__"
@@ -43,6 +43,20 @@ def is_of_no_class_of_the_tree(value: Any) -> bool:
     if isinstance(value, Ext):
         return "()" not in value.path
     return isinstance(value, Unknown) and bool(_MADE.fullmatch(value.path))
+
+
+def record_text(name: str, fields: dict[str, Any]) -> str | None:
+    """How a record of a class outside is written, as `dataclass` does it; None where a field is not known."""
+    texts = []
+    for key, value in fields.items():
+        known = hard(value)
+        if isinstance(known, Ext) and known.path.startswith("torch."):
+            texts.append(f"{key}={known.path}")
+        elif is_plain(known):
+            texts.append(f"{key}={known!r}")
+        else:
+            return None
+    return f"{name}({', '.join(texts)})"
 
 
 def has_foreign_base(cls: Cls) -> bool:

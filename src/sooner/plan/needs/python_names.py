@@ -29,6 +29,7 @@ from sooner.plan.needs.values import (
     Function,
     Inst,
     Kwargs,
+    Made,
     Mod,
     Native,
     Param,
@@ -336,21 +337,27 @@ def _str(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     value = hard(args[0])
     if isinstance(value, Text):
         return value
+    if isinstance(value, Made):
+        return Soft(value.text)
     if isinstance(value, Dev):
         return value.kind if value.index is None else f"{value.kind}:{value.index}"
     if isinstance(value, Inst):
-        for special in ("__str__", "__repr__"):
-            method = value.cls.find(special)
-            if isinstance(method, Func):
-                return machine.call(method, [value], {})
-        if "_value_" in value.attrs and value.cls.is_a("StrEnum", "IntEnum", "IntFlag"):
-            return _str(machine, [value.attrs["_value_"]], {})
-        return f"{value.cls.name}.{value.attrs['_name_']}" if "_name_" in value.attrs else UNKNOWN
+        return _text_of(machine, value)
     if isinstance(value, Ext):
         return value.path if value.path.startswith("torch.") else UNKNOWN
     if not is_plain(value):
         return UNKNOWN
     return Soft(str(value)) if isinstance(args[0], Soft) else str(value)
+
+
+def _text_of(machine: "Machine", value: Inst) -> Any:
+    for special in ("__str__", "__repr__"):
+        method = value.cls.find(special)
+        if isinstance(method, Func):
+            return machine.call(method, [value], {})
+    if "_value_" in value.attrs and value.cls.is_a("StrEnum", "IntEnum", "IntFlag"):
+        return _str(machine, [value.attrs["_value_"]], {})
+    return f"{value.cls.name}.{value.attrs['_name_']}" if "_name_" in value.attrs else UNKNOWN
 
 
 def _type(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:

@@ -229,6 +229,10 @@ def _suffixes(_machine: "Machine", args: list[Any]) -> Any:
     return Mark("__suffix__", (args[0],), {})
 
 
+def _decorated_if(_machine: "Machine", args: list[Any]) -> Any:
+    return Mark("__if__", tuple(args[:2]), {})
+
+
 def _visible(machine: "Machine", _args: list[Any]) -> Any:
     return machine.counted()
 
@@ -409,7 +413,8 @@ WORDS: Final[dict[str, Word]] = {
     "need": _need, "device_span": _device_span,
     "more_devices": _more_devices, "is_class": _is_class, "is_instance": _is_instance,
     "touch": _touch, "backend": _backend, "skip": _skip,
-    "fail": _fail, "refused_if": _refused_if, "suffixes": _suffixes, "visible": _visible, "is_known": _is_known,
+    "fail": _fail, "refused_if": _refused_if, "suffixes": _suffixes, "decorated_if": _decorated_if,
+    "visible": _visible, "is_known": _is_known,
     "is_device": _is_device, "on_host": _on_host, "of_tree": _of_tree, "answer": _answer, "mentions": _mentions,
     "world": _world, "rank": _rank,
     "has_stranger": _has_stranger, "is_larger_than_world": _is_larger_than_world,

@@ -27,6 +27,16 @@ class Unknown:
         self.path = path
 
 
+class Made(Unknown):
+    """What a class outside made of values that are known: two of the same text are most likely equal."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, path: str, text: str) -> None:
+        super().__init__(path)
+        self.text = text
+
+
 UNKNOWN: Final = Unknown()
 
 
@@ -336,6 +346,14 @@ class Super:
     def __init__(self, owner: Cls, first: Any) -> None:
         self.owner = owner
         self.first = first
+
+
+def copy_of(func: Func, owner: Cls | None) -> Func:
+    """A function of its own, with the same attributes, as a member of a class."""
+    made = Func(func.node, func.env, func.name)
+    made.owner, made.is_generator = owner, func.is_generator
+    made.defaults, made.kw_defaults, made.attrs = func.defaults, func.kw_defaults, dict(func.attrs)
+    return made
 
 
 def name_of(value: Any) -> str:
