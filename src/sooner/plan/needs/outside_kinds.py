@@ -1,7 +1,6 @@
 """What `type(...)` says of things outside the tree, and what is of such a type: types of numbers, cases of pytest's."""
 
 import re
-import sys
 from typing import Any, Final
 
 from sooner.plan.needs.values import Cls, Ext, Param, Unknown, hard, is_plain, name_of
@@ -65,4 +64,8 @@ def has_foreign_base(cls: Cls) -> bool:
     return any(not isinstance(each, Ext) or each.path.partition(".")[0] not in _OWN for each in outside)
 
 
-_OWN: Final = sys.stdlib_module_names | {"builtins", "object", "str", "int", "float"}
+_OWN: Final = (
+    *("abc", "builtins", "collections", "contextlib", "enum", "logging"),
+    *("object", "queue", "threading", "typing", "unittest"),
+)
+"""Modules of Python whose classes are inherited from."""
