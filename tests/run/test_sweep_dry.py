@@ -128,6 +128,40 @@ def test_a_file_that_ends_the_sweeps_process_costs_no_other_file_its_answer(proj
     assert not list((project / "temporary").iterdir())
 
 
+def test_tensors_that_are_made_on_a_device_during_import_do_not_stop_a_dry_sweep(tmp_path):
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_it.py").write_text(
+        textwrap.dedent(
+            """
+            import unittest
+            import torch
+
+            HAS = torch.cuda.is_available()
+            CUDNN = HAS and torch.backends.cudnn.is_acceptable(torch.tensor(1.0, device="cuda:0"))
+            DEVICE = torch.device("cuda" if HAS else "cpu")
+            LAYER = torch.nn.Linear(2, 2).to(DEVICE)
+            HALF = torch.ones(2, device=DEVICE, dtype=torch.float16)
+            if HAS:
+                torch.cuda.synchronize()
+                LAYER.cuda()
+                SUM = int((torch.arange(3).cuda() + torch.zeros(3, device="cuda")).sum())
+
+            class TestIt(unittest.TestCase):
+                @unittest.skipUnless(CUDNN, "cudnn")
+                def test_cudnn(self):
+                    pass
+
+                @unittest.skipUnless(HAS and SUM == 3, "sum")
+                def test_sum(self):
+                    pass
+            """
+        )
+    )
+    found = sweep(tmp_path, ["test_it.py"], (0, 2))
+    assert [each.files for each in found] == [{}, {}]
+    assert [outcomes(found, f"TestIt::{name}") for name in ("test_cudnn", "test_sum")] == ["sr", "sr"]
+
+
 def test_what_stops_pytest_itself_is_told(project):
     (project / "conftest.py").write_text("def pytest_pycollect_makemodule(module_path, no_such_word): pass\n")
     with pytest.raises(SweepError, match="no_such_word"):

@@ -95,6 +95,37 @@ def _patch_torch(module: ModuleType) -> None:
         device = getattr(module, "device")  # noqa: B009 - the module is not known to the type checker
         _set(accelerator, "current_accelerator", lambda *_args, **_kwargs: device("cuda") if _size else None)
 
+    if _size:
+        _compute_on_the_host(module)
+
+
+def _compute_on_the_host(torch: Any) -> None:
+    """Tensors that a module makes on a device while it is imported, or in a guard, are made on the host."""
+    cudnn = getattr(getattr(torch, "backends", None), "cudnn", None)
+    for name in ("is_available", "is_acceptable"):
+        if hasattr(cudnn, name):
+            _set(cudnn, name, _any)
+    for name in ("init", "_lazy_init", "synchronize"):
+        if hasattr(getattr(torch, "cuda", None), name):
+            _set(torch.cuda, name, _nothing)
+    mode = getattr(getattr(torch, "overrides", None), "TorchFunctionMode", None)
+    if mode is None:
+        return  # an old one, or a stand-in
+
+    def on_host(value: Any) -> Any:
+        is_device = isinstance(value, (str, torch.device)) and str(value).partition(":")[0] in ("cuda", "hip")
+        return "cpu" if is_device else value
+
+    class OnHost(mode):  # type: ignore[misc, valid-type]
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            given = {name: on_host(each) for name, each in (kwargs or {}).items()}
+            name = getattr(func, "__name__", "")
+            if name == "cuda":
+                return args[0]
+            return func(*(map(on_host, args) if name == "to" else args), **given)
+
+    OnHost().__enter__()  # for the rest of the process, which is thrown away
+
 
 def _patch_devices(part: Any) -> None:
     fakes: dict[str, Callable[..., Any]] = {
@@ -131,9 +162,12 @@ def _patch_jax(module: ModuleType) -> None:
     _set(module, "default_backend", lambda: "gpu" if _size else "cpu")
 
 
-def _set(owner: Any, name: str, value: Any) -> None:
+def _set(owner: Any, name: str, function: Callable[..., Any]) -> None:
+    def own(*args: Any, **kwargs: Any) -> Any:  # each name has one of its own: torch's compiler tells them apart by it
+        return function(*args, **kwargs)
+
     try:
-        setattr(owner, name, value)
+        setattr(owner, name, own)
     except (AttributeError, TypeError):
         return
 
