@@ -102,7 +102,7 @@ def test_pytorchs_own_parameters_are_named_as_pytorch_names_them():
             import torch
             from torch.distributed.fsdp import BackwardPrefetch, CPUOffload
             from torch.testing._internal.common_utils import (
-                TestCase, instantiate_parametrized_tests, parametrize, subtest,
+                TestCase, instantiate_parametrized_tests, parametrize, subtest, swap,
             )
 
             class Mode(enum.Enum):
@@ -130,6 +130,11 @@ def test_pytorchs_own_parameters_are_named_as_pytorch_names_them():
                 def test_outside(self, offload, prefetch):
                     touch(2)
 
+                @swap([True, False])
+                @parametrize("kind", [str, int])
+                def test_kind(self, kind):
+                    touch(1)
+
                 @parametrize("count", [subtest(3, name="three"), 2])
                 def test_subtest(self, count):
                     touch(count)
@@ -144,6 +149,7 @@ def test_pytorchs_own_parameters_are_named_as_pytorch_names_them():
         "TestIt::test_word_word_Word_A": (1, 1, 1),
         "TestIt::test_outside_offload0_prefetch0": (2, 2, 2),
         "TestIt::test_outside_offload1_prefetch0": (2, 2, 2),
+        **{f"TestIt::test_kind_swap_{swap}_kind{kind}": (1, 1, 1) for swap in (True, False) for kind in (0, 1)},
         "TestIt::test_subtest_three": (3, 3, 3),
         "TestIt::test_subtest_count_2": (2, 2, 2),
     }

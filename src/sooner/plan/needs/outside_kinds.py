@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final
 
-from sooner.plan.needs.values import Cls, Ext, Param, Unknown, hard, is_plain, name_of
+from sooner.plan.needs.values import Cls, Ext, Native, Param, Unknown, hard, is_plain, name_of
 
 _PARAMETER_SET: Final = "pytest.ParameterSet"
 _SCALAR: Final = "__scalar__"
@@ -39,6 +39,8 @@ def is_of_outside(value: Any, kind: Ext) -> bool | None:
 
 def is_of_no_class_of_the_tree(value: Any) -> bool:
     """Whether something is a class or function outside, or, as far as its name tells, an instance of such a class."""
+    if isinstance(value, Native):
+        return True
     if isinstance(value, Ext):
         return "()" not in value.path
     return isinstance(value, Unknown) and bool(_MADE.fullmatch(value.path))
