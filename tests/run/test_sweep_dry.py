@@ -75,8 +75,9 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-def outcomes(seen, name):
-    words = [each.tests[f"test_it.py::{name}"].outcome if f"test_it.py::{name}" in each.tests else "a" for each in seen]
+def outcomes(seen, name, file="test_it.py"):
+    nodeid = f"{file}::{name}"
+    words = [each.tests[nodeid].outcome if nodeid in each.tests else "a" for each in seen]
     return "".join(each[0] for each in words)
 
 
@@ -160,6 +161,34 @@ def test_tensors_that_are_made_on_a_device_during_import_do_not_stop_a_dry_sweep
     found = sweep(tmp_path, ["test_it.py"], (0, 2))
     assert [each.files for each in found] == [{}, {}]
     assert [outcomes(found, f"TestIt::{name}") for name in ("test_cudnn", "test_sum")] == ["sr", "sr"]
+
+
+def test_ranks_that_a_hook_of_the_project_starts_are_not_started_and_its_guards_are_heard(project):
+    (project / "conftest.py").write_text(
+        textwrap.dedent(
+            """
+            import multiprocessing
+            import time
+
+            import pytest
+            import torch
+
+            @pytest.hookimpl(tryfirst=True)
+            def pytest_runtest_call(item):
+                if item.name != "test_ranks":
+                    return
+                if torch.cuda.device_count() < 2:
+                    pytest.skip("two")
+                with multiprocessing.get_context("spawn").Pool(2) as pool:
+                    pool.map(time.sleep, [600, 600])
+                item.runtest = lambda: None
+            """
+        )
+    )
+    (project / "test_ranks.py").write_text("def test_ranks(): pass\ndef test_plain(): pass\n")
+    found = sweep(project, ["test_ranks.py"], (0, 1, 2, 4), timeout_s=60)
+    assert outcomes(found, "test_ranks", file="test_ranks.py") == "ssuu"
+    assert outcomes(found, "test_plain", file="test_ranks.py") == "rrrr"
 
 
 def test_what_stops_pytest_itself_is_told(project):

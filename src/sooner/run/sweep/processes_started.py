@@ -1,4 +1,4 @@
-"""Counts the processes that this one starts, each once. Standard library only.
+"""Counts the processes that this one starts, each once, or refuses them. Standard library only.
 
 Audit events alone do not do: `multiprocessing` raises none when it spawns or asks its fork server, and `subprocess`
 raises two where it uses posix_spawn (from Python 3.13 on by itself). So these two are counted where they start, and
@@ -42,3 +42,16 @@ class Started:
                 self.count += 1
 
         return counted
+
+
+class Refused(BaseException):
+    """A test, or a hook for it, wanted a process of its own; no project catches this one."""
+
+
+def refuse_processes() -> None:
+    """From now on nothing is started by `multiprocessing`, nor by what stands on it."""
+
+    def start(process: multiprocessing.process.BaseProcess) -> None:
+        raise Refused(f"{process.name} is not started")
+
+    multiprocessing.process.BaseProcess.start = start  # type: ignore[method-assign, assignment]
