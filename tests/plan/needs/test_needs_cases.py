@@ -461,3 +461,20 @@ def test_a_worker_that_is_called_as_tests_are_is_no_test_that_runs():
         "test_case[0]": (1, 1, 1),
         "test_case[1]": (2, 2, 2),
     }
+
+
+def test_texts_and_bytes_are_named_as_pytest_names_them_and_long_ones_by_their_number():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": r"""
+            import pytest
+
+            @pytest.mark.parametrize("it", ["x" * 100, "y" * 101, b"byte", b"\x00\xff", "tab\t", "é", b"z" * 101])
+            def test_it(it):
+                pass
+            """
+        },
+    )
+    ids = ["x" * 100, "it1", "byte", r"\x00\xff", r"tab\t", r"\xe9", "it6"]
+    assert list(found) == [f"test_it[{each}]" for each in ids]

@@ -36,6 +36,8 @@ from sooner.plan.needs.values import (
 
 _MOST_CASES: Final = 3_000
 """Cases of one function; beyond that it gets one entry without brackets."""
+_LONGEST_ID: Final = 100
+"""Characters of a text that pytest (from 9.2 on, unless it is told otherwise) writes into an id."""
 NO_CASES: Final = "NOTSET"
 """What pytest calls the one case of an empty list; it is skipped."""
 _TEST_BASES: Final = ("TestCase", "TestBase", "TestsBase")
@@ -431,11 +433,16 @@ _MEMBERS: Final = re.compile(r"(?!torch\.|jax\.)(?:[\w.]+\.)?[A-Z]\w*[a-z]\w*\.[
 """`SoftmaxType.SCALED`: more likely a member of an enumeration than anything else, but PyTorch's and JAX's own."""
 
 
+def _text_id(value: str | bytes) -> str:
+    text = value if isinstance(value, str) else value.decode("latin-1")
+    return text.encode("unicode_escape").decode("ascii")
+
+
 def plain_id(value: Any, name: str, index: int) -> str | None:
     """How pytest writes a parameter; None where that depends on something unknown."""
     value = hard(value)
-    if isinstance(value, str):
-        return value.encode("unicode_escape").decode("ascii")
+    if isinstance(value, str | bytes):
+        return _text_id(value) if len(value) <= _LONGEST_ID else f"{name}{index}"
     if value is None or isinstance(value, int | float | bool | complex):
         return str(value)
     if isinstance(value, Inst):
