@@ -15,6 +15,9 @@ settings.load_profile("sooner")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Hundreds of tests start a pytest of their own, which would import our development's plugin: a second for each.
+os.environ["PYTEST_ADDOPTS"] = "-p no:hypothesispytest"
+
 _FOREIGN = ("CI", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "BASH_ENV")
 _MASKS = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
 

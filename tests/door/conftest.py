@@ -9,8 +9,6 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-_PLAIN = ("-p", "no:hypothesispytest")  # our own development's plugin: a fifth of a second in each process
-
 
 class Project:
     def __init__(self, folder):
@@ -23,7 +21,7 @@ class Project:
 
     def pytest(self, *arguments, **env):
         return subprocess.run(
-            [sys.executable, "-m", "pytest", *_PLAIN, *arguments],
+            [sys.executable, "-m", "pytest", *arguments],
             cwd=self.folder, env={**os.environ, "COLUMNS": "200", **env}, capture_output=True, text=True, timeout=60,
             check=False,
         )  # fmt: skip
