@@ -1,5 +1,6 @@
 """Limits on the size of files (`ulimit -f`) that the run's own files reach."""
 
+import errno
 import json
 import os
 import resource
@@ -76,3 +77,24 @@ def test_a_history_that_may_not_grow_says_so_in_one_line_and_keeps_what_it_has(s
     )
     info = sooner("history", "info", "--history", "h", "--json")
     assert json.loads(info.stdout)["tables"]["jobs"]["rows"] == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "make room on this machine and repeat the command"),
+        (errno.EROFS, "name another place, or make this one writable, and repeat the command"),
+        (errno.EMFILE, "raise the limit of open files (ulimit -n) and repeat the command"),
+    ],
+)
+def test_what_the_machine_refuses_is_one_line_that_says_what_to_do(number, advice):
+    error = f"OSError({number}, {os.strerror(number)!r}, '/data/history')"
+    code = f"""if True:
+        import sooner.cli.main as border
+        def refused(**options):
+            raise {error}
+        border.sooner.main = refused
+        border.main(["history", "info"])"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr == f"sooner: {os.strerror(number)}: /data/history: {advice}\n"

@@ -102,8 +102,12 @@ def _code_of(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-_OF_THE_MACHINE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE)
-"""Errors that say that a disk or a table of the machine is full: wherever they come up, they are no bug of ours."""
+_OF_THE_MACHINE: Final = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room on this machine"),
+    errno.EROFS: "name another place, or make this one writable,",
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit of open files (ulimit -n)"),
+}
+"""Errors that say that a disk or a table of the machine is full or closed, which is no bug of ours; what to do."""
 
 
 def _lacking() -> list[str]:
@@ -138,7 +142,8 @@ def _known_or_bug(error: Exception) -> int:
         return error.exit_code
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
         where = f": {terminal_text(str(error.filename), colour=False)}" if error.filename else ""
-        click.echo(f"sooner: {error.strerror}{where}: make room on this machine and repeat the command", err=True)
+        advice = _OF_THE_MACHINE[error.errno]
+        click.echo(f"sooner: {error.strerror}{where}: {advice} and repeat the command", err=True)
         return ExitCode.USAGE
     traceback.print_exception(error)
     click.echo("sooner: this is a bug in sooner; please report it with the lines above.", err=True)
