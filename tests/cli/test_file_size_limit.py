@@ -82,7 +82,7 @@ def test_a_history_that_may_not_grow_says_so_in_one_line_and_keeps_what_it_has(s
 @pytest.mark.parametrize(
     ("number", "advice"),
     [
-        (errno.ENOSPC, "make room on this machine and repeat the command"),
+        (errno.ENOSPC, "make room and repeat the command"),
         (errno.EROFS, "name another place, or make this one writable, and repeat the command"),
         (errno.EMFILE, "raise the limit of open files (ulimit -n) and repeat the command"),
     ],

@@ -1,6 +1,5 @@
 """`sooner`: the group of verbs, loaded one at a time, and what errors look like."""
 
-import errno
 import importlib.util
 import os
 import sys
@@ -102,14 +101,6 @@ def _code_of(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-_OF_THE_MACHINE: Final = {
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room on this machine"),
-    errno.EROFS: "name another place, or make this one writable,",
-    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit of open files (ulimit -n)"),
-}
-"""Errors that say that a disk or a table of the machine is full or closed, which is no bug of ours; what to do."""
-
-
 def _lacking() -> list[str]:
     """Extras of which a package is not installed."""
     return sorted({extra for package, extra in _EXTRAS.items() if importlib.util.find_spec(package) is None})
@@ -130,7 +121,7 @@ def _usage(error: click.ClickException) -> int:
 
 
 def _known_or_bug(error: Exception) -> int:
-    from sooner.model.errors import SoonerError
+    from sooner.model.errors import REFUSALS, SoonerError
     from sooner.model.outcomes import ExitCode
     from sooner.model.text import terminal_text
 
@@ -140,9 +131,9 @@ def _known_or_bug(error: Exception) -> int:
     if isinstance(error, SoonerError):
         click.echo(f"sooner: {terminal_text(str(error), colour=False)}", err=True)
         return error.exit_code
-    if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+    if isinstance(error, OSError) and error.strerror in REFUSALS:
         where = f": {terminal_text(str(error.filename), colour=False)}" if error.filename else ""
-        advice = _OF_THE_MACHINE[error.errno]
+        advice = REFUSALS[error.strerror]
         click.echo(f"sooner: {error.strerror}{where}: {advice} and repeat the command", err=True)
         return ExitCode.USAGE
     traceback.print_exception(error)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.history.errors import HistoryError, NotWritable
 from sooner.history.statements import quoted, sql
+from sooner.model.errors import REFUSALS
 
 if TYPE_CHECKING:
     import duckdb
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
 MEMORY_MIB: Final = 1024
 """What DuckDB may hold in memory before it goes to the disk; the process needs some 300 MiB beside that."""
 
-_FULL: Final = re.compile(
-    "No space left on device|Disk quota exceeded|File too large|Read-only file system|Too many open files"
-)
+_REFUSED: Final = re.compile("|".join(REFUSALS))
 _BROKEN_FILE: Final = re.compile(r"file '([^']+/v\d+/\w+/day=[^']+\.parquet)'", re.IGNORECASE)
 """A file of a history, where DuckDB says that it is none of Parquet."""
 _INSTALL: Final = "install it with `pip install 'sooner[history]'`"
@@ -121,10 +120,9 @@ def translated() -> Iterator[None]:
         text = _first_line(error)
         if "No such file" in text or "No files found" in text or "Cannot open file" in text:
             raise Vanished(text) from error
-        if full := _FULL.search(str(error)):
-            raise NotWritable(
-                f"cannot write: {full[0]}; make room and repeat the command: nothing is half-done"
-            ) from error
+        if refused := _REFUSED.search(str(error)):
+            what = f"{refused[0]}; {REFUSALS[refused[0]]} and repeat the command"
+            raise NotWritable(f"cannot write: {what}: nothing is half-done") from error
         raise HistoryError(f"the history cannot be read or written: {text}") from error
     except duckdb.OutOfMemoryException as error:
         raise HistoryError(f"DuckDB ran out of memory: {_first_line(error)}; give it more with memory_mib") from error

@@ -12,7 +12,18 @@ SoonerError                 what, where, what next; carries its exit code
 └── SupervisionError        the guardian process cannot be started                        (11)
 """
 
+from typing import Final
+
 from sooner.model.outcomes import ExitCode
+
+REFUSALS: Final = {
+    **dict.fromkeys(("No space left on device", "Disk quota exceeded", "File too large"), "make room"),
+    "Read-only file system": "name another place, or make this one writable,",
+    **dict.fromkeys(
+        ("Too many open files in system", "Too many open files"), "raise the limit of open files (ulimit -n)"
+    ),
+}
+"""What the system says when a disk or a table of the machine is full or closed, which is no bug of ours; what to do."""
 
 
 class SoonerError(Exception):

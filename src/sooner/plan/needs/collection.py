@@ -237,18 +237,7 @@ def _cases(
     own += _skip_as_attribute(_attrs(func)) if is_unittest_class else []
     every = [*own, *marks]
     wanted = fixtures.closure(func, every)
-    axes: list[_Axis | None] = []
-    machine.fuel = TEST_FUEL
-    if not is_unittest_class:
-        first, later = generated(fixtures, func, cls, wanted, every)
-        direct = _given_directly(machine, [*first, *later, *every])
-        axes += [_axis(machine, mark, func) for mark in first]
-        own_params = [name for name in wanted if fixtures.has_params(name) and name not in direct]
-        axes += [_fixture_axis(machine, name, fixtures) for name in own_params]
-        axes += [_axis(machine, mark, func) for mark in later]
-    for mark in every:
-        if isinstance(mark, Mark) and mark.name in ("parametrize", "__expand__", "__absl__", "__suffix__"):
-            axes.append(_axis(machine, mark, func))
+    axes = _axes(machine, func, cls, every, fixtures=fixtures, wanted=wanted, is_unittest_class=is_unittest_class)
     known = [axis for axis in axes if axis is not None]
     unsure = len(known) < len(axes)
     total = 1
@@ -283,6 +272,32 @@ def _cases(
         )
         if unsure:
             return  # one entry stands for all cases
+
+
+def _axes(
+    machine: Machine,
+    func: Any,
+    cls: Cls | None,
+    marks: list[Any],
+    *,
+    fixtures: Fixtures,
+    wanted: list[str],
+    is_unittest_class: bool,
+) -> list[_Axis | None]:
+    """The parametrisations of one function, in the order in which pytest joins them; None where one is not known."""
+    axes: list[_Axis | None] = []
+    machine.fuel = TEST_FUEL
+    if not is_unittest_class:
+        first, later = generated(fixtures, func, cls, wanted, marks)
+        direct = _given_directly(machine, [*first, *later, *marks])
+        axes += [_axis(machine, mark, func) for mark in first]
+        own_params = [name for name in wanted if fixtures.has_params(name) and name not in direct]
+        axes += [_fixture_axis(machine, name, fixtures) for name in own_params]
+        axes += [_axis(machine, mark, func) for mark in later]
+    for mark in marks:
+        if isinstance(mark, Mark) and mark.name in ("parametrize", "__expand__", "__absl__", "__suffix__"):
+            axes.append(_axis(machine, mark, func))
+    return axes
 
 
 def _decorated(machine: Machine, func: Any, marks: list[Any], params: dict[str, Any]) -> tuple[Any, list[Any]]:

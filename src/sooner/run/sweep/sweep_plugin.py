@@ -35,7 +35,7 @@ class Plugin:
         self.errors: dict[str, str] = {}
         self._started = None if dry else Started()
         self._blind: set[str] = set()
-        """Tests without source: nothing of them was run, their guards neither."""
+        """Tests without source, of which nothing was run, their guards neither, and those that wanted processes."""
 
     def _is_at(self, nodeid: str) -> None:
         path = nodeid.partition("::")[0]
