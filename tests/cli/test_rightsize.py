@@ -164,10 +164,30 @@ def test_lanes_that_share_a_config_need_a_key(here, suite, project):
     assert 'runner: "linux.gpu.1", devices: 1 }' in done.stdout
 
 
+def test_what_no_key_of_the_matrix_says_is_named_with_its_line(here, suite, project):
+    text = (
+        "jobs:\n  t:\n    runs-on: linux.gpu.4\n    strategy: { matrix: { shard: [1, 2, 3, 4] } }\n    steps:\n"
+        "      - run: pytest --splits 4 --group ${{ matrix.shard }}\n"
+    )
+    (project / "listed.yml").write_text(text)
+    done = here("rightsize", "listed.yml", *suite, "--option", "all-on-2", "--target", "25", "--diff")
+    assert "+    strategy: { matrix: { shard: [1, 2, 3] } }" in done.stdout
+    assert "note: listed.yml:6: says 4, which may be the number of shards: see that it says 3" in done.stderr
+    same = here("rightsize", "listed.yml", *suite, "--option", "current", "--diff")
+    assert "says 4" not in same.stderr
+
+
+def test_rows_on_several_runners_are_said_to_be_taken_for_one(here, suite, project):
+    (project / "trunk.yml").write_text(TRUNK.replace('num_shards: 3, runner: "linux.gpu.4"', "runner: linux.gpu.2", 1))
+    done = here("rightsize", "trunk.yml", *suite, "--config", "distributed")
+    assert "note: trunk.yml: 2 shards on linux.gpu.4, 1 shard on linux.gpu.2: `current` is taken" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
         (("--current", "linux.gpu.4"), "write LABEL:SHARDS"),
+        (("--current", "ubuntu-22.04:2"), "say it with --runner N=ubuntu-22.04"),
         (("--current", "big:2"), "say it with --runner N=big"),
         (("--runner", "linux"), "write N=LABEL"),
         (("--runner", "2=a", "--runner", "2=b", "--current", "a:1"), "two labels of one size"),

@@ -1,5 +1,6 @@
 """Workflow files: read as facts, edited in place, everything else byte for byte as it was."""
 
+import json
 import re
 import textwrap
 
@@ -16,7 +17,6 @@ from sooner.workflows.edits import (
     cron_every,
     find_lists,
     find_matrix,
-    label_key,
     repeated_for,
     with_cron,
     with_listed_shards,
@@ -26,6 +26,7 @@ from sooner.workflows.edits import (
 )
 from sooner.workflows.errors import ByHandError, WorkflowError
 from sooner.workflows.facts import Style, Where
+from sooner.workflows.numbering import fixed_counts, label_key
 from sooner.workflows.periodic import new_periodic
 from sooner.workflows.reading import read
 from sooner.workflows.splices import Splice, written
@@ -379,6 +380,118 @@ def test_a_row_without_shards_is_numbered_where_it_becomes_several():
         {"config": "wide", "runner": "y", "shard": 1, "num_shards": 2},
         {"config": "wide", "runner": "y", "shard": 2, "num_shards": 2},
     ]
+
+
+SHARDED = """on: push
+jobs:
+  t:
+    strategy:
+      matrix:
+        include:
+{rows}
+    runs-on: ${{{{ matrix.runner }}}}
+    steps: []
+"""
+
+
+def sharded(*rows):
+    return SHARDED.format(rows="\n".join(f"          - {row}" for row in rows))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize(("number", "total"), [("group", "total"), ("shard_id", "num-shards"), ("split", "splits")])
+def test_rows_are_numbered_by_the_keys_that_number_them(number, total, count):
+    each = f"{{config: d, {number}: %s, {total}: 3, runner: x.4}}"
+    found = rows(edited(sharded(*(each % n for n in (1, 2, 3))), "d", [Shards(label="x.2", count=count)]))
+    assert found == [{"config": "d", number: n + 1, total: count, "runner": "x.2"} for n in range(count)]
+
+
+def test_rows_that_are_numbered_from_0_stay_so():
+    text = sharded(*(f"{{config: d, shard: {n}, num_shards: 2, runner: x.4}}" for n in (0, 1)))
+    assert [row["shard"] for row in rows(edited(text, "d", [Shards(label="x.2", count=3)]))] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("each", "key"),
+    [
+        (["py: '3.10', shard: 1", "py: '3.10', shard: 2", "py: '3.12', shard: 1", "py: '3.12', shard: 2"], "py"),
+        (["path: tests/core", "path: tests/wide"], "path"),
+        (["shard: 1/2", "shard: 2/2"], "shard"),
+        (["more: [a]", "more: [b]"], "more"),
+        (["group: 3", "group: 7"], "group"),
+    ],
+)
+def test_rows_that_are_not_shards_of_the_same_tests_are_not_edited(each, key):
+    text = sharded(*(f"{{config: d, {one}, runner: x.4}}" for one in each))
+    for count in (1, 2, 4):
+        with pytest.raises(ByHandError, match=f"differ in {key}: they are not shards of the same tests"):
+            edited(text, "d", [Shards(label="x.2", count=count)])
+
+
+def test_a_number_that_is_no_place_among_shards_stays():
+    text = sharded("{config: d, group: 3, runner: x.4}")
+    assert edited(text, "d", [Shards(label="x.2", count=1)]).text == text.replace("x.4", "x.2")
+
+
+def test_a_runner_that_is_a_list_in_its_row_is_not_edited():
+    for written_out in ("runner: [self-hosted, x.4]}", '"runner": {"group": "x.4"}}'):
+        with pytest.raises(WorkflowError, match=r"w.yml:7: 'runner' is no single value in this row"):
+            edited(sharded(f"{{config: d, {written_out}"), "d", [Shards(label="x.2", count=2)])
+
+
+def test_the_runner_of_rows_that_do_not_name_it_is_that_of_the_job():
+    text = sharded("{config: d, shard: 1}", "{config: d, shard: 2}").replace("${{ matrix.runner }}", "x.4")
+    assert edited(text, "d", [Shards(label="x.2", count=2)]).text == re.sub(
+        r", shard: (\d)", r", shard: \1, num_shards: 2", text
+    ).replace("x.4", "x.2")
+    for shared in (
+        text.replace("x.4", "x.${{ matrix.n }}"),
+        text.replace("shard: 2}", "shard: 2}\n          - {a: b}"),
+    ):
+        with pytest.raises(ByHandError, match=r"the rows of job t do not name the runner"):
+            edited(shared, "d", [Shards(label="x.2", count=1)])
+    with pytest.raises(ByHandError, match=r"the rows of job t do not name the runner"):
+        edited(text, "d", [Shards(label="x.2", count=1), Shards(label="x.1", count=1)])
+
+
+def test_keys_that_are_added_to_a_matrix_that_is_json_are_quoted():
+    text = 'jobs:\n  a:\n    with:\n      test-matrix: |\n        {"include": [{"config": "w", "runner": "x"}]}\n'
+    lanes = [Shards(label="y", count=1, more={"lane": "a"}), Shards(label="z", count=1, more={"lane": "b"})]
+    found = json.loads(edited(text, "w", lanes).text.partition("|")[2])
+    assert found["include"] == [
+        {"config": "w", "runner": "y", "lane": "a"},
+        {"config": "w", "runner": "z", "lane": "b"},
+    ]
+
+
+@pytest.mark.parametrize("last", ["cmd: |\n a\n b\n", "cmd: >-\n a", "cmd:", "cmd:   # why", "cmd: a\n b   # why"])
+@pytest.mark.parametrize("behind", ["", "\n\n          # about e\n          - {config: e, runner: x.4}"])
+def test_keys_come_behind_whatever_a_row_ends_with(last, behind):
+    row = "config: d\n            runner: x.4\n            " + last.replace("\n ", "\n              ")
+    text = sharded(row + behind)
+    new = edited(text, "d", [Shards(label="x.2", count=2)])
+    (cmd,) = {row["cmd"] for row in rows(read(text, "w.yml"), "d")}
+    assert rows(new, "d") == [{"config": "d", "runner": "x.2", "cmd": cmd, "shard": n, "num_shards": 2} for n in (1, 2)]
+    assert [line for line in text.replace("x.4", "x.2", 1).splitlines() if line not in new.text.splitlines()] == []
+
+
+def test_a_value_that_is_not_written_is_written_behind_its_colon():
+    text = sharded("config: d\n            runner:   # any\n            more: 1")
+    assert edited(text, "d", [Shards(label="x.2", count=1)]).text == text.replace("runner: ", "runner: x.2 ")
+
+
+def test_a_file_that_names_a_key_twice_is_refused_as_github_does():
+    with pytest.raises(WorkflowError, match=r"w.yml:4: names 'a' twice in one mapping"):
+        read("jobs:\n  a:\n    runs-on: x\n  a:\n    runs-on: y\n", "w.yml")
+
+
+def test_lines_that_say_in_digits_how_many_shards_there_are_are_found():
+    steps = ["pytest --splits 4 --group ${{ matrix.shard }}", "pytest -n 4", "part ${{ matrix.shard }} of 4", "a 14"]
+    text = CROSSED.replace("[1, 2, 3]", "[1, 2, 3, 4]") + "    env: { NUM_SHARDS: 4 }\n    steps:\n"
+    workflow = read(text + "".join(f"      - run: {step}\n" for step in steps), "w.yml")
+    job, matrix, key = find_lists(workflow)
+    lines = [workflow.text.splitlines()[n - 1].strip() for n in fixed_counts(workflow, job, matrix, [key], 4)]
+    assert lines == ["env: { NUM_SHARDS: 4 }", f"- run: {steps[0]}", f"- run: {steps[2]}"]
 
 
 def test_a_row_that_is_added_on_the_line_of_others_changes_nothing_of_them():

@@ -1,5 +1,6 @@
 """What `sooner rightsize` does: reads needs, durations and jobs, prices every option, proposes, prints, edits."""
 
+import re
 from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _PERIODS = (3.0, 6.0, 12.0, 24.0)
 _TARGET_MIN = 60.0
+_SIZE = re.compile("[1-9][0-9]*")
+"""What a label ends in where that is a number of devices: the 04 of `ubuntu-22.04` is none."""
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -132,7 +135,7 @@ def runner_of(label: str, runners: Sequence[Runner]) -> Runner:
     if known is not None:
         return known
     size = label.rpartition(".")[2]
-    if not size.isdigit():
+    if not _SIZE.fullmatch(size):
         raise UsageError(f"how many devices has {label!r}? say it with --runner N={label}")
     return Runner(devices=int(size), label=label)
 
@@ -141,9 +144,9 @@ def show(question: Question) -> int:
     """Compute and print, and edit where that is asked for."""
     from sooner.cli.sizing_workflows import apply_option, current_of, runners_in
 
-    current = question.current or (
-        current_of(question.files, question.config, question.in_job, question.runners) if question.files else None
-    )
+    current = question.current
+    if current is None and question.files:
+        current = current_of(question.files, question.config, question.in_job, question.runners, question.lane_key)
     runners = _runners(question, current, runners_in(question) if question.files else ())
     record = _record(question)
     notes = list(record.notes)
@@ -209,7 +212,7 @@ def _runners(question: Question, current: tuple[Runner, int] | None, used: Seque
     if current is not None:
         found.setdefault(current[0].devices, current[0])
         stem, _, size = current[0].label.rpartition(".")
-        if not question.runners and size.isdigit():
+        if not question.runners and _SIZE.fullmatch(size):
             found |= {n: Runner(devices=n, label=f"{stem}.{n}") for n in (1, 2, 4) if n < current[0].devices}
     if not question.runners:
         found |= {one.devices: one for one in used if current is None or one.devices != current[0].devices}

@@ -24,8 +24,6 @@ from sooner.workflows.edits import (
     cron_every,
     find_lists,
     find_matrix,
-    label_key,
-    label_of,
     repeated_for,
     with_cron,
     with_listed_shards,
@@ -34,6 +32,7 @@ from sooner.workflows.edits import (
 )
 from sooner.workflows.errors import ByHandError, WorkflowError
 from sooner.workflows.facts import Job, Matrix, Workflow
+from sooner.workflows.numbering import fixed_counts, fixed_label, label_key, label_of, numbering, refuse_variants
 from sooner.workflows.periodic import new_periodic
 from sooner.workflows.reading import read
 
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def current_of(
-    paths: Sequence[str], config: str | None, in_job: str | None, runners: Sequence[Runner]
+    paths: Sequence[str], config: str | None, in_job: str | None, runners: Sequence[Runner], lane_key: str | None
 ) -> tuple[Runner, int]:
     """The runner and the number of shards that the workflow files give a config now."""
     from sooner.cli.sizing_options import runner_of
@@ -73,11 +72,16 @@ def current_of(
                 err=True,
             )
         return runner_of(label_of(job, matrix), runners), len(matrix.lists[key])
+    refuse_variants(workflow, job, matrix, config, [lane_key] if lane_key else [])
     rows = matrix.of(config)
     labels = Counter(row.text(label_key(job, matrix)) for row in rows)
-    label = labels.most_common(1)[0][0]
+    label = labels.most_common(1)[0][0] or fixed_label(job, matrix, rows)
+    if len(labels) > 1:
+        told = ", ".join(f"{counted(many, 'shard')} on {name or 'none'}" for name, many in labels.most_common())
+        click.echo(f"note: {workflow.path}: {told}: `current` is taken to be all on {label}", err=True)
     if not label:
-        raise WorkflowError(workflow.path, "the rows of the matrix name no `runner`")
+        problem = f"the rows of job {job.id} do not name the runner (`{label_key(job, matrix)}`)"
+        raise WorkflowError(workflow.path, f"{problem}: --current LABEL:SHARDS says what there is")
     return runner_of(label, runners), len(rows)
 
 
@@ -191,9 +195,13 @@ def _changes(question: "Question", shown: Priced) -> list[tuple[str, str, str]]:
         if len(shown.option.lanes) > 1:
             problem = "lists its shards: only options with one lane can be applied to it"
             raise WorkflowError(workflow.path, problem) from None
+        _note_counts(workflow, job, matrix, [key], len(matrix.lists[key]), [only.count])
         return [(workflow.path, workflow.text, with_listed_shards(workflow, job, matrix, key, only).text)]
     _note_others(question, workflow.path)
     new = with_shards(workflow, job, matrix, question.config, _shards(commit, question.lane_key))
+    rows = matrix.of(question.config)
+    keys = numbering(rows, label_key(job, matrix)).first
+    _note_counts(workflow, job, matrix, list(keys), len(rows), [len(lane.shards) for lane in commit])
     changes = [(workflow.path, workflow.text, new.text)]
     if clock and question.periodic:
         changes.append(_periodic(question, question.periodic, workflow, job, clock))
@@ -206,6 +214,16 @@ def _note_others(question: "Question", edited: str) -> None:
         with contextlib.suppress(WorkflowError):
             if path not in (edited, question.periodic) and _place([path], question.config, question.in_job):
                 click.echo(f"note: {path} has such rows too: of several files the first is edited, {edited}", err=True)
+
+
+def _note_counts(  # noqa: PLR0917 - one place and what changes in it
+    workflow: Workflow, job: Job, matrix: Matrix, keys: Sequence[str], now: int, then: Sequence[int]
+) -> None:
+    """Name the lines that say in digits how many shards there are: no key of the matrix changes these."""
+    for line in fixed_counts(workflow, job, matrix, keys, now) if set(then) != {now} else ():
+        places = f"{workflow.path}:{line}: says {now}, which may be the number of shards"
+        told = " and ".join(map(str, then))
+        click.echo(f"note: {places}: see that it says {told}, or tests are left out", err=True)
 
 
 def _shards(lanes: Sequence[Lane], key: str | None) -> list[Shards]:

@@ -3,7 +3,6 @@
 Pure.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -11,15 +10,12 @@ from msgspec import Struct
 
 from sooner.workflows.errors import ByHandError, WorkflowError
 from sooner.workflows.facts import Job, Matrix, Row, Span, Spot, Style, Value, Where, Workflow
+from sooner.workflows.numbering import BY_HAND, OF_MATRIX, fixed_label, label_key, label_of, numbering, refuse_variants
 from sooner.workflows.reading import read
-from sooner.workflows.splices import Splice, added, removed, row_text, spliced, value_splice, written
+from sooner.workflows.splices import Splice, added, removed, row_splices, row_text, spliced, value_splice, written
 
 _DAY_H: Final = 24
-_OF_MATRIX: Final = re.compile(r"\$\{\{\s*matrix\.([\w-]+)\s*\}\}")
 _SHARD_KEYS: Final = ("shard", "shards", "group", "split", "part", "index")
-_EVERYWHERE: Final = frozenset(("self-hosted", "linux", "windows", "macos", "x64", "arm", "arm64"))
-"""Labels that GitHub gives to every runner of one's own, in small letters."""
-_BY_HAND: Final = "say what there is with --current LABEL:SHARDS, and edit it by hand"
 _COUNT_KEYS: Final = ("num_shards", "num-shards", "shard_count", "groups", "splits", "total")
 
 
@@ -71,32 +67,34 @@ def find_matrix(workflow: Workflow, config: str | None, job_id: str | None = Non
         problem = (
             f"job {job.id} has lists ({', '.join(matrix.lists)}) beside its `include` rows, which GitHub multiplies"
         )
-        raise ByHandError(workflow.path, f"{problem}: {_BY_HAND}")
+        raise ByHandError(workflow.path, f"{problem}: {BY_HAND}")
     return job, matrix
 
 
-def label_key(job: Job, matrix: Matrix) -> str:
-    """The key of a row that names its runner: what `runs-on` asks for, else `runner`."""
-    asked = [_OF_MATRIX.fullmatch(str(spot.value).strip()) for spot in job.runs_on]
-    keys = [found[1] for found in asked if found]
-    return next((key for key in keys if any(key in row.cells for row in matrix.rows)), "runner")
-
-
 def rows_wanted(
-    rows: Sequence[Row], config: str | None, shards: Sequence[Shards], key: str = "runner"
+    rows: Sequence[Row], config: str | None, shards: Sequence[Shards], key: str = "runner", like: Sequence[Row] = ()
 ) -> list[dict[str, Value]]:
-    """What the rows of a config should say: shard by shard, all else as in the row in its place, or the last one."""
+    """What the rows of a config should say: shard by shard, all else as in the row in its place, or the last one.
+
+    Args:
+        rows: The rows that there are.
+        config: What they are called.
+        shards: What they should be.
+        key: Of their runner.
+        like: Rows that show how shards are numbered (default: the rows).
+    """
     if not rows:
         return []
+    found = numbering(like or rows, key)
     wanted: list[dict[str, Value]] = []
     for one in shards:
-        for number in range(1, one.count + 1):
+        firsts = found.first or ({"shard": 1} if one.count > 1 else {})
+        counts = found.counts or (("num_shards",) if one.count > 1 else ())
+        for place in range(one.count):
             model = rows[min(len(wanted), len(rows) - 1)]
             values = {**model.values, **one.more, key: one.label}
-            if "shard" in model.cells or one.count > 1:
-                values["shard"] = _as_in(model, "shard", number)
-            if "num_shards" in model.cells or one.count > 1:
-                values["num_shards"] = _as_in(model, "num_shards", one.count)
+            values |= {name: _as_in(model, name, first + place) for name, first in firsts.items()}
+            values |= {name: _as_in(model, name, one.count) for name in counts}
             if config is not None and "config" in model.cells:
                 values["config"] = config
             wanted.append(values)
@@ -115,25 +113,25 @@ def with_shards(workflow: Workflow, job: Job, matrix: Matrix, config: str | None
         WorkflowError: It cannot be edited so.
     """
     rows = matrix.of(config)
-    wanted = rows_wanted(rows, config, shards, label_key(job, matrix))
+    key = label_key(job, matrix)
+    refuse_variants(workflow, job, matrix, config, {name for one in shards for name in one.more})
+    label = "" if any(key in row.cells or key in row.others for row in rows) else fixed_label(job, matrix, rows)
+    wanted = rows_wanted(rows, config, shards, key)
+    if label is None or (label and len({one.label for one in shards}) > 1):
+        problem = f"the rows of job {job.id} do not name the runner (`{key}`)"
+        raise ByHandError(workflow.path, f"{problem}: {BY_HAND}")
+    if label:
+        wanted = [{name: value for name, value in values.items() if name != key} for values in wanted]
     splices: list[Splice] = []
     for row, values in zip(rows, wanted, strict=False):
-        new = row_text(workflow, row, values)
-        if new != workflow.slice(row.span):
-            splices += _row_splices(workflow, row, values)
+        splices += row_splices(workflow, row, values)
     if len(wanted) > len(rows):
         texts = [row_text(workflow, rows[-1], values) for values in wanted[len(rows) :]]
         splices += added(workflow, rows[-1].span, texts, matrix.style)
     gone = [matrix.rows.index(row) for row in rows[len(wanted) :]]
     splices += removed(workflow, [row.span for row in matrix.rows], gone, matrix.style)
-    expected = _expected(matrix, rows, wanted)
-    return _checked(workflow, splices, job, matrix, expected)
-
-
-def _row_splices(workflow: Workflow, row: Row, values: Mapping[str, Value]) -> list[Splice]:
-    if set(values) - set(row.cells):
-        return [Splice(row.span, row_text(workflow, row, values))]
-    return [one for key, value in values.items() for one in value_splice(workflow, row.cells[key], value)]
+    new = _checked(workflow, splices, job, matrix, _expected(matrix, rows, wanted))
+    return with_runs_on(new, job.id, label, shards[0].label) if label not in {"", shards[0].label} else new
 
 
 def _expected(matrix: Matrix, rows: Sequence[Row], wanted: Sequence[Mapping[str, Value]]) -> list[dict[str, Value]]:
@@ -155,7 +153,8 @@ def _expected(matrix: Matrix, rows: Sequence[Row], wanted: Sequence[Mapping[str,
 def with_more_rows(workflow: Workflow, job: Job, matrix: Matrix, config: str, shards: Sequence[Shards]) -> Workflow:
     """The workflow with rows of a config that the matrix did not have yet, modelled on its last row."""
     model = matrix.rows[-1]
-    wanted = rows_wanted([model], config, shards, label_key(job, matrix))
+    like = matrix.of(model.text("config") or None)
+    wanted = rows_wanted([model], config, shards, label_key(job, matrix), like)
     texts = [row_text(workflow, model, values) for values in wanted]
     splices = added(workflow, model.span, texts, matrix.style)
     return _checked(workflow, splices, job, matrix, [*(row.values for row in matrix.rows), *wanted])
@@ -165,7 +164,7 @@ def _checked(
     workflow: Workflow, splices: Sequence[Splice], job: Job, matrix: Matrix, expected: Sequence[Mapping[str, Value]]
 ) -> Workflow:
     """The edited workflow, if reading it again gives what was meant, and everything else as it was."""
-    new = read(spliced(workflow.text, splices), workflow.path)
+    new = _read_again(workflow, splices, job)
     index = job.matrices.index(matrix)
     if job.id not in new.jobs or len(new.jobs[job.id].matrices) != len(job.matrices):
         raise WorkflowError(workflow.path, f"the edit of {job.id} would break the file: nothing was changed")
@@ -175,6 +174,14 @@ def _checked(
             workflow.path, f"the edit of {job.id} would not give the matrix that was meant: nothing was changed"
         )
     return new
+
+
+def _read_again(workflow: Workflow, splices: Sequence[Splice], job: Job) -> Workflow:
+    try:
+        return read(spliced(workflow.text, splices), workflow.path)
+    except WorkflowError as error:
+        problem = f"the edit of {job.id} would break the file: nothing was changed ({error.problem})"
+        raise WorkflowError(workflow.path, problem) from error
 
 
 def _others(workflow: Workflow, job_id: str) -> list[tuple[str, str]]:
@@ -196,7 +203,7 @@ def with_runs_on(workflow: Workflow, job_id: str, old: str, new: str) -> Workflo
     if not spots:
         raise WorkflowError(workflow.path, f"job {job_id} does not run on {old!r}")
     splices = [one for spot in spots for one in value_splice(workflow, spot, new)]
-    return read(spliced(workflow.text, splices), workflow.path)
+    return _read_again(workflow, splices, job)
 
 
 def find_lists(workflow: Workflow, job_id: str | None = None) -> tuple[Job, Matrix, str]:
@@ -218,28 +225,15 @@ def find_lists(workflow: Workflow, job_id: str | None = None) -> tuple[Job, Matr
         raise WorkflowError(workflow.path, many if found else "no job has a matrix with rows, or with a list of shards")
     job, matrix, key = found[0]
     if matrix.is_cut:
-        raise ByHandError(workflow.path, f"job {job.id} leaves out shards (`exclude`): {_BY_HAND}")
+        raise ByHandError(workflow.path, f"job {job.id} leaves out shards (`exclude`): {BY_HAND}")
     return job, matrix, key
 
 
 def repeated_for(job: Job, matrix: Matrix, key: str) -> list[str]:
     """The other lists of a matrix of lists, for each of whose values all shards are run: `py (2)`."""
-    asked = {found[1] for spot in job.runs_on if (found := _OF_MATRIX.fullmatch(str(spot.value).strip()))}
+    asked = {found[1] for spot in job.runs_on if (found := OF_MATRIX.fullmatch(str(spot.value).strip()))}
     others = {name: values for name, values in matrix.lists.items() if name not in {key, *asked, *_COUNT_KEYS}}
     return [f"{name} ({len(values)})" for name, values in others.items() if len(values) > 1]
-
-
-def label_of(job: Job, matrix: Matrix) -> str:
-    """The one runner of a job whose matrix is made of lists; empty where there are several.
-
-    Labels that every runner of one's own has (`self-hosted`, `linux`) do not count beside another.
-    """
-    labels: set[str] = set()
-    for spot in job.runs_on:
-        asked = _OF_MATRIX.fullmatch(str(spot.value).strip())
-        labels |= {str(one.value) for one in matrix.lists.get(asked[1], ())} if asked else {str(spot.value)}
-    own = {label for label in labels if label.lower() not in _EVERYWHERE} or labels
-    return own.pop() if len(own) == 1 else ""
 
 
 def with_listed_shards(workflow: Workflow, job: Job, matrix: Matrix, key: str, shards: Shards) -> Workflow:
@@ -263,7 +257,7 @@ def with_listed_shards(workflow: Workflow, job: Job, matrix: Matrix, key: str, s
     for name in _COUNT_KEYS:
         if len(values := matrix.lists.get(name, ())) == 1:
             splices += value_splice(workflow, values[0], shards.count)
-    new = read(spliced(workflow.text, splices), workflow.path)
+    new = _read_again(workflow, splices, job)
     found = new.jobs[job.id].matrices[job.matrices.index(matrix)] if job.id in new.jobs else None
     told = [spot.value for spot in found.lists.get(key, ())] if found else []
     if told != wanted or _others(new, job.id) != _others(workflow, job.id):

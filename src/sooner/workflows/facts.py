@@ -37,6 +37,10 @@ class Row(Struct, frozen=True, kw_only=True):
     cells: Mapping[str, Spot]
     span: Span
     """The entry itself: from `{` to `}`, or from its first key to the end of its last value."""
+    others: Mapping[str, str] = {}
+    """Keys whose values are no scalars (`owners: ["m:rocm"]`), and how these are written: they are only copied."""
+    quote: str = ""
+    """The quote around its last key, as in JSON."""
 
     @property
     def values(self) -> dict[str, Value]:

@@ -1,12 +1,16 @@
 """Text to facts, with ruamel.yaml for positions. Needs `pip install 'sooner[workflows]'`."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from sooner.workflows.errors import WorkflowError
 from sooner.workflows.facts import Job, Matrix, Row, Span, Spot, Style, Value, Where, Workflow
 
 _EXPRESSION: Final = "${{"
+_BLANK_LINES: Final = re.compile(r"(?:\r?\n[ \t]*(?:#[^\r\n]*)?)+\Z")
+"""Lines at the end in which nothing stands, or a comment."""
+_COLON: Final = re.compile(r"\s*:")
 _LONGEST: Final = 4_000_000
 """Characters; GitHub takes workflow files of half a megabyte at most."""
 
@@ -30,6 +34,7 @@ def read(text: str, path: str) -> Workflow:
     jobs = top.get("jobs")
     if jobs is None or not _is_map(jobs):
         raise WorkflowError(path, "has no `jobs`")
+    _refuse_repeated_keys(root, path)
     triggers = top.get("on")
     aliases = _Aliases(root)
     schedule = dict(_pairs(triggers)).get("schedule") if triggers is not None and _is_map(triggers) else None
@@ -65,6 +70,17 @@ class _Aliases:
         if any(one.begin <= span.begin and span.end <= one.end for one in self._spans):
             return True
         return any(id(one) in self._ids or one.anchor is not None for one in _below(node))
+
+
+def _refuse_repeated_keys(root: Any, path: str) -> None:
+    """GitHub does not take a file in which a mapping names a key twice; who edits one of these changes nothing."""
+    for node in _below(root):
+        known: set[str] = set()
+        for key, _ in node.value if _is_map(node) else ():
+            name = str(key.value)
+            if _is_scalar(key) and name in known and name != "<<":
+                raise WorkflowError(path, f"names {name!r} twice in one mapping", line=key.start_mark.line + 1)
+            known.add(name)
 
 
 def _below(node: Any) -> Iterator[Any]:
@@ -115,7 +131,10 @@ def _pairs(node: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _span(node: Any, base: int = 0) -> Span:
-    return Span(base + node.start_mark.index, base + node.end_mark.index)
+    begin, end = node.start_mark.index, node.end_mark.index
+    if _is_scalar(node) and node.style in {"|", ">"}:  # its end mark lies behind the blank lines that follow
+        end = begin + len(_BLANK_LINES.sub("", node.start_mark.buffer[begin:end]))
+    return Span(base + begin, base + end)
 
 
 def _style(node: Any) -> Style:
@@ -248,13 +267,37 @@ def _matrix(node: Any, where: Where, base: int) -> Matrix | None:
 
 
 def _row(node: Any, base: int) -> Row:
-    cells: Mapping[str, Spot] = {key: _spot(value, base) for key, value in _pairs(node) if _is_scalar(value)}
+    text = node.start_mark.buffer
+    cells: dict[str, Spot] = {}
+    others: dict[str, str] = {}
+    quote = ""
+    for key, value in node.value:
+        if not _is_scalar(key):
+            continue
+        name, quote = str(key.value), key.style or ""
+        spot = _cell(key, value, base) if _is_scalar(value) else None
+        if spot is not None:
+            cells[name] = spot
+        else:
+            others[name] = text[value.start_mark.index : value.end_mark.index]
     end = base + node.end_mark.index if node.flow_style else _last_end(node, base)
-    return Row(cells=cells, span=Span(base + node.start_mark.index, end))
+    return Row(cells=cells, span=Span(base + node.start_mark.index, end), others=others, quote=quote)
+
+
+def _cell(key: Any, value: Any, base: int) -> Spot | None:
+    """A value of a row; one that is not written (`shard:`) stands behind its colon, None where there is no colon."""
+    if value.start_mark.index < value.end_mark.index:
+        return _spot(value, base)
+    found = _COLON.match(key.start_mark.buffer, key.end_mark.index)
+    return Spot(value=_value(value), span=Span(base + found.end(), base + found.end())) if found else None
 
 
 def _last_end(node: Any, base: int) -> int:
     """Where the last thing in a node ends: a block's own end mark lies behind blank lines and comments."""
+    begin = node.start_mark.index
     while not _is_scalar(node) and not node.flow_style and node.value:
         node = node.value[-1][1] if _is_map(node) else node.value[-1]
-    return int(base + node.end_mark.index)
+    end = _span(node).end
+    if not node.end_mark.index - node.start_mark.index:  # not written: its mark lies where the next thing begins
+        end = begin + len(_BLANK_LINES.sub("", node.start_mark.buffer[begin:end]))
+    return int(base + end)

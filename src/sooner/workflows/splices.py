@@ -63,32 +63,47 @@ def value_splice(workflow: Workflow, spot: Spot, value: Value) -> list[Splice]:
     """Another value in the place of one; nothing where it is the same."""
     if spot.value == value and type(spot.value) is type(value):
         return []
-    return [Splice(spot.span, written(value, workflow.slice(spot.span)))]
+    like = workflow.slice(spot.span)
+    return [Splice(spot.span, written(value, like) if like else f" {written(value)}")]
+
+
+def row_splices(workflow: Workflow, row: Row, values: Mapping[str, Value]) -> list[Splice]:
+    """Other values of a row; keys that it does not have come after its last one, and after that one's comment.
+
+    Raises:
+        WorkflowError: A key has a list or a mapping in this row.
+    """
+    if nested := sorted(set(values) & set(row.others)):
+        problem = f"{nested[0]!r} is no single value in this row: it cannot be edited"
+        raise WorkflowError(workflow.path, problem, line=workflow.line(row.span.begin))
+    changes = [one for key in values if key in row.cells for one in value_splice(workflow, row.cells[key], values[key])]
+    more = [
+        (f"{row.quote}{key}{row.quote}", written(value, row.quote if isinstance(value, str) else ""))
+        for key, value in values.items()
+        if key not in row.cells
+    ]
+    if not more:
+        return changes
+    last = max((spot.span.end for spot in row.cells.values()), default=row.span.begin)
+    if workflow.slice(row.span).startswith("{"):  # also in a list that is written as a block
+        text = "".join(f", {key}: {value}" for key, value in more)
+    else:
+        start = workflow.text.rfind("\n", 0, row.span.begin) + 1
+        indent = workflow.newline + " " * (row.span.begin - start)
+        text = "".join(f"{indent}{key}: {value}" for key, value in more)
+        rest = _REST_OF_LINE.match(workflow.text, last)
+        last = rest.end() if rest else last
+    return [*changes, Splice(Span(last, last), text)]
 
 
 def row_text(workflow: Workflow, row: Row, values: Mapping[str, Value]) -> str:
-    """A row like another one, with other values; keys that the model does not have come after its last one."""
-    base = row.span.begin
-    inner: list[Splice] = []
-    for key, value in values.items():
-        if key in row.cells:
-            inner += [
-                Splice(Span(one.span.begin - base, one.span.end - base), one.text)
-                for one in value_splice(workflow, row.cells[key], value)
-            ]
-    extra = {key: value for key, value in values.items() if key not in row.cells}
-    if extra:
-        last = max(spot.span.end for spot in row.cells.values()) - base
-        inner.append(Splice(Span(last, last), _more_cells(workflow, row, extra)))
+    """A row like another one, with other values."""
+    base, length = row.span.begin, row.span.end - row.span.begin
+    inner = [
+        Splice(Span(min(one.span.begin - base, length), min(one.span.end - base, length)), one.text)
+        for one in row_splices(workflow, row, values)
+    ]
     return spliced(workflow.slice(row.span), inner)
-
-
-def _more_cells(workflow: Workflow, row: Row, extra: Mapping[str, Value]) -> str:
-    if workflow.slice(row.span).startswith("{"):  # also in a list that is written as a block
-        return "".join(f", {key}: {written(value)}" for key, value in extra.items())
-    start = workflow.text.rfind("\n", 0, row.span.begin) + 1
-    indent = workflow.newline + " " * (row.span.begin - start)
-    return "".join(f"{indent}{key}: {written(value)}" for key, value in extra.items())
 
 
 def added(workflow: Workflow, after: Span, texts: Sequence[str], style: Style) -> list[Splice]:
