@@ -164,6 +164,29 @@ def test_lanes_that_share_a_config_need_a_key(here, suite, project):
     assert 'runner: "linux.gpu.1", devices: 1 }' in done.stdout
 
 
+def test_where_the_periodic_workflow_cannot_be_written_the_other_stays_as_it_was(here, suite, project):
+    ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "all-on-2+all-every-3h", "--apply")
+    done = here(*ask, "--periodic", "missing/periodic.yml")
+    assert done.returncode == 4
+    assert "missing/periodic.yml: cannot be written: No such file" in done.stderr
+    assert (project / "trunk.yml").read_text() == TRUNK
+    same = here(*ask, "--periodic", "./trunk.yml")
+    assert same.returncode == 4
+    assert "--periodic ./trunk.yml: is the file whose rows are edited too" in same.stderr
+    assert (project / "trunk.yml").read_text() == TRUNK
+    assert [path.name for path in project.iterdir() if path.name.startswith(".trunk")] == []
+
+
+def test_a_file_that_is_a_link_stays_one(here, suite, project, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (project / "trunk.yml").rename(tmp_path / "elsewhere" / "real.yml")
+    (project / "trunk.yml").symlink_to(tmp_path / "elsewhere" / "real.yml")
+    done = here("rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "all-on-2", "--apply")
+    assert done.returncode == 0, done.stderr
+    assert (project / "trunk.yml").is_symlink()
+    assert (tmp_path / "elsewhere" / "real.yml").read_text().count("linux.gpu.2") == 3
+
+
 def test_what_no_key_of_the_matrix_says_is_named_with_its_line(here, suite, project):
     text = (
         "jobs:\n  t:\n    runs-on: linux.gpu.4\n    strategy: { matrix: { shard: [1, 2, 3, 4] } }\n    steps:\n"

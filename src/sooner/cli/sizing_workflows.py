@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -156,9 +156,7 @@ def apply_option(question: "Question", shown: Priced | None) -> int:
     changes = _changes(question, shown)
     diffs = [(path, _diff(path, old, new)) for path, old, new in changes if old != new]
     if question.apply:
-        for path, old, new in changes:
-            if old != new:
-                _write(Path(path), new)
+        _write({Path(path): new for path, old, new in changes if old != new})
     if question.as_json:
         answer: dict[str, Any] = {
             "option": shown.option.name, "applied": question.apply,
@@ -197,6 +195,9 @@ def _changes(question: "Question", shown: Priced) -> list[tuple[str, str, str]]:
             raise WorkflowError(workflow.path, problem) from None
         _note_counts(workflow, job, matrix, [key], len(matrix.lists[key]), [only.count])
         return [(workflow.path, workflow.text, with_listed_shards(workflow, job, matrix, key, only).text)]
+    if clock and Path(question.periodic or "").resolve() == Path(workflow.path).resolve():
+        problem = "is the file whose rows are edited too: name another one, or leave it out of the others"
+        raise UsageError(f"--periodic {question.periodic}: {problem}")
     _note_others(question, workflow.path)
     new = with_shards(workflow, job, matrix, question.config, _shards(commit, question.lane_key))
     rows = matrix.of(question.config)
@@ -283,22 +284,26 @@ def _diff(path: str, old: str, new: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def _write(path: Path, text: str) -> None:
-    """The file is the old one or the new one at every moment."""
+def _write(texts: Mapping[Path, str]) -> None:
+    """Each file is the old one or the new one at every moment; all are written before any takes its place."""
+    staged: list[tuple[Path, Path]] = []
+    path = Path()
     try:
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        for path, text in texts.items():
+            place = path.resolve()  # a link stays one
+            mode = place.stat().st_mode & 0o777 if place.exists() else 0o644
+            handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+            staged.append((Path(name), place))
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).chmod(mode)
+        for temporary, place in staged:
+            path = place
+            temporary.replace(place)
     except OSError as error:
         raise WorkflowError(str(path), f"cannot be written: {error.strerror}") from error
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(mode)
-        temporary.replace(path.resolve())
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise WorkflowError(str(path), f"cannot be written: {error.strerror}") from error
+    finally:
+        for temporary, _ in staged:
+            temporary.unlink(missing_ok=True)
