@@ -51,6 +51,36 @@ def test_operators_are_named_from_the_source_of_their_list():
     ]
 
 
+def test_types_of_numbers_that_a_test_is_parametrized_by_stand_behind_its_kind_of_device():
+    found = needs_of(
+        "test_types.py",
+        {
+            "test_types.py": """
+            import torch
+            from torch.testing._internal.common_device_type import instantiate_device_type_tests
+            from torch.testing._internal.common_utils import TestCase, parametrize
+
+            class TestTypes(TestCase):
+                @parametrize("dtype", [torch.float32, torch.half])
+                @parametrize("size", [3])
+                def test_one(self, device, dtype, size):
+                    torch.ones(size, device=device, dtype=dtype)
+
+                @parametrize("dtypes", [(torch.float, torch.int)])
+                def test_two(self, device, dtypes):
+                    torch.ones(1, device=device)
+
+            instantiate_device_type_tests(TestTypes, globals(), only_for="cuda")
+            """
+        },
+    )
+    assert list(found) == [
+        "TestTypesCUDA::test_one_float32_size_3_cuda_float32",
+        "TestTypesCUDA::test_one_float16_size_3_cuda_float16",
+        "TestTypesCUDA::test_two_dtypes0_cuda_float32_int32",
+    ]
+
+
 def test_a_pass_without_workers_is_none_at_which_a_test_runs():
     (found,) = needs_of(
         "test_wide.py",

@@ -558,3 +558,75 @@ def test_how_long_a_list_is_that_grew_in_a_loop_of_which_nobody_knows_the_turns_
         "test_while": (1, 1, 1),
         "test_known_within": (3, 3, 3),
     }
+
+
+def test_a_failure_of_our_making_does_not_turn_a_skip_that_nobody_knows_into_a_certain_one():
+    (found,) = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import functools
+            import unittest
+            import elsewhere
+
+            def skip_without_engine(test):
+                @functools.wraps(test)
+                def wrapper(*args, **kwargs):
+                    if "engine" not in elsewhere.engines():
+                        raise unittest.SkipTest("no engine")
+                    else:
+                        test(*args, **kwargs)
+                return wrapper
+
+            class TestIt(unittest.TestCase):
+                @skip_without_engine
+                def test_counts(self):
+                    seen = {"one": 2}
+                    for name in elsewhere.names():
+                        if name in seen:
+                            seen[name] -= 1
+                    assert all(each == 0 for each in seen.values())
+            """
+        },
+    ).values()
+    assert (found.min, found.full) == (0, 0)
+
+
+def test_a_decorator_that_looks_at_the_class_in_a_functions_name_finds_it():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+
+            def expected_to_fail(test):
+                parts = test.__qualname__.split(".")
+                assert len(parts) == 2, "for tests of classes"
+                class_name, name = parts
+                return unittest.skipIf((class_name, name) == ("TestIt", "test_two"), "this one")(test)
+
+            class TestIt(unittest.TestCase):
+                @expected_to_fail
+                def test_one(self):
+                    pass
+
+                @expected_to_fail
+                def test_two(self):
+                    pass
+
+                class Inner:
+                    def method(self):
+                        pass
+
+                @unittest.skipIf(Inner.__qualname__ != "TestIt.Inner", "")
+                @unittest.skipIf(Inner.method.__qualname__ != "TestIt.Inner.method", "")
+                def test_three(self):
+                    pass
+            """
+        },
+    )
+    assert {name: each.min for name, each in found.items()} == {
+        "TestIt::test_one": 0,
+        "TestIt::test_two": None,
+        "TestIt::test_three": 0,
+    }

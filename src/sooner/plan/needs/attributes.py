@@ -144,7 +144,8 @@ class Attributes(State):
         found = value.find(name)
         if found is not MISSING:
             return self.bound(found, None, value)
-        specials: dict[str, Any] = {"__name__": value.name, "__qualname__": value.name, "__mro__": tuple(value.mro)}
+        specials: dict[str, Any] = {"__name__": value.name, "__mro__": tuple(value.mro)}
+        specials["__qualname__"] = value.within + value.name
         specials |= {"__module__": value.module.name, "__bases__": tuple(value.bases), "__dict__": value.attrs}
         if name in specials:
             return specials[name]
@@ -175,8 +176,8 @@ class Attributes(State):
     def _of_function(self, value: Func, name: str) -> Any:
         if name in value.attrs:
             return value.attrs[name]
-        known: dict[str, Any] = {"__name__": value.name, "__qualname__": value.name, "__module__": value.module.name}
-        known |= {"__dict__": value.attrs, "__doc__": ""}
+        known: dict[str, Any] = {"__name__": value.name, "__module__": value.module.name}
+        known |= {"__qualname__": value.within + value.name, "__dict__": value.attrs, "__doc__": ""}
         return known[name] if name in known else Unknown(f"{value.name}.{name}")
 
     def bound(self, found: Any, instance: Inst | None, cls: Cls) -> Any:

@@ -252,6 +252,7 @@ def _cases(
         suffix = "".join(
             name for (name, _, _), axis in reversed([*zip(combination, known, strict=True)]) if axis.suffix
         )
+        suffix += "".join(mark.args[0](params) for mark in own if isinstance(mark, Mark) and mark.name == "__tail__")
         brackets = "-".join(name for (name, _, _), axis in zip(combination, known, strict=True) if not axis.suffix)
         decorated, told = _decorated(machine, func, every, params)
         bracket = f"[{brackets}]" if any(not axis.suffix for axis in known) and not unsure else ""

@@ -40,6 +40,7 @@ class Defining(Calling):
         owner_scope = env.parent if "__fields__" in env.names and env.parent is not None else env
         asked, self.trace.asked = self.trace.asked, 0
         func = self.make_function(node, owner_scope)
+        func.within = _within(env)
         value: Any = func
         for decorator in reversed(node.decorator_list):
             value = self.decorated(decorator, value, env)
@@ -90,7 +91,8 @@ class Defining(Calling):
         bases = [self.ev(each, env) for each in node.bases if not isinstance(each, ast.Starred)]
         bases = [self.natives.modelled(each) for each in bases]
         cls = Cls(node.name, inheritable(bases), env.module, node)
-        scope = Env(env.module, env, {"__fields__": [], "__qualname__": node.name})
+        cls.within = _within(env)
+        scope = Env(env.module, env, {"__fields__": [], "__qualname__": cls.within + cls.name})
         self.run(node.body, scope)
         fields = scope.names.pop("__fields__")
         scope.names.pop("__qualname__", None)
@@ -133,6 +135,11 @@ class Defining(Calling):
             cls.attrs["__tuple__"] = True
         else:
             cls.attrs["__fieldnames__"] = fields
+
+
+def _within(env: Env) -> str:
+    """What `__qualname__` has before the name of what a class's body defines."""
+    return f"{env.names['__qualname__']}." if "__fields__" in env.names else ""
 
 
 def _has_init_subclass(cls: Any) -> bool:

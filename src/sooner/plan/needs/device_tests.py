@@ -6,6 +6,7 @@ The source of what happens here is `torch/testing/_internal/common_device_type.p
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.values import (
+    MISSING,
     UNKNOWN,
     Cls,
     Ext,
@@ -75,6 +76,8 @@ def _for_kind(machine: "Machine", test: Func, owner: Cls, kind: str) -> Func:
     values = {"devices": several} if "num_required_devices" in test.attrs else {"device": first}
     # What is put together last comes first.
     marks = [_types(machine, test, kind), Mark("__suffix__", ([(f"_{kind}", values, [])],), {})]
+    if marks[0] is None:
+        marks[0] = Mark("__tail__", (lambda params: _given_type(machine, params),), {})
     made.attrs["pytestmark"] = [*(each for each in marks if each is not None), *test.attrs.get("pytestmark", ())]
     return made
 
@@ -95,6 +98,13 @@ def _type_case(machine: "Machine", case: Any) -> tuple[str, dict[str, Any], list
     if any(isinstance(each, Unknown) for each in names):
         return None
     return "_" + "_".join(names), {"dtype": case} if several is None else {"dtypes": case}, []
+
+
+def _given_type(machine: "Machine", params: dict[str, Any]) -> str:
+    """The end of the name of a case that somebody else than `@dtypes(...)` has given a type of numbers."""
+    given = params.get("dtypes", params.get("dtype", MISSING))
+    case = None if given is MISSING else _type_case(machine, given)
+    return "" if case is None else case[0]
 
 
 def _set_up_both(machine: "Machine", made: Cls, base: Cls, generic: Cls) -> None:

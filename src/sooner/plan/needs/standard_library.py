@@ -55,7 +55,7 @@ def _wraps(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
             wrapper.attrs |= source.attrs
             wrapper.attrs["__wrapped__"] = source
             wrapper.attrs["pytestmark"] = marks
-            wrapper.name = source.name
+            wrapper.name, wrapper.within = source.name, source.within
         return wrapper
 
     return Native("wraps", decorate)

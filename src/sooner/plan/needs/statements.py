@@ -199,7 +199,9 @@ class Statements(Matching):
         if loops:
             return loops[0]
         if not returns:
-            return next((stop for stop in stops if isinstance(stop, Skip)), stops[0])
+            # A failure that is not about devices is more likely of our making than the skip is to be the way taken.
+            ours = (stop for stop in stops if isinstance(stop, Raised) and not stop.device)
+            return next(ours, next((stop for stop in stops if isinstance(stop, Skip)), stops[0]))
         value = returns[0].value
         for other in returns[1:]:
             value = self.either(value, other.value)

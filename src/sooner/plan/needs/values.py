@@ -253,13 +253,15 @@ class Mod:
 class Func:
     """A function or lambda with its closure."""
 
-    __slots__ = ("attrs", "defaults", "env", "is_generator", "kw_defaults", "module", "name", "node", "owner")
+    __slots__ = ("attrs", "defaults", "env", "is_generator", "kw_defaults", "module", "name", "node", "owner", "within")
 
     def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, env: Env, name: str) -> None:
         self.node = node
         self.env = env
         self.module = env.module
         self.name = name
+        self.within = ""
+        """What stands before its name in `__qualname__`, with the dot."""
         self.owner: Cls | None = None
         self.defaults: list[Any] = []
         self.kw_defaults: dict[str, Any] = {}
@@ -301,13 +303,15 @@ class Wrapped:
 class Cls:
     """A class of the tree."""
 
-    __slots__ = ("attrs", "bases", "module", "mro", "name", "node")
+    __slots__ = ("attrs", "bases", "module", "mro", "name", "node", "within")
 
     def __init__(self, name: str, bases: list[Any], module: Mod, node: ast.ClassDef | None = None) -> None:
         self.name = name
         self.bases = bases
         self.module = module
         self.node = node
+        self.within = ""
+        """What stands before its name in `__qualname__`, with the dot."""
         self.attrs: dict[str, Any] = {}
         self.mro: list[Any] = linearised(self)
 
@@ -351,7 +355,7 @@ class Super:
 def copy_of(func: Func, owner: Cls | None) -> Func:
     """A function of its own, with the same attributes, as a member of a class."""
     made = Func(func.node, func.env, func.name)
-    made.owner, made.is_generator = owner, func.is_generator
+    made.owner, made.within, made.is_generator = owner, func.within, func.is_generator
     made.defaults, made.kw_defaults, made.attrs = func.defaults, func.kw_defaults, dict(func.attrs)
     return made
 
