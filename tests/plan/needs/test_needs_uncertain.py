@@ -630,3 +630,56 @@ def test_a_decorator_that_looks_at_the_class_in_a_functions_name_finds_it():
         "TestIt::test_two": None,
         "TestIt::test_three": 0,
     }
+
+
+def test_what_a_device_can_do_is_taken_as_enough_for_what_a_file_asks_for():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            ON_NEW = torch.cuda.is_available() and torch.cuda.get_device_capability() >= (8, 0)
+            SIZES = [1, 2] if ON_NEW else [3]
+
+            def generation():
+                major, minor = torch.cuda.get_device_capability(0)
+                return major * 10 + minor
+
+            @pytest.mark.parametrize("size", SIZES)
+            def test_sizes(size):
+                torch.ones(size)
+
+            @pytest.mark.skipif(not torch.cuda.is_available(), reason="")
+            def test_generation():
+                if generation() < 90:
+                    return
+                torch.ones(1, device="cuda:1")
+
+            @pytest.mark.skipif(not torch.cuda.is_available(), reason="")
+            def test_memory():
+                if torch.cuda.get_device_properties(0).total_memory / 1e9 > 30:
+                    torch.ones(1, device="cuda:2")
+
+            @pytest.mark.skipif(not ON_NEW, reason="")
+            def test_exactly():
+                if torch.cuda.get_device_capability()[0] != 9:
+                    return
+                torch.ones(1, device="cuda:1")
+
+            @pytest.mark.skipif(torch.cuda.is_available() and generation() >= 90, reason="not on new devices")
+            def test_old():
+                torch.ones(1, device="cuda")
+            """
+        },
+    )
+    assert {name: each.gpu_min for name, each in found.items()} == {
+        "test_sizes[3]": None,
+        "test_sizes[1]": 1,
+        "test_sizes[2]": 1,
+        "test_generation": 2,
+        "test_memory": 3,
+        "test_exactly": 2,
+        "test_old": 1,
+    }

@@ -14,6 +14,7 @@ from sooner.plan.needs.values import (
     UNKNOWN,
     Bound,
     Cls,
+    Enough,
     Env,
     Environment,
     Ext,
@@ -75,7 +76,7 @@ class Binding(Expressions):
         values = self.items_of(value)
         star = next((i for i, each in enumerate(targets) if isinstance(each, ast.Starred)), None)
         if values is None or (star is None and len(values) != len(targets)) or len(values) < len(targets) - 1:
-            values = [UNKNOWN] * len(targets)
+            values = [value if isinstance(value, Enough) else UNKNOWN] * len(targets)
         elif star is not None:
             after = len(targets) - star - 1
             values = [*values[:star], values[star : len(values) - after], *values[len(values) - after :]]

@@ -13,6 +13,7 @@ from sooner.plan.needs.values import (
     UNKNOWN,
     Cls,
     Dev,
+    Enough,
     Ext,
     Func,
     Inst,
@@ -46,7 +47,10 @@ class Comparisons(SpecialMethods):
             there = self.is_set(hard(left))
             left, right = 1, [1] if there else [] if there is not None else UNKNOWN
             soft |= there is False
-        result = self._compared(kind, plain_of(hard(left)), plain_of(hard(right)))
+        left, right = plain_of(hard(left)), plain_of(hard(right))
+        if kind in _ORDER and isinstance(left, Enough) is not isinstance(right, Enough):
+            return Soft(isinstance(left, Enough) is (kind in (ast.Gt, ast.GtE)))
+        result = self._compared(kind, left, right)
         return Soft(result) if soft and isinstance(result, bool) else result
 
     def _compared(self, kind: type, left: Any, right: Any) -> Any:

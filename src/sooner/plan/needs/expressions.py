@@ -19,6 +19,7 @@ from sooner.plan.needs.values import (
     Cls,
     Defaulting,
     Dev,
+    Enough,
     Env,
     Environment,
     Ext,
@@ -221,6 +222,8 @@ class Expressions(Comparisons, ABC):
         """What is known of an operation with something unknown: `0 * x`."""
         if kind is ast.Mult and (left == 0 or right == 0) and (isinstance(left, int) or isinstance(right, int)):
             return 0
+        if isinstance(left, Enough) or (isinstance(right, Enough) and kind in (ast.Add, ast.Mult)):
+            return left if isinstance(left, Enough) else right
         if kind is ast.Div and isinstance(left, Unknown) and isinstance(right, str):
             return Text([*(left.pieces if isinstance(left, Text) else [None]), f"/{right}"])  # a path
         return UNKNOWN

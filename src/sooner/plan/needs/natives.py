@@ -31,6 +31,7 @@ from sooner.plan.needs.values import (
     Bound,
     Cls,
     Dev,
+    Enough,
     Env,
     Ext,
     Func,
@@ -130,7 +131,7 @@ class Natives:
     def outside_attribute(self, value: Any, name: str) -> Any:
         """`value.name`, where value is outside or unknown."""
         machine = self.machine
-        if isinstance(value, Text | Rows):
+        if isinstance(value, Enough | Text | Rows):
             return value.attribute(machine, name)
         path = f"{value.path}.{name}" if value.path else name
         if isinstance(value, Ext):
@@ -181,6 +182,8 @@ class Natives:
         """`value[index]`, where value is outside, a builtin or unknown."""
         if isinstance(value, Native):
             return value if value.name in ("dict", "list", "tuple", "set", "frozenset", "type") else UNKNOWN
+        if isinstance(value, Enough):
+            return value
         if value.path == "os.environ" and isinstance(index, str):
             found = environment_value(self.machine, index, MISSING)
             if found is MISSING and self.machine.trying:

@@ -21,6 +21,7 @@ from sooner.plan.needs.values import (
     UNKNOWN,
     Cls,
     Dev,
+    Enough,
     Ext,
     Func,
     Inst,
@@ -433,7 +434,11 @@ def words(machine: "Machine") -> dict[str, Any]:
     def native(name: str, word: Word) -> Native:
         return Native(name, lambda args, _kwargs: word(machine, args))
 
-    return {name: native(name, word) for name, word in WORDS.items()} | {"unknown": UNKNOWN, "unknown_value": UNKNOWN}
+    return {name: native(name, word) for name, word in WORDS.items()} | {
+        "unknown": UNKNOWN,
+        "unknown_value": UNKNOWN,
+        "enough": Enough("device"),
+    }
 
 
 def is_instance(value: Any) -> bool:

@@ -67,6 +67,16 @@ def _partly(word: str) -> Unknown:
     return UNKNOWN if pieces == [None] else Text(pieces)
 
 
+class Enough(Unknown):
+    """A measure of a device (generation, memory): enough for what a test asks, unless it asks for exactly that."""
+
+    __slots__ = ()
+
+    def attribute(self, _machine: "Machine", name: str) -> Any:
+        """What it says of itself in words is not known; anything else is a measure, too."""
+        return Unknown(f"{self.path}.{name}") if "name" in name.lower() or name == "uuid" else self
+
+
 class OneOf(Unknown):
     """One of several numbers, it is not known which (`4 if flag() else 2`); what starts something takes the most."""
 
