@@ -683,3 +683,46 @@ def test_what_a_device_can_do_is_taken_as_enough_for_what_a_file_asks_for():
         "test_exactly": 2,
         "test_old": 1,
     }
+
+
+def test_a_skip_of_devices_that_can_more_is_not_believed_whoever_asks_them():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+
+            import pytest
+            import torch
+            from torch.testing._internal.common_cuda import SM90OrLater, SM100OrLater
+            from vllm.platforms import current_platform
+
+            @pytest.mark.parametrize("kind", ["float", "int"])
+            def test_removed(kind):
+                if kind == "int" and current_platform.has_device_capability((10, 0)):
+                    pytest.skip("removed")
+                torch.ones(1, device="cuda")
+
+            class TestIt(unittest.TestCase):
+                @unittest.skipIf(SM90OrLater, "")
+                def test_old(self):
+                    torch.ones(1, device="cuda")
+
+                @unittest.skipIf(not SM90OrLater, "")
+                def test_new(self):
+                    torch.ones(1, device="cuda:1")
+
+                def test_in_the_body(self):
+                    if SM100OrLater:
+                        self.skipTest("not yet")
+                    torch.ones(1, device="cuda:1")
+            """
+        },
+    )
+    assert {name: (each.gpu_min, each.confidence) for name, each in found.items()} == {
+        "test_removed[float]": (1, "high"),
+        "test_removed[int]": (1, "medium"),
+        "TestIt::test_old": (1, "medium"),
+        "TestIt::test_new": (2, "high"),
+        "TestIt::test_in_the_body": (2, "medium"),
+    }
