@@ -384,6 +384,15 @@ def test_a_trunk_that_the_repository_does_not_have_is_one_clear_error(revert, tr
         assert (code, "has no branch 'trunk': name its trunk with --branch" in said) == (4, True)
 
 
+def test_a_shallow_clone_in_which_the_culprit_seems_to_have_made_every_file_is_refused(revert, trunk, tmp_path):
+    sha = trunk.commit("break it", bad="x\n")
+    git(tmp_path, "clone", "-q", "--depth", "1", trunk.bare.as_uri(), "shallow")
+    for options in ((), ("--execute",)):
+        code, said = revert(*options, "--repo", tmp_path / "shallow", stdin=document(sha))
+        assert (code, "is a shallow clone: `git fetch --unshallow` there" in said) == (4, True)
+    assert git(tmp_path / "shallow", "for-each-ref", "refs/heads/sooner") == ""
+
+
 def test_a_branch_or_repository_that_looks_like_an_option_is_refused(revert, trunk, tmp_path):
     for url in (f"--upload-pack=touch {tmp_path}/x", f"ext::sh -c 'touch {tmp_path}/x'"):
         code, said = revert("--execute", "--repo", url, stdin=document("a" * 40))

@@ -56,7 +56,7 @@ class Clone:
 
     Raises:
         GitError: It cannot be cloned.
-        UsageError: There is no such folder or branch: calling again changes nothing.
+        UsageError: There is no such folder or branch, or it lacks its past: calling again changes nothing.
     """
 
     def __init__(self, url: str, trunk: str, folder: Path, token: str = "") -> None:
@@ -88,6 +88,9 @@ class Clone:
             raise UsageError(f"{url} has no branch {trunk!r}: name its trunk with --branch")
         if done.returncode:
             raise GitError(f"{url} cannot be cloned at {trunk!r}: {_said(done)}")
+        if self._out("rev-parse", "--is-shallow-repository").strip() == "true":
+            # Git takes a commit whose parents are missing for one that made every file: its revert removes them all.
+            raise UsageError(f"{url} is a shallow clone: `git fetch --unshallow` there, or name its remote with --repo")
 
     def _run(
         self, *arguments: str, inside: bool = True, stdin: str = "", more: Mapping[str, str] | None = None
