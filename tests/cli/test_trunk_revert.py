@@ -255,6 +255,15 @@ def test_what_trunk_has_reverted_already_is_left_alone(revert, trunk):
     assert trunk.branches == []
 
 
+def test_what_landed_again_after_a_revert_by_github_is_not_reverted_under_its_old_commit(revert, trunk):
+    sha = trunk.commit("break it (#1)", bad="x\n")
+    git(trunk.work, "rm", "-q", "bad")
+    trunk.commit('Revert "break it (#1)" (#2)\n\nReverts o/r#1')
+    trunk.commit("break it, second try (#3)", bad="x\n")
+    code, (found,) = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["state"], found["reason"], trunk.branches) == (0, "already", "already_reverted", [])
+
+
 @pytest.mark.parametrize(
     "case",
     [

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from sooner.analysis.trunk.reverting import Culprit, branch_of, is_revert_of, reverted_in, subject_of
+from sooner.analysis.trunk.reverting import Culprit, branch_of, is_revert_of, reverter_of, subject_of
 from sooner.model.errors import SoonerError, UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.text import one_line
@@ -131,13 +131,12 @@ class Clone:
         """What the repository knows of a commit of trunk."""
         time, _, message = self._out("show", "-s", "--format=%ct%x00%B", sha).partition("\0")
         later = list(self._later(sha))
-        reverts = (one for one, text in later if any(sha.startswith(other) for other in reverted_in(text)))
         return Culprit(
             sha=sha,
             time=float(time),
             message=message,
             labels=labels,
-            reverted_by=next(reverts, ""),
+            reverted_by=reverter_of(sha, message, later),
             dependents=tuple(self._dependents(sha, later)),
         )
 

@@ -20,6 +20,7 @@ from sooner.analysis.trunk.reverting import (
     message_of,
     refusal,
     reverted_in,
+    reverter_of,
     title_of,
 )
 
@@ -50,6 +51,10 @@ def test_a_young_commit_may_be_reverted():
         ({"reverted_by": "b" * 40}, Refusal.ALREADY),
         ({"message": f'Revert "x"\n\nThis reverts commit {"c" * 40}.'}, Refusal.IS_REVERT),
         ({"message": 'Reland "x"'}, Refusal.IS_REVERT),
+        ({"message": "[Reland] x"}, Refusal.IS_REVERT),
+        ({"message": "x (reland) (#12)"}, Refusal.IS_REVERT),
+        ({"message": 'Reapply "x"'}, Refusal.IS_REVERT),
+        ({"message": 'Back out "x"'}, Refusal.IS_REVERT),
         ({"message": "x\n\nNo-Auto-Revert"}, Refusal.OPTED_OUT),
         ({"message": "x\n\nauto-revert: off\n"}, Refusal.OPTED_OUT),
         ({"labels": ("no-auto-revert",)}, Refusal.OPTED_OUT),
@@ -98,6 +103,30 @@ def test_an_action_is_begun_until_the_whole_has_an_end():
     assert not is_begun([line(), line(Action.REVERT, State.DONE)], SHA)
     assert not is_begun([line(Action.REVERT, State.REFUSED)], SHA)
     assert not is_begun([line(sha="b" * 40)], SHA)
+
+
+@pytest.mark.parametrize(
+    ("later", "is_it"),
+    [
+        ([f"Revert\n\nThis reverts commit {SHA[:9]}."], True),
+        (['Revert "Break it (#12)" (#13)\n\nReverts o/r#12'], True),
+        (['Revert "break it"'], True),
+        (["[revert] Break it"], True),
+        (['Back out "Break it"'], True),
+        (['Revert "Break it (#11)" (#13)'], False),
+        ([f'Revert "Break it"\n\nThis reverts commit {"b" * 40}.'], False),
+        (['Revert "Break it too"'], False),
+        (["Break it", 'Revert "Break it"'], False),
+        (['Revert "Break it"', "Break it"], True),
+        (['Revert "Revert "Break it""'], False),
+        (["break it" + " " * 3_000_000 + "x", "Revert " * 400_000], False),
+    ],
+    ids=range(12),
+)
+def test_a_revert_by_hand_is_known_by_its_title_where_it_names_no_commit(later, is_it):
+    told = [(f"{i}", text) for i, text in enumerate(later)]
+    assert bool(reverter_of(SHA, "Break it (#12)\n\nfor speed", told[::-1])) == is_it
+    assert reverter_of(SHA, " ", told[::-1]) == ("0" if SHA[:9] in later[0] else "")
 
 
 def test_done_is_done_at_one_place():

@@ -17,26 +17,17 @@ from sooner.analysis.metrics.statistics import Estimate, percentile
 from sooner.analysis.trunk.breakages import Breakage
 from sooner.analysis.trunk.facts import Commit, Signal, Status
 from sooner.analysis.trunk.flaky import Flaky
+from sooner.analysis.trunk.titles import plain, unwrapped
 
 CERTAIN: Final = 0.9
 """A stretch of failures is listed as a breakage from this probability on that it is one."""
 _FEWEST_FAILURES: Final = 2
 ROOT: Final = "(top folder)"
 UNKNOWN: Final = "(files not known)"
-_REVERT: Final = re.compile(
-    r'^(?:\[?revert(?:ed)?\]?[:\s]+|back(?:ed)? ?out[:\s]+)"?(?P<title>.*?)"?\s*$', re.IGNORECASE
-)
-_RELAND: Final = re.compile(
-    r'^(?:\[?re-?land(?:ed|ing)?(?:\s*#?\d+)?\]?[:\s]+|\[?re-?apply\]?[:\s]+)"?(?P<title>.*?)"?\s*$', re.IGNORECASE
-)
-_RELAND_MARK: Final = re.compile(
-    r"\s*(?:\[\s*re-?(?:land|appl[yi])[^\]]*\]|\(\s*re-?(?:land|appl[yi])[^)]*\))\s*", re.IGNORECASE
-)
 _SHA: Final = re.compile(r"This reverts commit ([0-9a-f]{7,64})", re.IGNORECASE)
 _BEHALF: Final = re.compile(
     r"on behalf of (?P<who>.{1,80}?)(?: due to (?P<why>.{1,200}?))?(?: \(\[|\.?$)", re.MULTILINE
 )
-_NUMBER: Final = re.compile(r"(?:\s*\(#\d+\))+\s*$")
 
 
 class Landed(Struct, frozen=True, kw_only=True):
@@ -170,20 +161,20 @@ def undone_in(commits: Sequence[Landed], since: float) -> list[Undone]:
         if one is not None and commit.time >= since:
             found.append(one)
         if one is not None and one.what is What.REVERT:
-            reverted[_plain(one.title)] = commit.time
+            reverted[plain(one.title)] = commit.time
         else:
-            titles[_plain(commit.title)] = commit
-            reverted.pop(_plain(commit.title), None)
+            titles[plain(commit.title)] = commit
+            reverted.pop(plain(commit.title), None)
     return found
 
 
 def _undone(
     commit: Landed, titles: Mapping[str, Landed], commits: Sequence[Landed], reverted: Mapping[str, float]
 ) -> Undone | None:
-    title, reverts, relands = _unwrapped(commit.title)
+    title, reverts, relands = unwrapped(commit.title)
     named = _SHA.search(commit.message)
     says_nothing = not reverts and not relands and named is None
-    if says_nothing and _plain(title) not in reverted:  # most that land again keep their title
+    if says_nothing and plain(title) not in reverted:  # most that land again keep their title
         return None
     # What a revert of what landed again undoes is that; a revert of a revert lands again.
     what = What.REVERT if reverts % 2 == 1 or (named and not reverts and not relands) else What.RELAND
@@ -193,10 +184,10 @@ def _undone(
             (one for one in commits if one.sha.startswith(named[1].lower()) and one.time <= commit.time), None
         )
     if earlier is None or what is What.RELAND:
-        earlier = titles.get(_plain(title), earlier)
+        earlier = titles.get(plain(title), earlier)
     since = earlier.time if earlier is not None else None
     if what is What.RELAND:
-        since = reverted.get(_plain(title), since)
+        since = reverted.get(plain(title), since)
     behalf = _BEHALF.search(commit.message)
     return Undone(
         what=what,
@@ -208,27 +199,6 @@ def _undone(
         by=behalf["who"] if behalf else commit.author,
         why=(behalf["why"] or "") if behalf else "",
     )
-
-
-def _unwrapped(title: str) -> tuple[str, int, int]:
-    """The innermost title, how often it is reverted, and how often it says that it lands again."""
-    reverts = relands = 0
-    while True:
-        if match := _REVERT.match(title):
-            reverts += 1
-        elif match := _RELAND.match(title):
-            relands += 1
-        elif _RELAND_MARK.search(title):
-            title, relands = _RELAND_MARK.sub(" ", title).strip(), relands + 1
-            continue
-        else:
-            return title, reverts, relands
-        title = _NUMBER.sub("", match["title"]).strip().removesuffix('"')
-
-
-def _plain(title: str) -> str:
-    """A title without what differs between a commit and what lands again."""
-    return _NUMBER.sub("", _unwrapped(title)[0]).strip().strip('"').casefold()
 
 
 def broke_in(

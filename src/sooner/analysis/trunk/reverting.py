@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from sooner.analysis.trunk.titles import number_of, plain, unwrapped
 from sooner.model.text import one_line
 
 DAY_S: Final = 86_400.0
@@ -133,6 +134,34 @@ def reverted_in(message: str) -> tuple[str, ...]:
     return tuple(_REVERTS.findall(message))
 
 
+def reverter_of(sha: str, message: str, later: Sequence[tuple[str, str]]) -> str:
+    """The later commit that reverts one; empty where none says so.
+
+    By its id, as `git revert` writes it; else by its title, as GitHub's button and people do. Where a later commit has
+    the same title, a revert after that may be that one's.
+
+    Args:
+        sha: The commit.
+        message: Its message.
+        later: Ids and messages of the commits after it, newest first.
+    """
+    for one, text in later:
+        if any(sha.startswith(other) for other in reverted_in(text)):
+            return one
+    title = _title_in(message)
+    for one, text in reversed(later) if title else ():
+        other, reverts, _ = unwrapped(_title_in(text))
+        numbers = {number_of(title), number_of(other)} - {""}
+        if plain(other) == plain(title) and len(numbers) < 2 and not reverted_in(text):  # noqa: PLR2004 - they differ
+            return one if reverts % 2 == 1 else ""
+    return ""
+
+
+def _title_in(message: str) -> str:
+    """The first line as it is: one that is cut is not the title that another commit speaks of."""
+    return message.strip().partition("\n")[0].strip()
+
+
 def title_of(culprit: Culprit) -> str:
     """As `git revert` and GitHub spell it."""
     return _SKIPS_CI.sub(r"(\1)", f'Revert "{culprit.subject}"')
@@ -182,7 +211,7 @@ def refusal(culprit: Culprit, journal: Iterable[Line], limits: Limits, now: floa
     lines = list(journal)
     if culprit.reverted_by:
         return Refusal.ALREADY, f"trunk has its revert, {culprit.reverted_by}"
-    if reverted_in(culprit.message) or culprit.subject.startswith(('Revert "', "Reland", "[reland]")):
+    if reverted_in(culprit.message) or any(unwrapped(culprit.subject)[1:]):
         return Refusal.IS_REVERT, "a person reverted or landed that again on purpose: only a person undoes it"
     if _MARK.search(culprit.message):
         return Refusal.OPTED_OUT, "its message says so"
