@@ -334,6 +334,22 @@ def test_a_name_that_was_there_before_makes_no_dependent(revert, trunk):
     assert revert("--repo", trunk.bare, stdin=document(sha))[1][0]["state"] == "proposed"
 
 
+def test_what_the_user_has_set_for_git_changes_nothing(revert, trunk, project, monkeypatch):
+    trunk.commit("an old name", old="def shiny_helper(): pass\n")
+    sha = trunk.commit("bréak it", helper="def shiny_helper():\n    pass\n")
+    trunk.commit("use it", user="shiny_helper()\n")
+    settings = (
+        "clone.defaultRemoteName=up", "grep.lineNumber=true", "color.ui=always", "log.showSignature=true",
+        "i18n.logOutputEncoding=ISO-8859-1", "i18n.commitEncoding=ISO-8859-1", "core.abbrev=4", "diff.noprefix=true",
+    )  # fmt: skip
+    for name, value in (one.split("=") for one in settings):
+        git(project, "config", "--file", ".gitconfig", name, value)
+    monkeypatch.setenv("HOME", str(project))
+    code, (found,) = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["state"], found["title"]) == (0, "reverted", 'Revert "bréak it"'), found
+    assert '\n\nRevert "bréak it"\n' in git(trunk.bare, "cat-file", "-p", f"sooner/revert-{sha}")
+
+
 def test_a_later_commit_that_speaks_of_the_culprit_is_a_dependent(revert, trunk):
     sha = trunk.commit("break it", bad="x\n")
     trunk.commit(f"follow up on {sha[:12]}", more="y\n")

@@ -21,7 +21,10 @@ _TIMEOUT_S: Final = 1800.0
 _SAFE: Final = (
     "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never",
     "-c", "gc.auto=0", "-c", "advice.detachedHead=false", "-c", "core.quotePath=false",
+    "-c", "clone.defaultRemoteName=origin", "-c", "color.ui=false", "-c", "grep.lineNumber=false",
+    "-c", "log.showSignature=false", "-c", "i18n.commitEncoding=UTF-8", "-c", "i18n.logOutputEncoding=UTF-8",
 )  # fmt: skip
+"""Settings that must not be another's: what git prints is read here. Who signs or pushes how is the user's."""
 _REMOTE: Final = re.compile(r"^(?:https?|ssh)://|^[\w.-]+@[\w.-]+:")
 _NAMES: Final = re.compile(
     r"^\+\s*(?:export\s+|pub\s+|async\s+|static\s+|inline\s+|template\s*<[^>]*>\s*)*"
