@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from fake_github import FakeGitHub
 
-from sooner.cli import reverting_switch
+from sooner.cli import reverting_api, reverting_switch
 from sooner.cli.main import _run
 
 pytest.importorskip("urllib3")
@@ -579,6 +579,56 @@ def test_the_label_of_an_author_opts_out(revert, site):
     assert (code, found["reason"], site.reverts) == (12, "opted_out", (0, 0))
 
 
+def test_a_label_on_the_second_page_opts_out_and_no_other_server_is_asked(revert, site):
+    def send(request, status, data, headers=None):
+        if "/commits/" in request.path:
+            labels = [{"name": "no-auto-revert"}] if "page=2" in request.path else []
+            link = '<http://127.0.0.1:9/x?page=1>; rel="prev", <http://127.0.0.1:9/repositories/3/x?page=2>; rel="next"'
+            data, headers = json.dumps([{"number": 1, "labels": labels}]).encode(), {} if labels else {"link": link}
+        FakeGitHub._send(site.github, request, status, data, headers)
+
+    site.github._send = send
+    code, (found,) = revert(*site.options, stdin=document(site.sha))
+    assert (code, found["reason"], site.reverts) == (12, "opted_out", (0, 0))
+
+
+def test_a_list_without_end_is_an_error(revert, site, monkeypatch):
+    monkeypatch.setattr(reverting_api, "_MOST_PAGES", 3)
+    link = {"link": '<https://x/y?head=o:x&page=9>; rel="next"'}
+    site.github._send = lambda *said: FakeGitHub._send(site.github, *said[:3], link)
+    code, (found,) = revert(*site.options, stdin=document(site.sha))
+    assert (code, found["state"], site.reverts) == (11, "failed", (0, 0))
+    assert "a list of over 3 pages" in found["detail"]
+
+
+@pytest.mark.parametrize("merged_at", [None, "2026-11-21T10:00:00Z"])
+def test_a_pull_request_whose_answer_is_lost_and_that_is_closed_meanwhile_is_not_opened_again(revert, site, merged_at):
+    def open_and_close(fields):
+        status, pull = FakeGitHub._open(site.github, fields)
+        pull |= {"state": "closed", "merged_at": merged_at}
+        return status, pull
+
+    site.github._open = open_and_close
+    site.github.faults = {CALLS: "drop_after"}
+    code, (found,) = revert(*site.options, stdin=document(site.sha))
+    assert (code, found["state"], site.reverts) == (0, "reverted", (1, 1))
+
+
+@pytest.mark.parametrize("url", ["\ud800", None, 5, "https://x/\x1b[31m\n" + "y" * 10_000])
+def test_the_address_of_a_pull_request_is_text_whatever_it_is(revert, site, url):
+    def open_there(fields):
+        status, pull = FakeGitHub._open(site.github, fields)
+        pull["html_url"] = url
+        return status, pull
+
+    site.github._open = open_there
+    for state in ("reverted", "already"):
+        code, (found,) = revert(*site.options, stdin=document(site.sha))
+        assert (code, found["state"], site.reverts) == (0, state, (1, 1))
+    assert len(found["url"]) <= 300
+    assert found["url"].isprintable()
+
+
 def test_a_revert_that_a_person_closed_stays_closed(revert, site):
     revert(*site.options, stdin=document(site.sha))
     site.github.pulls[0]["state"] = "closed"
@@ -586,7 +636,9 @@ def test_a_revert_that_a_person_closed_stays_closed(revert, site):
     assert (code, found["reason"], site.reverts) == (12, "closed_by_somebody", (1, 1))
 
 
-@pytest.mark.parametrize("issue", [{"state": "closed"}, {"state": "open", "labels": []}, {}])
+@pytest.mark.parametrize(
+    "issue", [{"state": "closed"}, {"state": "open", "labels": []}, {}, {"state": "open", "labels": 5}, {"state": [5]}]
+)
 def test_an_issue_is_a_kill_switch(revert, site, issue):
     site.github.issue = issue
     code, (found,) = revert(*site.options, "--kill-switch", "github:o/r#5:go", stdin=document(site.sha))

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from sooner.model.errors import SoonerError, UsageError
 from sooner.model.outcomes import ExitCode
@@ -20,6 +20,9 @@ _TIMEOUT_S: Final = 30.0
 _REPOSITORY: Final = re.compile(r"[\w.-]+/[\w.-]+")
 _OK: Final = (200, 201)
 _LONGEST_MESSAGE: Final = 300
+_MOST_PAGES: Final = 100
+_NEXT: Final = re.compile(r'<([^<>]*)>\s*;[^,<>]*\brel="?next\b')
+"""In the header `link` (RFC 8288), as GitHub's page on pagination shows it."""
 _ODD: Final = (KeyError, ValueError, TypeError, AttributeError, OverflowError)
 """What fields raise that are not what GitHub's documentation says."""
 _EXISTS: Final = 422
@@ -50,7 +53,8 @@ class PullRequest:
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self.number = int(fields["number"])
-        self.url = str(fields.get("html_url", ""))
+        url = fields.get("html_url")
+        self.url = one_line(url)[:_LONGEST_MESSAGE] if url and isinstance(url, str) else ""
         self.is_open = fields.get("state") == "open"
         self.is_merged = bool(fields.get("merged_at"))
         self.head = str((fields.get("head") or {}).get("ref", ""))
@@ -109,19 +113,21 @@ class GitHub:
 
     def labels_of(self, sha: str) -> tuple[str, ...]:
         """Labels of the pull requests that a commit came by."""
-        found = self._list(f"commits/{quote(sha)}/pulls")
+        found = self._list(f"commits/{quote(sha)}/pulls", per_page="100")
         return tuple(label for each in found for label in each.labels)
 
     def requests_from(self, branch: str) -> list[PullRequest]:
-        """Every pull request that was ever opened from a branch, open ones first."""
+        """Every pull request that was ever opened from a branch: open ones first, then those that were merged."""
         found = self._list("pulls", head=f"{self.owner}:{branch}", state="all", per_page="100")
-        return sorted((one for one in found if one.head == branch), key=lambda one: not one.is_open)
+        return sorted(
+            (one for one in found if one.head == branch), key=lambda one: (not one.is_open, not one.is_merged)
+        )
 
     def open_request(self, *, title: str, body: str, head: str, base: str) -> PullRequest:
-        """Open a pull request; one that is there already is taken instead.
+        """Open a pull request from a branch that had none; one that is there by now is taken instead.
 
         After an answer that says nothing (a broken connection, a fault of the server) it is looked whether the request
-        was opened, before anything is asked again.
+        was opened, before anything is asked again: in any state, since somebody may have closed it meanwhile.
 
         Raises:
             ApiError: It is not known to be open.
@@ -130,13 +136,13 @@ class GitHub:
         last = ""
         for number in range(_TRIES):
             try:
-                status, value = self._ask("POST", f"{self._base}/pulls", fields)
+                status, value, _ = self._ask("POST", f"{self._base}/pulls", fields)
                 if status in _OK:
                     return PullRequest(_checked(value, dict))
                 last = f"GitHub answers {status}: {_message(value)}{_advice(status)}"
             except (_PassingError, *_ODD) as error:
                 status, last = 0, str(error)
-            if there := [one for one in self.requests_from(head) if one.is_open]:
+            if there := self.requests_from(head):
                 return there[0]
             if status and status != _EXISTS:
                 break
@@ -149,23 +155,34 @@ class GitHub:
         Raises:
             ApiError: There is no answer, or it is no issue.
         """
-        value: Mapping[str, Any] = self._get(f"{self._base}/issues/{number}", dict)
+        value: Mapping[str, Any] = self._get(f"{self._base}/issues/{number}", dict)[0]
         return value
 
     def _list(self, path: str, **parameters: str) -> list[PullRequest]:
-        address = f"{self._base}/{path}" + (f"?{urlencode(parameters)}" if parameters else "")
-        try:
-            return [PullRequest(each) for each in self._get(address, list)]
-        except _ODD as error:
-            raise ApiError(f"{address}: an answer that cannot be understood ({error!r})") from None
+        """What a list holds, over all of its pages."""
+        found: list[PullRequest] = []
+        query = urlencode(parameters)
+        for _ in range(_MOST_PAGES):
+            address = f"{self._base}/{path}?{query}"
+            values, link = self._get(address, list)
+            try:
+                found += [PullRequest(each) for each in values]
+            except _ODD as error:
+                raise ApiError(f"{address}: an answer that cannot be understood ({error!r})") from None
+            following = _NEXT.search(link)
+            if following is None:
+                return found
+            query = urlsplit(following[1]).query  # of its address no more: the token goes to the server that was named
+        raise ApiError(f"{self._base}/{path}: a list of over {_MOST_PAGES} pages")
 
-    def _get(self, address: str, kind: type) -> Any:
+    def _get(self, address: str, kind: type) -> tuple[Any, str]:
+        """A value, and where the next page is."""
         last = ""
         for number in range(_TRIES):
             try:
-                status, value = self._ask("GET", address)
+                status, value, link = self._ask("GET", address)
                 if status in _OK:
-                    return _checked(value, kind)
+                    return _checked(value, kind), link
                 raise ApiError(f"{address}: GitHub answers {status}: {_message(value)}{_advice(status)}")
             except _PassingError as error:
                 last = str(error)
@@ -179,8 +196,8 @@ class GitHub:
         self._left_s -= wanted
         self._sleep(wanted)
 
-    def _ask(self, method: str, address: str, fields: Mapping[str, str] | None = None) -> tuple[int, Any]:
-        """Status and decoded body of an answer that says something; waits for rate limits.
+    def _ask(self, method: str, address: str, fields: Mapping[str, str] | None = None) -> tuple[int, Any, str]:
+        """Status, decoded body and `link` of an answer that says something; waits for rate limits.
 
         Raises:
             _PassingError: No answer, a fault of the server, or no JSON.
@@ -199,7 +216,7 @@ class GitHub:
                 continue
             if answer.status >= 500 or answer.status == 429:  # noqa: PLR2004 - the server's own faults
                 raise _PassingError(f"GitHub answers {answer.status}")
-            return answer.status, _decoded(answer.data, answer.status)
+            return answer.status, _decoded(answer.data, answer.status), headers.get("link", "")
         raise _PassingError("GitHub's rate limit is reached again and again")
 
 
