@@ -9,7 +9,7 @@ from threading import Thread
 from typing import Final
 
 from sooner.cli.reverting_api import GitHub
-from sooner.model.errors import SoonerError, UsageError
+from sooner.model.errors import UsageError
 from sooner.model.text import one_line
 
 _GO: Final = frozenset({"on", "go", "enabled", "true", "yes", "1"})
@@ -34,7 +34,7 @@ def why_stopped(switch: str, server: Callable[[str], GitHub]) -> str:
         return ""
     try:
         said = _state(switch, server)
-    except (SoonerError, OSError, ValueError, RecursionError) as error:
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with the answer, it is no "go"
         return f"the kill switch {switch} says nothing ({one_line(str(error))[:200]}): nothing is done"
     return "" if said in _GO else f"the kill switch {switch} says {said!r}: nothing is done"
 
