@@ -649,7 +649,7 @@ def test_a_kill_switch_that_is_thrown_after_the_push_stops_the_request_and_the_n
     site.github.faults = dict.fromkeys(range(5, 11), 500)  # nobody can ask the switch before the request is opened
     code, (found,) = revert(*site.options, stdin=document(site.sha))
     assert (code, found["reason"], site.reverts) == (12, "kill_switch", (1, 0))
-    code, (found,) = revert(*site.options, stdin=document(site.sha))
+    code, (found,) = revert(*site.options, "--a-day", "0", "--oldest", "0s", stdin=document(site.sha))
     assert (code, found["state"], site.reverts) == (0, "reverted", (1, 1))
 
 

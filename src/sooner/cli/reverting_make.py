@@ -150,7 +150,7 @@ class Reverter:
         if not self._clone.is_on_trunk(sha):
             return _refused(wanted, sha, Refusal.NOT_ON_TRUNK, f"it is not on {self._order.trunk}")
         culprit = self._clone.culprit(sha, labels)
-        if said := refusal(culprit, lines, self._order.limits, time.time()):
+        if said := refusal(culprit, lines, self._order.limits, time.time(), self._order.target):
             return _refused(wanted, sha, *said)
         message = message_of(culprit, wanted.signals, wanted.probability, wanted.reason)
         try:

@@ -37,7 +37,7 @@ def line(action=Action.PUSH, state=State.BEGIN, sha=SHA, at=NOW, **more):
 
 
 def reason(one, journal=(), **limits):
-    said = refusal(one, journal, Limits(**limits), NOW)
+    said = refusal(one, journal, Limits(**limits), NOW, "")
     return said and said[0]
 
 
@@ -98,11 +98,21 @@ def test_what_was_begun_is_carried_on_whatever_its_age_and_the_days_limit():
 
 
 def test_an_action_is_begun_until_the_whole_has_an_end():
-    assert is_begun([line()], SHA)
-    assert is_begun([line(), line(state=State.FAILED)], SHA)
-    assert not is_begun([line(), line(Action.REVERT, State.DONE)], SHA)
-    assert not is_begun([line(Action.REVERT, State.REFUSED)], SHA)
-    assert not is_begun([line(sha="b" * 40)], SHA)
+    refused, done = line(Action.REVERT, State.REFUSED), line(Action.REVERT, State.DONE)
+    assert is_begun([line()], SHA, "")
+    assert is_begun([line(), line(state=State.FAILED)], SHA, "")
+    assert not is_begun([line(), done], SHA, "")
+    assert not is_begun([refused], SHA, "")
+    assert not is_begun([line(), refused], SHA, "")
+    assert not is_begun([line(sha="b" * 40)], SHA, "")
+    assert not is_begun([line(target="o/fork")], SHA, "o/r")
+
+
+def test_what_was_pushed_is_carried_on_though_the_kill_switch_stopped_it_then():
+    pushed = [line(), line(state=State.DONE), line(Action.PULL_REQUEST), line(Action.REVERT, State.REFUSED)]
+    assert is_begun(pushed, SHA, "")
+    assert reason(culprit(time=NOW - 30 * DAY_S), pushed, a_day=0) is None
+    assert not is_begun([*pushed, line(Action.REVERT, State.DONE)], SHA, "")
 
 
 @pytest.mark.parametrize(

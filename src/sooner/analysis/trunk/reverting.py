@@ -203,7 +203,9 @@ def commands_of(sha: str, trunk: str) -> tuple[str, ...]:
     )
 
 
-def refusal(culprit: Culprit, journal: Iterable[Line], limits: Limits, now: float) -> tuple[Refusal, str] | None:
+def refusal(
+    culprit: Culprit, journal: Iterable[Line], limits: Limits, now: float, target: str
+) -> tuple[Refusal, str] | None:
     """Why a commit must not be reverted, as far as its facts tell; None where it may be.
 
     A revert that was begun is carried on whatever the day's limit and its age by now are: it is no second one.
@@ -219,7 +221,7 @@ def refusal(culprit: Culprit, journal: Iterable[Line], limits: Limits, now: floa
         return Refusal.OPTED_OUT, f"its pull request has the label {one_line(limits.opt_out)}"
     if culprit.dependents:
         return Refusal.DEPENDENTS, "; ".join(culprit.dependents)
-    if is_begun(lines, culprit.sha):
+    if is_begun(lines, culprit.sha, target):
         return None
     if now - culprit.time > limits.oldest_s:
         return Refusal.TOO_OLD, f"it landed {(now - culprit.time) / 3600:.1f} h ago, over {limits.oldest_s / 3600:g} h"
@@ -245,16 +247,18 @@ def begun_since(journal: Iterable[Line], since: float) -> set[str]:
     return begun | pushed
 
 
-def is_begun(journal: Iterable[Line], sha: str) -> bool:
-    """Whether an action on a commit was begun and the whole has no end."""
-    begun = False
+def is_begun(journal: Iterable[Line], sha: str, target: str) -> bool:
+    """Whether an action on a commit was begun there and the whole has no end; no refusal ends what was pushed."""
+    begun = pushed = False
     for line in journal:
-        if line.culprit != sha:
+        if (line.culprit, line.target) != (sha, target):
             continue
         if line.action is Action.REVERT:
-            begun = begun and line.state not in (State.DONE, State.REFUSED)
+            pushed = pushed and line.state is not State.DONE
+            begun = pushed or (begun and line.state not in (State.DONE, State.REFUSED))
         else:
             begun = begun or line.state is State.BEGIN
+            pushed = pushed or (line.action is Action.PUSH and line.state is State.DONE)
     return begun
 
 
