@@ -6,6 +6,7 @@ import io
 import json
 import os
 import random
+import resource
 import shutil
 import socket
 import subprocess
@@ -502,6 +503,37 @@ def test_a_line_that_a_crash_has_cut_is_taken_away(revert, trunk, project):
     (project / ".sooner/reverts.jsonl").write_text('{"v":1,"at":1.0,"culprit":"ab')
     assert revert("--execute", "--repo", trunk.bare, stdin=document(sha))[0] == 0
     assert len(journal()) == 3
+
+
+def test_a_last_line_that_lacks_only_its_end_counts(revert, trunk, project):
+    sha = trunk.commit("break it", bad="x\n")
+    assert revert("--execute", "--repo", trunk.bare, stdin=document(sha))[0] == 0
+    git(trunk.bare, "branch", "-D", f"sooner/revert-{sha}")
+    path = project / ".sooner/reverts.jsonl"
+    before = path.read_text()
+    path.write_text(before.rstrip("\n"))  # as an editor may leave it
+    code, (found,) = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["state"], trunk.branches, path.read_text()) == (0, "already", [], before)
+
+
+def test_a_full_disk_fails_what_it_stops_tells_of_the_rest_and_leaves_no_half_line(revert, trunk, project):
+    one, two = (trunk.commit(f"break {name}", **{name: "x\n"}) for name in ("one", "two"))
+    path = project / "journal"
+    line = json.dumps({"v": 1, "at": 1.0, "culprit": "b" * 40, "action": "push", "state": "begin"})
+    path.write_text(f"{line}\n" * 5_000)  # larger than any file that git writes here
+    options = ("--execute", "--repo", trunk.bare, "--journal", path)
+    assert revert(*options, stdin=document(one))[0] == 0
+    full = path.read_text()
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(full) + 20, hard))
+    try:
+        code, found = revert(*options, stdin=document(one, two))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    assert (code, [each["state"] for each in found]) == (11, ["already", "failed"])
+    assert "cannot be written: File too large" in found[1]["detail"]
+    assert (trunk.branches, path.read_text()) == ([f"sooner/revert-{one}"], full)
+    assert revert(*options, stdin=document(two))[0] == 0
 
 
 def test_a_damaged_line_stops_everything(revert, trunk, project):

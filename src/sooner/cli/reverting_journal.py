@@ -4,6 +4,7 @@ One process holds it at a time. A last line that a crash has cut is taken away: 
 found on the remote.
 """
 
+import contextlib
 import fcntl
 import os
 import time
@@ -19,6 +20,12 @@ from sooner.model.outcomes import ExitCode
 
 class JournalBusyError(SoonerError):
     """Another process reverts with the same journal."""
+
+    exit_code = ExitCode.INFRASTRUCTURE
+
+
+class JournalError(SoonerError):
+    """The journal cannot be written now: nothing must be done that it does not tell of."""
 
     exit_code = ExitCode.INFRASTRUCTURE
 
@@ -56,9 +63,11 @@ class Journal:
 
     def _read(self) -> list[Line]:
         data = self._path.read_bytes()
-        whole = data.rfind(b"\n") + 1
+        whole = _whole(data)
         if whole < len(data):
             os.ftruncate(self._fd, whole)
+        elif data[-1:] not in (b"", b"\n"):
+            os.write(self._fd, b"\n")
         return parsed(data[:whole], str(self._path))
 
     def add(
@@ -75,7 +84,7 @@ class Journal:
         """Add a line; it is on the disk when this returns.
 
         Raises:
-            UsageError: The disk is full: nothing must be done that the journal does not tell of.
+            JournalError: The disk is full, or gone.
         """
         line = Line(
             at=time.time(),
@@ -88,12 +97,15 @@ class Journal:
             detail=detail,
         )
         data = msgspec.json.encode({"v": line.v} | msgspec.to_builtins(line)) + b"\n"
+        end = os.fstat(self._fd).st_size
         try:
             while data:
                 data = data[os.write(self._fd, data) :]
             os.fsync(self._fd)
         except OSError as error:
-            raise UsageError(f"the journal {self._path} cannot be written: {error.strerror}") from None
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, end)  # else the next line would be written behind half of this one
+            raise JournalError(f"the journal {self._path} cannot be written: {error.strerror}") from None
         self.lines.append(line)
         return line
 
@@ -110,7 +122,17 @@ def read_journal(path: Path) -> list[Line]:
         return []
     except OSError as error:
         raise UsageError(f"the journal {path} cannot be read: {error.strerror}") from None
-    return parsed(data[: data.rfind(b"\n") + 1], str(path))
+    return parsed(data[: _whole(data)], str(path))
+
+
+def _whole(data: bytes) -> int:
+    """Length without a last line that a crash has cut; one that only lacks its end is whole (editors leave it away)."""
+    end = data.rfind(b"\n") + 1
+    try:
+        msgspec.json.decode(data[end:], type=Line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return end
+    return len(data)
 
 
 def parsed(data: bytes, source: str) -> list[Line]:

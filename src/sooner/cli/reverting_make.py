@@ -31,7 +31,7 @@ from sooner.analysis.trunk.reverting import (
 from sooner.cli.reverting_api import ApiError, GitHub
 from sooner.cli.reverting_document import Wanted
 from sooner.cli.reverting_git import Clone, ConflictError, GitError
-from sooner.cli.reverting_journal import Journal
+from sooner.cli.reverting_journal import Journal, JournalError
 from sooner.cli.reverting_switch import why_stopped
 from sooner.model.outcomes import ExitCode
 
@@ -134,7 +134,7 @@ class Reverter:
                 continue
             try:
                 yield self._execute(wanted, journal)
-            except (ApiError, GitError) as error:
+            except (ApiError, GitError, JournalError) as error:
                 yield Result(culprit=wanted.culprit, state="failed", reason=type(error).__name__, detail=str(error))
 
     def _stopped(self) -> str:
