@@ -129,6 +129,26 @@ def test_a_proposal_has_message_evidence_and_commands_and_changes_nothing(revert
     assert not Path(".sooner").exists()
 
 
+def test_what_the_journal_knows_as_done_is_not_proposed_again(revert, trunk):
+    sha = trunk.commit("break it", bad="x\n")
+    assert revert("--execute", "--repo", trunk.bare, stdin=document(sha))[0] == 0
+    code, (found,) = revert("--repo", trunk.bare, stdin=document(sha[:9]))
+    assert (code, found["state"], found["culprit"]) == (0, "already", sha)
+
+
+def test_names_of_repositories_and_branches_are_bytes(revert, trunk, tmp_path):
+    sha = trunk.commit("break it", bad="x\n")
+    there = tmp_path / os.fsdecode(b"caf\xe9 \x93; $(touch x).git")
+    trunk.bare.rename(there)
+    for state in ("reverted", "already"):
+        code, (found,) = revert("--execute", "--repo", there, stdin=document(sha))
+        assert (code, found["state"]) == (0, state)
+    code, (found,) = revert("--execute", "--repo", there, stdin=document("f" * 40))
+    assert (code, found["reason"]) == (12, "unknown_commit")
+    code, (found,) = revert("--branch", os.fsdecode(b"caf\xe9"), stdin=document(sha))
+    assert (code, found["commands"][0]) == (0, "git fetch origin 'caf?'")
+
+
 def test_a_proposal_needs_no_repository(revert):
     code, (found,) = revert(stdin=document("a" * 40))
     assert (code, found["state"]) == (0, "proposed")

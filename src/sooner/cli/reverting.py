@@ -1,6 +1,7 @@
 """`sooner trunk revert`: from its options to its exit code."""
 
 import contextlib
+import json
 import os
 import sys
 from collections.abc import Mapping
@@ -82,7 +83,8 @@ def order_of(options: Mapping[str, Any]) -> Order:
 
 def _print(results: list[Result], *, as_json: bool) -> None:
     if as_json:
-        click.echo(msgspec.json.encode({"reverts": results}).decode())
+        text = json.dumps({"reverts": msgspec.to_builtins(results)}, ensure_ascii=False, separators=(",", ":"))
+        click.echo(text.encode("utf-8", "replace").decode())  # names of repositories and branches are bytes
     else:
         rows = [msgspec.to_builtins(result) for result in results]
         click.echo(results_text(rows))

@@ -16,6 +16,7 @@ import msgspec
 from sooner.analysis.trunk.reverting import Action, Line, State
 from sooner.model.errors import SoonerError, UsageError
 from sooner.model.outcomes import ExitCode
+from sooner.model.text import printable_or_replaced
 
 
 class JournalBusyError(SoonerError):
@@ -94,7 +95,7 @@ class Journal:
             target=target,
             commit=commit,
             url=url,
-            detail=detail,
+            detail=printable_or_replaced(detail),
         )
         data = msgspec.json.encode({"v": line.v} | msgspec.to_builtins(line)) + b"\n"
         end = os.fstat(self._fd).st_size

@@ -34,6 +34,7 @@ from sooner.cli.reverting_git import Clone, ConflictError, GitError
 from sooner.cli.reverting_journal import Journal, JournalError
 from sooner.cli.reverting_switch import why_stopped
 from sooner.model.outcomes import ExitCode
+from sooner.model.text import printable_or_replaced
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -55,7 +56,7 @@ class Order(Struct, frozen=True, kw_only=True):
     @property
     def target(self) -> str:
         """Where reverts go, as the journal calls it."""
-        return self.github or self.url
+        return printable_or_replaced(self.github or self.url)
 
 
 class Result(Struct, frozen=True, kw_only=True):
@@ -119,6 +120,10 @@ class Reverter:
     def propose(self, lines: Sequence[Line]) -> Iterator[Result]:
         """Say what would be done; where there is a repository, whether it may and can."""
         for wanted in self._order.wanted:
+            sha = (self._clone.resolve(wanted.culprit) if self._order.url else "") or wanted.culprit
+            if (known := self._done_before(sha, lines)) is not None:
+                yield known
+                continue
             if not self._order.url:
                 culprit = Culprit(sha=wanted.culprit, time=0.0, message=wanted.culprit)
                 yield _result(wanted, culprit, self._order, state="proposed")
@@ -163,15 +168,8 @@ class Reverter:
 
     def _execute(self, wanted: Wanted, journal: Journal) -> Result:
         sha = self._clone.resolve(wanted.culprit) or wanted.culprit
-        if (done := done_line(journal.lines, sha, self._order.target)) is not None:
-            return Result(
-                culprit=sha,
-                state="already",
-                branch=branch_of(sha),
-                commit=done.commit,
-                url=done.url,
-                detail=done.detail,
-            )
+        if (known := self._done_before(sha, journal.lines)) is not None:
+            return known
         labels: tuple[str, ...] = ()
         if self._order.github:
             if (found := self._opened(sha, journal)) is not None:
@@ -192,6 +190,15 @@ class Reverter:
             detail = f"the remote's branch {branch_of(sha)} holds something else ({there[:12]})"
             return self._refuse(journal, _refused(wanted, sha, Refusal.BRANCH_TAKEN, detail))
         return self._finish(wanted, journal, culprit, there, message, was_there=was_there)
+
+    def _done_before(self, sha: str, lines: Sequence[Line]) -> Result | None:
+        """What the journal says of a revert that is done; None where it says nothing."""
+        done = done_line(lines, sha, self._order.target)
+        if done is None:
+            return None
+        return Result(
+            culprit=sha, state="already", branch=branch_of(sha), commit=done.commit, url=done.url, detail=done.detail
+        )
 
     def _opened(self, sha: str, journal: Journal) -> Result | None:
         """What a pull request that is there says; None where there is none."""
