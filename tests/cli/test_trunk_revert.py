@@ -479,28 +479,56 @@ def test_a_kill_switch_that_cannot_be_reached_stops_everything(revert, trunk):
     assert trunk.branches == []
 
 
-@pytest.mark.parametrize("begin", [b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\no"])
-def test_a_kill_switch_that_drips_on_stops_everything(revert, trunk, monkeypatch, begin):
+@contextlib.contextmanager
+def dripping(begin):
+    """The address of a server that never ends to answer."""
+    over = threading.Event()
+
+    def drip(peer):
+        with peer, contextlib.suppress(OSError):
+            peer.recv(4096)
+            peer.sendall(begin)
+            while not over.wait(0.01):
+                peer.sendall(b".")
+
+    def serve():
+        with contextlib.suppress(OSError):
+            while not over.is_set():
+                threading.Thread(target=drip, args=(server.accept()[0],)).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        over.set()
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+DRIPS = (b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\no")
+
+
+@pytest.mark.parametrize("begin", DRIPS)
+@pytest.mark.parametrize("is_issue", [False, True])
+def test_a_kill_switch_that_drips_on_stops_everything(revert, trunk, monkeypatch, begin, is_issue):
     monkeypatch.setattr(reverting_switch, "_WHOLE_S", 0.2)
     sha = trunk.commit("break it", bad="x\n")
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def drip():
-            with server.accept()[0] as peer, contextlib.suppress(OSError):
-                peer.recv(4096)
-                peer.sendall(begin)
-                while not over.wait(0.01):
-                    peer.sendall(b".")
-
-        over = threading.Event()
-        thread = threading.Thread(target=drip)
-        thread.start()
-        switch = f"http://127.0.0.1:{server.getsockname()[1]}/"
-        code, (found,) = revert("--execute", "--repo", trunk.bare, "--kill-switch", switch, stdin=document(sha))
-        over.set()
-        thread.join()
+    with dripping(begin) as url:
+        switch = ("--kill-switch", "github:o/r#5", "--api", url) if is_issue else ("--kill-switch", f"{url}/")
+        code, (found,) = revert("--execute", "--repo", trunk.bare, *switch, stdin=document(sha))
     assert (code, found["reason"], trunk.branches) == (12, "kill_switch", [])
     assert "no whole answer within 0.2 s" in found["detail"]
+
+
+@pytest.mark.parametrize("begin", DRIPS)
+def test_a_github_that_drips_on_cannot_be_reached(revert, trunk, monkeypatch, begin):
+    monkeypatch.setattr(reverting_api, "_WHOLE_S", 0.05)
+    sha = trunk.commit("break it", bad="x\n")
+    with dripping(begin) as url:
+        options = ("--execute", "--repo", trunk.bare, "--github", "o/r", "--api", url, "--pause", "0.001")
+        code, (found,) = revert(*options, stdin=document(sha))
+    assert (code, found["state"], trunk.branches) == (11, "failed", [])
+    assert "GitHub cannot be reached (no whole answer within 0.05 s)" in found["detail"]
 
 
 # The journal

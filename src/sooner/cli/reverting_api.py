@@ -8,15 +8,20 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
+from sooner.cli.deadline import within
 from sooner.model.errors import SoonerError, UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.text import one_line
 
 _TRIES: Final = 5
 _TIMEOUT_S: Final = 30.0
+"""For connecting, and for each piece of an answer."""
+_WHOLE_S: Final = 60.0
+"""For a whole answer, however it drips."""
 _REPOSITORY: Final = re.compile(r"[\w.-]+/[\w.-]+")
 _OK: Final = (200, 201)
 _LONGEST_MESSAGE: Final = 300
@@ -207,9 +212,11 @@ class GitHub:
         body = json.dumps(fields).encode() if fields is not None else None
         for _ in range(_TRIES):
             try:
-                answer = self._pool.request(method, address, body=body, redirect=False)
+                answer = within(_WHOLE_S, partial(self._pool.request, method, address, body=body, redirect=False))
             except urllib3.exceptions.HTTPError as error:
                 raise _PassingError(f"GitHub cannot be reached ({type(error).__name__})") from None
+            except TimeoutError as error:
+                raise _PassingError(f"GitHub cannot be reached ({error})") from None
             headers = {name.lower(): text for name, text in answer.headers.items()}
             if answer.status in (403, 429) and (seconds := _rate_limit(headers, answer.data)) is not None:
                 self._wait(0, "GitHub's rate limit is reached", seconds)

@@ -4,10 +4,9 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from queue import Empty, Queue
-from threading import Thread
 from typing import Final
 
+from sooner.cli.deadline import within
 from sooner.cli.reverting_api import GitHub
 from sooner.model.errors import UsageError
 from sooner.model.text import one_line
@@ -17,7 +16,7 @@ _ISSUE: Final = re.compile(r"github:(?P<repository>[\w.-]+/[\w.-]+)#(?P<number>\
 _TIMEOUT_S: Final = 20.0
 """For connecting, and for each piece of an answer."""
 _WHOLE_S: Final = 60.0
-"""For a whole answer, however it drips."""
+"""For a whole answer, however it drips, and whoever gives it."""
 _MOST_BYTES: Final = 4096
 _OK: Final = 200
 
@@ -33,7 +32,7 @@ def why_stopped(switch: str, server: Callable[[str], GitHub]) -> str:
     if not switch:
         return ""
     try:
-        said = _state(switch, server)
+        said = within(_WHOLE_S, lambda: _state(switch, server))
     except Exception as error:  # noqa: BLE001 - whatever is wrong with the answer, it is no "go"
         return f"the kill switch {switch} says nothing ({one_line(str(error))[:200]}): nothing is done"
     return "" if said in _GO else f"the kill switch {switch} says {said!r}: nothing is done"
@@ -42,7 +41,7 @@ def why_stopped(switch: str, server: Callable[[str], GitHub]) -> str:
 def _state(switch: str, server: Callable[[str], GitHub]) -> str:
     if switch.startswith("github:"):
         return _issue(switch, server)
-    text = _fetched(switch) if switch.startswith(("http://", "https://")) else _read(switch)
+    text = _get(switch) if switch.startswith(("http://", "https://")) else _read(switch)
     try:
         value = json.loads(text)
     except ValueError:
@@ -55,26 +54,6 @@ def _state(switch: str, server: Callable[[str], GitHub]) -> str:
 def _read(path: str) -> str:
     with Path(path).open("rb") as file:
         return file.read(_MOST_BYTES).decode()
-
-
-def _fetched(url: str) -> str:
-    """What a URL answers, if it has in time: the thread that waits for one that drips on is left behind."""
-    said: Queue[str | Exception] = Queue()
-
-    def ask() -> None:
-        try:
-            said.put(_get(url))
-        except Exception as error:  # noqa: BLE001 - raised where it is waited for
-            said.put(error)
-
-    Thread(target=ask, daemon=True).start()
-    try:
-        found = said.get(timeout=_WHOLE_S)
-    except Empty:
-        raise OSError(f"no whole answer within {_WHOLE_S:g} s") from None
-    if isinstance(found, Exception):
-        raise found
-    return found
 
 
 def _get(url: str) -> str:
