@@ -329,6 +329,31 @@ def test_a_later_commit_that_uses_a_new_name_is_a_dependent(revert, trunk):
     assert "(use it) uses shiny_helper" in found["detail"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "__global__ void shiny_kernel(float* x) {",
+        "template <typename T, int N>  __global__ void __launch_bounds__(256, 2) shiny_kernel(T x) {",
+        "static at::Tensor& Shiny::shiny_kernel (const at::Tensor& x)",
+        "constexpr std::array<int, 3> shiny_kernel = {1, 2, 3};",
+        "using shiny_kernel = std::vector<int>;",
+    ],
+)
+def test_a_later_commit_that_calls_a_new_kernel_is_a_dependent(revert, trunk, line):
+    sha = trunk.commit("add a kernel", kernel=f"{line}\n")
+    trunk.commit("launch it", launch="shiny_kernel<<<1, 2>>>(x);\n")
+    code, (found,) = revert("--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["reason"]) == (12, "dependents")
+    assert "(launch it) uses shiny_kernel" in found["detail"]
+
+
+def test_a_call_of_something_from_elsewhere_gives_no_name(revert, trunk):
+    sha = trunk.commit("call", call="    return shiny_kernel(x)\n    y = shiny_kernel(x)\n// void f shiny_kernel(x)\n")
+    trunk.commit("call too", user="shiny_kernel(x)\n")
+    code, (found,) = revert("--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["state"]) == (0, "proposed")
+
+
 def test_a_culprit_that_brought_in_very_many_names_is_examined_like_others(revert, trunk):
     sha = trunk.commit(
         "vendored", big="".join(f"def a_function_with_a_long_name_{i:060}(): pass\n" for i in range(40_000))
@@ -444,6 +469,25 @@ def test_a_branch_or_repository_that_looks_like_an_option_is_refused(revert, tru
         code, said = revert("--execute", "--repo", url, stdin=document("a" * 40))
         assert (code, "is no repository" in said) == (4, True)
     assert not (tmp_path / "x").exists()
+
+
+def test_what_is_no_repository_is_one_clear_error(revert, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("x")
+    git(tmp_path, "init", "-q", "--bare", "empty.git")
+    for name, said in (("folder", "is no repository"), ("file", "is no repository"), ("empty.git", "has no branch")):
+        code, text = revert("--repo", tmp_path / name, stdin=document("a" * 40))
+        assert (code, said in text) == (4, True), text
+
+
+def test_a_host_without_a_user_is_a_remote_unless_there_is_a_folder_of_that_name(revert, trunk, project, monkeypatch):
+    sha = trunk.commit("break it", bad="x\n")
+    monkeypatch.setenv("GIT_SSH_COMMAND", "false")
+    code, said = revert("--repo", "host:o/r.git", stdin=document(sha))
+    assert (code, "host:o/r.git cannot be cloned" in said) == (11, True)
+    (project / "host:o").mkdir()
+    trunk.bare.rename(project / "host:o/r.git")
+    assert revert("--repo", "host:o/r.git", stdin=document(sha))[0] == 0
 
 
 # The kill switch

@@ -25,14 +25,23 @@ _SAFE: Final = (
     "-c", "log.showSignature=false", "-c", "i18n.commitEncoding=UTF-8", "-c", "i18n.logOutputEncoding=UTF-8",
 )  # fmt: skip
 """Settings that must not be another's: what git prints is read here. Who signs or pushes how is the user's."""
-_REMOTE: Final = re.compile(r"^(?:https?|ssh)://|^[\w.-]+@[\w.-]+:")
+_REMOTE: Final = re.compile(r"^(?:https?|ssh)://|^(?:[\w.-]+@)?[\w.-]+:(?!:)(?!//)")
+"""Over a network; `host:path` as git understands it, but no `helper::address`, which may run anything."""
+_NO_REPOSITORY: Final = ("' does not exist", "does not look like", "invalid gitfile")
+_NO_BRANCH: Final = ("Could not find remote branch", "not found in upstream")
 _NAMES: Final = re.compile(
     r"^\+\s*(?:export\s+|pub\s+|async\s+|static\s+|inline\s+|template\s*<[^>]*>\s*)*"
     r"(?:def|class|struct|enum|union|namespace|fn|func|function|trait|interface|#\s*define)\s+(?:class\s+)?([A-Za-z_]\w{3,})"
     r"|^\+([A-Z][A-Z0-9_]{3,})\s*[:=]"
+    # C, C++ and CUDA: `__global__ void name(`, `Tensor Type::name(`, `constexpr int name =`, `using name =`
+    r"|^\+\s*(?!(?:return|else|throw|new|delete|case|goto|await|yield|raise|assert|not|and|or|in|import|echo)\b)"
+    r"(?:template\s*<[^(){};]*>\s*)?(?:(?:__launch_bounds__\([^()]*\)|[A-Za-z_][\w:<>,]*)[*&]*\s+[*&]*)+(?:\w+::)*([A-Za-z_]\w{3,})\s*\("
+    r"|^\+\s*(?:static\s+|inline\s+)*(?:constexpr\s(?:[\w:<>,]+\s+)+|using\s+)([A-Za-z_]\w{3,})\s*[={[]"
 )
 """What a changed line gives a name to: functions, classes, macros, constants."""
 _WORD: Final = re.compile(r"[A-Za-z_]\w{3,}")
+_LONGEST_LINE: Final = 2000
+"""What stands behind defines nothing that people wrote."""
 _SHORTEST_MENTION: Final = 10
 _MOST_NAMED: Final = 5
 _MOST_PATCH: Final = 64 * 1024 * 1024
@@ -69,8 +78,8 @@ class Clone:
         self._environment = _environment(url, token)
         if url.startswith("-") or trunk.startswith("-"):
             raise UsageError(f"{url if url.startswith('-') else trunk!r} is no repository or branch")
-        sparse = ("--filter=blob:none",) if _REMOTE.match(url) else ()
-        is_folder = not _REMOTE.match(url) and "://" not in url
+        is_folder = Path(url).exists() or (not _REMOTE.match(url) and "://" not in url)
+        sparse = () if is_folder or not _REMOTE.match(url) else ("--filter=blob:none",)
         if is_folder and not Path(url).exists():
             raise UsageError(f"--repo {url} is no repository: there is no such folder")
         source = str(Path(url).absolute()) if is_folder else url
@@ -87,8 +96,10 @@ class Clone:
             str(folder),
         )
         done = self._run(*command, inside=False)
-        if done.returncode and "Could not find remote branch" in done.stderr:
+        if done.returncode and any(words in done.stderr for words in _NO_BRANCH):
             raise UsageError(f"{url} has no branch {trunk!r}: name its trunk with --branch")
+        if done.returncode and is_folder and any(words in done.stderr for words in _NO_REPOSITORY):
+            raise UsageError(f"--repo {url} is no repository: {_said(done)}")
         if done.returncode:
             raise GitError(f"{url} cannot be cloned at {trunk!r}: {_said(done)}")
         if self._out("rev-parse", "--is-shallow-repository").strip() == "true":
@@ -128,7 +139,10 @@ class Clone:
 
     def is_on_trunk(self, sha: str) -> bool:
         """Whether the branch has the commit."""
-        return self._run("merge-base", "--is-ancestor", sha, f"origin/{self._trunk}").returncode == 0
+        done = self._run("merge-base", "--is-ancestor", sha, f"origin/{self._trunk}")
+        if done.returncode > 1:
+            raise GitError(f"git merge-base: {_said(done)}")
+        return done.returncode == 0
 
     def culprit(self, sha: str, labels: tuple[str, ...] = ()) -> Culprit:
         """What the repository knows of a commit of trunk."""
@@ -174,7 +188,13 @@ class Clone:
         patch = self._out("show", "--unified=0", "--no-color", "--format=", "--diff-merges=first-parent", sha)[
             :_MOST_PATCH
         ]
-        found = {name for line in patch.split("\n") if (m := _NAMES.match(line)) for name in m.groups() if name}
+        found = {
+            name
+            for line in patch.split("\n")
+            if (m := _NAMES.match(line[:_LONGEST_LINE]))
+            for name in m.groups()
+            if name
+        }
         if not parents:
             return found
         if not found:
