@@ -1,5 +1,6 @@
 """The digest of a time, for a terminal and as Markdown; both are made from the same tables."""
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -15,7 +16,9 @@ from sooner.report.wording import counted, table
 
 _SHA: Final = 10
 _WIDEST: Final = 60
-_SPECIAL: Final = "\\`*_[]|~#!<>"
+_SPECIAL: Final = "\\`*_[]|~#!<>$"
+_ISSUE: Final = re.compile(r"(#|\bGH-)(?=\d)", re.IGNORECASE)
+"""What GitHub makes a reference of when Markdown has been made HTML: a backslash before it is gone by then."""
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -63,6 +66,7 @@ def markdown_text(text: str) -> str:
     text = _cell(text)
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "@\u200b")
     text = text.replace("://", ":\u200b//").replace("www.", "www\u200b.")
+    text = _ISSUE.sub("\\1\u200b", text)
     return "".join("\\" + char if char in _SPECIAL else char for char in text)
 
 

@@ -239,14 +239,16 @@ def test_rows_beyond_the_limit_are_counted():
 
 
 def test_markdown_holds_no_html_no_markdown_and_mentions_nobody():
-    evil = "<img src=x onerror=alert(1)> **b** [l](http://x) `c` | @all #12 www.x.y\n# title"
+    evil = "<img src=x onerror=alert(1)> **b** [l](http://x) `c` | @all #12 o/r#12 gh-12 $x$ www.x.y\n# title"
     undone = tuple(undone_in([commit("a", f'Revert "{evil.splitlines()[0]}"', author="@bob")], 0.0))
     for text in (markdown_text(evil), digest_markdown(digest(undone=undone), 10)):
         assert "<img" not in text
         assert "@all" not in text
         assert "\\[l\\]" in text or "[l]" not in text
         assert "http://x" not in text
-        assert " #12" not in text
+        assert "#12" not in text
+        assert "gh-12" not in text
+        assert " $x" not in text
     assert "\n" not in markdown_text(evil)
     assert "@bob" not in digest_markdown(digest(undone=undone), 10)
 
