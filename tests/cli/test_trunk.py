@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 pytest.importorskip("duckdb")
 
@@ -63,6 +64,53 @@ def test_the_past_is_replayed(here, history):
     document = json.loads(here("trunk", "verdicts", "--history", history, "--as-of", before, "--json").stdout)
     assert {one["decision"] for one in document["decisions"]} == {"hold"}
     assert len(document["commits"]) == CULPRIT
+
+
+def test_nothing_of_what_came_later_is_known_then(here, tmp_path):
+    from sooner.history import CommitRow, History, HistoryOutcome, JobRow, TestRow
+
+    now = START + 3 * 3600.0
+    jobs, commits, tests = [], [], []
+    for i in range(6):  # the last commit has no job yet
+        at, sha = START + i * 1800.0, f"{i + 1:040x}"
+        commits.append(CommitRow(sha=sha, time=at, branch="main", parents=(f"{i:040x}",) if i else ()))
+        for shard, seconds in ((1, 300.0), (2, 5400.0)):  # the second shard of three commits still runs
+            broken = i >= 3 and shard == 1
+            outcome = HistoryOutcome.FAILED if broken else HistoryOutcome.PASSED
+            outcome = HistoryOutcome.CANCELLED if i == 4 and shard == 2 else outcome  # later
+            name = {"workflow": "ci", "run": f"r{i}", "job": f"test (default, {shard}, 2)", "job_id": f"{i}.{shard}"}
+            times = {"created": at + 60 + 1800 * (i == 5), "started": at + 120 + 1800 * (i == 5)}
+            more = {"commit": sha, "branch": "main", "event": "push", "outcome": outcome}
+            jobs.append(JobRow(**name, **times, completed=at + 120 + seconds, **more))
+        for attempt, outcome in enumerate((HistoryOutcome.FAILED, HistoryOutcome.PASSED)):  # a retry, later
+            case = {"unit": "t.py", "node_id": "t.py::test_a", "attempt": attempt + 1, "kind": "case", "seconds": 9.0}
+            began = at + 150 + attempt * 3600
+            tests.append(TestRow(run=f"r{i}", job="ci / test", commit=sha, started=began, outcome=outcome, **case))
+    ran = [
+        job if job.completed <= now else replace(job, completed=None, outcome=HistoryOutcome.RUNNING)
+        for job in jobs
+        if job.started <= now
+    ]
+    told = []
+    for name, *rows in (("all", jobs, tests), ("then", ran, [one for one in tests if one.started + 9 <= now])):
+        with History(tmp_path / name) as history:
+            history.add_commits(commits)
+            history.add_jobs(rows[0])
+            history.add_tests(rows[1])
+        for policy in ("bayes", "rules"):
+            options = ("--as-of", now, "--policy", policy, "--json")
+            told.append(here("trunk", "verdicts", "--history", tmp_path / name, *options).stdout)
+    assert told[:2] == told[2:]
+    assert len(json.loads(told[0])["commits"]) == 5
+    assert {one["key"] for one in json.loads(told[0])["signals"]} == {
+        "ci / test (default)",
+        "ci / test :: t.py::test_a",
+    }
+
+
+def test_before_the_record_began_there_is_no_verdict(here, history):
+    done = here("trunk", "verdicts", "--history", history, "--as-of", START - 3600, "--json")
+    assert (done.returncode, json.loads(done.stdout)["decisions"]) == (0, [])
 
 
 def test_breakages_of_the_whole_history_are_listed(here, history):

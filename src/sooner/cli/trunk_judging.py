@@ -54,12 +54,14 @@ class Inquiry(Struct, frozen=True, kw_only=True):
 def show(inquiry: Inquiry) -> int:
     """Print verdicts, or all breakages."""
     with History(inquiry.root) as history:
-        trunk = load_trunk(history, inquiry.where, kinds=inquiry.kinds)
+        trunk = load_trunk(history, inquiry.where, kinds=inquiry.kinds, as_of=inquiry.as_of)
         url = history.folder.url
         unknown = "" if trunk.signals else unknown_name(history, inquiry.where)
+        began_later = inquiry.as_of is not None and not trunk.signals
+        began_later = began_later and bool(load_trunk(history, inquiry.where, kinds=inquiry.kinds).signals)
     for note in trunk.notes:
         click.echo(f"note: {note}", err=True)
-    if not trunk.signals:
+    if not trunk.signals and not began_later:
         nothing = f"{url}: no job or test of a known commit that passed, failed or runs: `sooner ingest` takes them in"
         raise UsageError(unknown or nothing)
     if inquiry.breakages:

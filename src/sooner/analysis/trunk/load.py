@@ -27,17 +27,25 @@ class Trunk(Struct, frozen=True, kw_only=True):
     """What a reader should know about how they were chosen."""
 
 
-def load_trunk(history: History, where: Where, *, kinds: Iterable[Kind] = (Kind.JOB,)) -> Trunk:
+def load_trunk(
+    history: History, where: Where, *, kinds: Iterable[Kind] = (Kind.JOB,), as_of: float | None = None
+) -> Trunk:
     """Commits of a branch and the signals over them.
 
     Attempts on requests are left out: what never landed broke nothing.
 
+    Args:
+        history: The history.
+        where: Which branch.
+        kinds: Of signals.
+        as_of: What was known then, epoch seconds: of what ran, or came, later nothing is. None: everything.
+
     Raises:
         UsageError: The history holds several repositories, and none was named.
     """
-    jobs, where, notes = landed_jobs(history, where)
+    jobs, where, notes = landed_jobs(history, where, as_of)
     wanted = frozenset(kinds)
-    tests = Tests(history, where) if Kind.TEST in wanted else None
+    tests = Tests(history, where, as_of) if Kind.TEST in wanted else None
     signals: list[Signal] = []
     if Kind.JOB in wanted:
         signals += jobs.signals()

@@ -135,14 +135,21 @@ def trunk_of(history: History, where: Where) -> str:
     return trunk_among(_present(columns, "branch", ~of_requests(columns)))
 
 
-def landed_jobs(history: History, where: Where) -> tuple[Jobs, Where, list[str]]:
+def landed_jobs(history: History, where: Where, as_of: float | None = None) -> tuple[Jobs, Where, list[str]]:
     """Attempts on one branch of one repository; which these are; and what a reader should know about that.
+
+    Args:
+        history: The history.
+        where: Which rows.
+        as_of: As they were known then, epoch seconds; None: as they are.
 
     Raises:
         UsageError: The history holds several repositories, and none was named.
     """
     rows = history.columns("jobs", [*_TEXTS, *_NUMBERS], where)
     chosen: Flags = ~of_requests(rows)
+    if as_of is not None:
+        chosen &= ~(np.fmin(rows.number("created"), rows.number("started")) > as_of)
     repositories = _present(rows, "repository", chosen)
     if len(repositories) > 1:
         raise UsageError(
@@ -154,7 +161,7 @@ def landed_jobs(history: History, where: Where) -> tuple[Jobs, Where, list[str]]
         where = replace(where, branch=trunk_among(branches))
         chosen &= is_any(rows.text("branch"), {where.branch})
         notes = [f"of {len(branches)} branches only {where.branch!r} is used (--branch names another one)"]
-    return _jobs(rows, np.flatnonzero(chosen)), where, notes
+    return _jobs(rows, np.flatnonzero(chosen), as_of), where, notes
 
 
 def _present(rows: Columns, name: str, chosen: Flags) -> Counter[str]:
@@ -166,7 +173,7 @@ def _present(rows: Columns, name: str, chosen: Flags) -> Counter[str]:
     return Counter({names[found[i]]: int(counts[i]) for i in order.tolist()})
 
 
-def _jobs(rows: Columns, some: Codes) -> Jobs:
+def _jobs(rows: Columns, some: Codes, as_of: float | None = None) -> Jobs:
     jobs, base_of = folded(rows.text("job").names, base_name)
     job = base_of[rows.text("job").codes[some]]
     flows = rows.text("workflow")
@@ -178,6 +185,12 @@ def _jobs(rows: Columns, some: Codes) -> Jobs:
         for pair in pairs
     ]
     keys, key_of = folded(names, str)
+    started, completed = rows.number("started")[some], rows.number("completed")[some]
+    outcomes = {status: flags[some] for status, flags in came_to(rows.text("outcome")).items()}
+    if as_of is not None:  # shard by shard: a shard that has failed tells before the others end
+        runs = (started > as_of) | (completed > as_of)
+        outcomes = {one: flags | runs if one is Status.PENDING else flags & ~runs for one, flags in outcomes.items()}
+        started, completed = (np.where(times > as_of, np.nan, times) for times in (started, completed))
     return Jobs(
         key=key_of[place],
         keys=keys,
@@ -189,9 +202,9 @@ def _jobs(rows: Columns, some: Codes) -> Jobs:
         runs=rows.text("run").names,
         attempt=attempts_told_apart(rows, some),
         created=rows.number("created")[some],
-        started=rows.number("started")[some],
-        completed=rows.number("completed")[some],
-        came_to={status: flags[some] for status, flags in came_to(rows.text("outcome")).items()},
+        started=started,
+        completed=completed,
+        came_to=outcomes,
     )
 
 

@@ -16,10 +16,13 @@ class Tests:
 
     __test__ = False  # pytest, this is not one of yours
 
-    def __init__(self, history: History, where: Where) -> None:
+    def __init__(self, history: History, where: Where, as_of: float | None = None) -> None:
         # Reports know their commit, but seldom their branch.
         every = read_attempts(history, replace(where, branch=""))
-        self._all = every.at(every.commit >= 0)
+        is_known = every.commit >= 0
+        if as_of is not None:  # of one that still ran then no report told
+            is_known &= ~(every.started + np.nan_to_num(every.seconds) > as_of)
+        self._all = every.at(is_known)
 
     def first_seen(self) -> dict[str, float]:
         """When each commit was first run."""
