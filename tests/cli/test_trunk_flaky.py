@@ -162,3 +162,11 @@ def test_of_several_repositories_one_must_be_named(here, project, kind):
     for repository, flaky in (("o/one", 1 if kind != "all" else 2), ("o/two", 0)):
         done = here("trunk", "flaky", "--history", "h", "--kind", kind, "--repository", repository, "--json")
         assert len(json.loads(done.stdout)["flaky"]) == flaky
+
+
+def test_a_link_to_the_quarantine_stays_one(here, history, project):
+    (project / "shared.toml").write_text("version = 1\n")
+    (project / "quarantine.toml").symlink_to("shared.toml")
+    assert here("trunk", "flaky", "--history", history, "--write", "quarantine.toml").returncode == 0
+    assert (project / "quarantine.toml").is_symlink()
+    assert "t.py::test_flaky" in (project / "shared.toml").read_text()

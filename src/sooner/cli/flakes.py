@@ -162,6 +162,6 @@ def _told(order: Order, update: "Update | None") -> dict[str, object] | None:
 
 def _write(file: str, quarantine: Quarantine) -> None:
     try:
-        write_atomically(Path(file), quarantine_text(quarantine).encode())
+        write_atomically(Path(file).resolve(), quarantine_text(quarantine).encode())
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}") from None
