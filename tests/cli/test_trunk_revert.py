@@ -490,6 +490,17 @@ def test_a_host_without_a_user_is_a_remote_unless_there_is_a_folder_of_that_name
     assert revert("--repo", "host:o/r.git", stdin=document(sha))[0] == 0
 
 
+def test_no_password_of_an_address_is_printed_or_kept(revert, trunk, capsys):
+    from sooner.cli.reverting_git import without_credentials
+
+    url = "http://someone:s3cret@127.0.0.1:9/o/r.git"
+    code, (found,) = revert("--execute", "--repo", url, stdin=document("a" * 40))
+    assert (code, found["detail"].startswith("http://127.0.0.1:9/o/r.git cannot be cloned")) == (11, True)
+    code, said = revert("--repo", url, stdin=document("a" * 40))
+    assert (code, "s3cret" in said, "127.0.0.1:9/o/r.git" in said) == (11, False, True)
+    assert without_credentials("git@host:o/r.git ssh://git@host/o/r") == "git@host:o/r.git ssh://host/o/r"
+
+
 # The kill switch
 
 
@@ -695,6 +706,14 @@ def test_a_pull_request_is_opened_with_the_evidence_as_text(revert, site):
     assert (pull["base"], pull["title"]) == ("main", 'Revert "break it"')
     assert pull["body"].startswith("````text\n")
     assert pull["body"].endswith("\n````\n")
+
+
+def test_what_is_done_or_no_commit_of_trunk_asks_nobody_but_the_kill_switch(revert, site):
+    assert revert(*site.options, stdin=document(site.sha))[0] == 0
+    for sha, state in ((site.sha, "already"), ("f" * 40, "refused")):
+        site.github.requests.clear()
+        code, (found,) = revert(*site.options, stdin=document(sha))
+        assert (code in (0, 12), found["state"], len(site.github.requests)) == (True, state, 1)
 
 
 def test_the_label_of_an_author_opts_out(revert, site):

@@ -47,6 +47,14 @@ _MOST_NAMED: Final = 5
 _MOST_PATCH: Final = 64 * 1024 * 1024
 
 
+_CREDENTIALS: Final = re.compile(r"(?<=://)[^/@\s]*@")
+
+
+def without_credentials(text: str) -> str:
+    """A URL, or a text with some, as it may be shown and kept: without user and password."""
+    return _CREDENTIALS.sub("", text)
+
+
 class GitError(SoonerError):
     """Git could not do what it had to; nothing is known to have happened."""
 
@@ -72,7 +80,7 @@ class Clone:
     """
 
     def __init__(self, url: str, trunk: str, folder: Path, token: str = "") -> None:
-        self.url = url
+        shown = without_credentials(url)
         self._trunk = trunk
         self._folder = folder
         self._environment = _environment(url, token)
@@ -81,7 +89,7 @@ class Clone:
         is_folder = Path(url).exists() or (not _REMOTE.match(url) and "://" not in url)
         sparse = () if is_folder or not _REMOTE.match(url) else ("--filter=blob:none",)
         if is_folder and not Path(url).exists():
-            raise UsageError(f"--repo {url} is no repository: there is no such folder")
+            raise UsageError(f"--repo {shown} is no repository: there is no such folder")
         source = str(Path(url).absolute()) if is_folder else url
         command = (
             "clone",
@@ -97,14 +105,16 @@ class Clone:
         )
         done = self._run(*command, inside=False)
         if done.returncode and any(words in done.stderr for words in _NO_BRANCH):
-            raise UsageError(f"{url} has no branch {trunk!r}: name its trunk with --branch")
+            raise UsageError(f"{shown} has no branch {trunk!r}: name its trunk with --branch")
         if done.returncode and is_folder and any(words in done.stderr for words in _NO_REPOSITORY):
-            raise UsageError(f"--repo {url} is no repository: {_said(done)}")
+            raise UsageError(f"--repo {shown} is no repository: {_said(done)}")
         if done.returncode:
-            raise GitError(f"{url} cannot be cloned at {trunk!r}: {_said(done)}")
+            raise GitError(f"{shown} cannot be cloned at {trunk!r}: {_said(done)}")
         if self._out("rev-parse", "--is-shallow-repository").strip() == "true":
             # Git takes a commit whose parents are missing for one that made every file: its revert removes them all.
-            raise UsageError(f"{url} is a shallow clone: `git fetch --unshallow` there, or name its remote with --repo")
+            raise UsageError(
+                f"{shown} is a shallow clone: `git fetch --unshallow` there, or name its remote with --repo"
+            )
 
     def _run(
         self, *arguments: str, inside: bool = True, stdin: str = "", more: Mapping[str, str] | None = None
@@ -304,4 +314,4 @@ def _environment(url: str, token: str) -> dict[str, str]:
 
 def _said(done: subprocess.CompletedProcess[str]) -> str:
     text = done.stderr.strip() or done.stdout.strip()
-    return one_line(text)[-400:] if text else f"exit code {done.returncode}"
+    return without_credentials(one_line(text))[-400:] if text else f"exit code {done.returncode}"

@@ -30,7 +30,7 @@ from sooner.analysis.trunk.reverting import (
 )
 from sooner.cli.reverting_api import ApiError, GitHub
 from sooner.cli.reverting_document import Wanted
-from sooner.cli.reverting_git import Clone, ConflictError, GitError
+from sooner.cli.reverting_git import Clone, ConflictError, GitError, without_credentials
 from sooner.cli.reverting_journal import Journal, JournalError
 from sooner.cli.reverting_switch import why_stopped
 from sooner.model.outcomes import ExitCode
@@ -56,7 +56,7 @@ class Order(Struct, frozen=True, kw_only=True):
     @property
     def target(self) -> str:
         """Where reverts go, as the journal calls it."""
-        return printable_or_replaced(self.github or self.url)
+        return printable_or_replaced(self.github or without_credentials(self.url))
 
 
 class Result(Struct, frozen=True, kw_only=True):
@@ -106,7 +106,7 @@ class Reverter:
 
     @cached_property
     def _clone(self) -> Clone:
-        self._say(f"cloning {self._order.url}")
+        self._say(f"cloning {without_credentials(self._order.url)}")
         return Clone(self._order.url, self._order.trunk, Path(self._folder.name) / "clone", self._order.token)
 
     @cached_property
@@ -120,16 +120,17 @@ class Reverter:
     def propose(self, lines: Sequence[Line]) -> Iterator[Result]:
         """Say what would be done; where there is a repository, whether it may and can."""
         for wanted in self._order.wanted:
-            sha = (self._clone.resolve(wanted.culprit) if self._order.url else "") or wanted.culprit
-            if (known := self._done_before(sha, lines)) is not None:
-                yield known
-                continue
-            if not self._order.url:
-                culprit = Culprit(sha=wanted.culprit, time=0.0, message=wanted.culprit)
-                yield _result(wanted, culprit, self._order, state="proposed")
-                continue
-            found = self._examine(wanted, lines, labels=())
-            yield found if isinstance(found, Result) else _result(wanted, found[0], self._order, state="proposed")
+            yield self._propose(wanted, lines)
+
+    def _propose(self, wanted: Wanted, lines: Sequence[Line]) -> Result:
+        if (known := self._done_before(wanted.culprit, lines)) is not None:
+            return known
+        if not self._order.url:
+            culprit = Culprit(sha=wanted.culprit, time=0.0, message=wanted.culprit)
+            return _result(wanted, culprit, self._order, state="proposed")
+        sha = self._place(wanted, lines)
+        found = sha if isinstance(sha, Result) else self._examine(wanted, sha, lines, labels=())
+        return found if isinstance(found, Result) else _result(wanted, found[0], self._order, state="proposed")
 
     def execute(self, journal: Journal) -> Iterator[Result]:
         """Make the reverts, one after the other."""
@@ -145,15 +146,22 @@ class Reverter:
     def _stopped(self) -> str:
         return why_stopped(self._order.switch, self._server)
 
-    def _examine(
-        self, wanted: Wanted, lines: Sequence[Line], labels: tuple[str, ...]
-    ) -> Result | tuple[Culprit, str, str]:
-        """The culprit, the revert and its message; or why it must not or cannot be."""
+    def _place(self, wanted: Wanted, lines: Sequence[Line]) -> str | Result:
+        """The whole id of a culprit on trunk; or why there is none, or nothing to do about it."""
         sha = self._clone.resolve(wanted.culprit)
         if not sha:
-            return _refused(wanted, wanted.culprit, Refusal.UNKNOWN, f"{self._order.url} has no such commit")
+            where = without_credentials(self._order.url)
+            return _refused(wanted, wanted.culprit, Refusal.UNKNOWN, f"{where} has no such commit")
+        if (known := self._done_before(sha, lines)) is not None:
+            return known
         if not self._clone.is_on_trunk(sha):
             return _refused(wanted, sha, Refusal.NOT_ON_TRUNK, f"it is not on {self._order.trunk}")
+        return sha
+
+    def _examine(
+        self, wanted: Wanted, sha: str, lines: Sequence[Line], labels: tuple[str, ...]
+    ) -> Result | tuple[Culprit, str, str]:
+        """The culprit, the revert and its message; or why it must not or cannot be."""
         culprit = self._clone.culprit(sha, labels)
         if said := refusal(culprit, lines, self._order.limits, time.time(), self._order.target):
             return _refused(wanted, sha, *said)
@@ -167,16 +175,18 @@ class Reverter:
         return culprit, commit, message
 
     def _execute(self, wanted: Wanted, journal: Journal) -> Result:
-        sha = self._clone.resolve(wanted.culprit) or wanted.culprit
-        if (known := self._done_before(sha, journal.lines)) is not None:
-            return known
+        if (known := self._done_before(wanted.culprit, journal.lines)) is not None:
+            return known  # without a clone: most calls find what an earlier one has done
+        sha = self._place(wanted, journal.lines)
+        if isinstance(sha, Result):
+            return self._refuse(journal, sha) if sha.state == "refused" else sha
         labels: tuple[str, ...] = ()
         if self._order.github:
             if (found := self._opened(sha, journal)) is not None:
                 return found
             labels = self._github.labels_of(sha)
         there, is_ours = self._clone.remote_revert(sha)
-        examined = self._examine(wanted, journal.lines, labels)
+        examined = self._examine(wanted, sha, journal.lines, labels)
         if isinstance(examined, Result):
             return self._refuse(journal, examined)
         culprit, commit, message = examined
