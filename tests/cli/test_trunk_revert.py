@@ -8,6 +8,7 @@ import os
 import random
 import resource
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -914,6 +915,27 @@ def test_a_process_that_is_killed_while_it_pushes_leaves_exactly_one_revert_to_t
     script.unlink()
     code, (found,) = revert(*site.options, stdin=document(site.sha))
     assert (code, found["state"], site.reverts) == (0, "reverted", (1, 1))
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_without_leaving_a_clone(site, tmp_path, signum):
+    hook = site.bare / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    os.mkfifo(tmp_path / "pushes")
+    hook.write_text(f"#!/bin/sh\necho > {tmp_path}/pushes\ncat > /dev/null; exec sleep 60\n")
+    hook.chmod(0o755)
+    (tmp_path / "tmp").mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sooner", "trunk", "revert", *map(str, site.options)],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+    )  # fmt: skip
+    process.stdin.write(document(site.sha))
+    process.stdin.close()
+    (tmp_path / "pushes").read_text()
+    process.send_signal(signum)
+    assert process.wait(60) == 128 + signum
+    assert list((tmp_path / "tmp").iterdir()) == []
 
 
 def test_a_push_whose_answer_is_lost_counts_if_the_remote_has_it(revert, site):
