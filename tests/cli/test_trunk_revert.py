@@ -723,6 +723,35 @@ def test_the_label_of_an_author_opts_out(revert, site):
     assert (code, found["reason"], site.reverts) == (12, "opted_out", (0, 0))
 
 
+@pytest.mark.parametrize(
+    ("message", "status", "reason"),
+    [
+        ("break it (#31)", 200, "opted_out"),
+        ("break it\n\nPull Request resolved: https://github.com/O/r/pull/31\nApproved by: x", 200, "opted_out"),
+        ("break it (#31)", 404, ""),
+        ("break it (#31)\n\nPull Request resolved: https://github.com/up/stream/pull/31", 200, ""),
+        ("break #31", 200, ""),
+        ("break it (#31)", 401, "ApiError"),
+    ],
+)
+def test_the_label_counts_of_a_pull_request_that_a_bot_landed(revert, trunk, message, status, reason):
+    sha = trunk.commit(message, bad="x\n")
+    github = FakeGitHub(trunk.bare)
+    answer = github._answer
+
+    def of_a_bot(method, path, body):
+        if "/commits/" in path:
+            return 200, []
+        labels = [{"name": "no-auto-revert"}]
+        return (status, {"number": 31, "labels": labels}) if path.endswith("/issues/31") else answer(method, path, body)
+
+    github._answer = of_a_bot
+    options = ("--execute", "--repo", trunk.bare, "--github", "o/r", "--api", github.url, "--pause", "0.001")
+    _, (found,) = revert(*options, stdin=document(sha))
+    github.close()
+    assert (found["reason"], len(github.pulls)) == (reason, 0 if reason else 1)
+
+
 def test_a_label_on_the_second_page_opts_out_and_no_other_server_is_asked(revert, site):
     def send(request, status, data, headers=None):
         if "/commits/" in request.path:

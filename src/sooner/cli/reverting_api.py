@@ -31,12 +31,27 @@ _NEXT: Final = re.compile(r'<([^<>]*)>\s*;[^,<>]*\brel="?next\b')
 _ODD: Final = (KeyError, ValueError, TypeError, AttributeError, OverflowError)
 """What fields raise that are not what GitHub's documentation says."""
 _EXISTS: Final = 422
+_GONE: Final = (404, 410)
+_RESOLVED: Final = re.compile(
+    r"^Pull[ -]Request[ -]resolved: https?://[^/\s]+/([\w.-]+/[\w.-]+)/pull/(\d{1,18})\b", re.MULTILINE | re.IGNORECASE
+)
+_NUMBER: Final = re.compile(r"\(#(\d{1,18})\)")
+"""Behind the title, as GitHub and bots that land write it."""
 
 
 class ApiError(SoonerError):
-    """GitHub refuses, cannot be reached, or answers what cannot be understood."""
+    """GitHub refuses, cannot be reached, or answers what cannot be understood.
+
+    Args:
+        text: What is wrong.
+        status: Of the answer; 0 where there was none.
+    """
 
     exit_code = ExitCode.INFRASTRUCTURE
+
+    def __init__(self, text: str, status: int = 0) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 def check_repository(name: str) -> None:
@@ -47,6 +62,15 @@ def check_repository(name: str) -> None:
     """
     if not _REPOSITORY.fullmatch(name):
         raise UsageError(f"{name!r} is no repository: write OWNER/NAME")
+
+
+def request_in(message: str, repository: str) -> int:
+    """The number of the pull request that a commit's message says it came by; 0 where it says nothing."""
+    said = _RESOLVED.findall(message)
+    numbers = [number for name, number in said if name.lower() == repository.lower()]
+    if not said:
+        numbers = _NUMBER.findall(message.strip().partition("\n")[0][:_LONGEST_MESSAGE])
+    return int(numbers[-1]) if numbers else 0
 
 
 class _PassingError(Exception):
@@ -116,9 +140,20 @@ class GitHub:
         """Of the repository."""
         return self.repository.split("/", maxsplit=1)[0]
 
-    def labels_of(self, sha: str) -> tuple[str, ...]:
-        """Labels of the pull requests that a commit came by."""
+    def labels_of(self, sha: str, message: str) -> tuple[str, ...]:
+        """Labels of the pull requests that a commit came by.
+
+        GitHub knows none of a commit that a bot landed: there the number in its message counts.
+        """
         found = self._list(f"commits/{quote(sha)}/pulls", per_page="100")
+        if not found and (number := request_in(message, self.repository)):
+            try:
+                found = [PullRequest(self.issue(number))]
+            except _ODD as error:
+                raise ApiError(f"issue {number}: an answer that cannot be understood ({error!r})") from None
+            except ApiError as error:
+                if error.status not in _GONE:
+                    raise
         return tuple(label for each in found for label in each.labels)
 
     def requests_from(self, branch: str) -> list[PullRequest]:
@@ -188,7 +223,7 @@ class GitHub:
                 status, value, link = self._ask("GET", address)
                 if status in _OK:
                     return _checked(value, kind), link
-                raise ApiError(f"{address}: GitHub answers {status}: {_message(value)}{_advice(status)}")
+                raise ApiError(f"{address}: GitHub answers {status}: {_message(value)}{_advice(status)}", status)
             except _PassingError as error:
                 last = str(error)
             self._wait(number, last)

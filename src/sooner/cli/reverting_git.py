@@ -154,6 +154,10 @@ class Clone:
             raise GitError(f"git merge-base: {_said(done)}")
         return done.returncode == 0
 
+    def message(self, sha: str) -> str:
+        """The message of a commit."""
+        return self._out("show", "-s", "--format=%B", sha)
+
     def culprit(self, sha: str, labels: tuple[str, ...] = ()) -> Culprit:
         """What the repository knows of a commit of trunk."""
         time, _, message = self._out("show", "-s", "--format=%ct%x00%B", sha).partition("\0")

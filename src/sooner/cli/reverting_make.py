@@ -184,7 +184,7 @@ class Reverter:
         if self._order.github:
             if (found := self._opened(sha, journal)) is not None:
                 return found
-            labels = self._github.labels_of(sha)
+            labels = self._github.labels_of(sha, self._clone.message(sha))
         there, is_ours = self._clone.remote_revert(sha)
         examined = self._examine(wanted, sha, journal.lines, labels)
         if isinstance(examined, Result):
