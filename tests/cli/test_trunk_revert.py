@@ -348,6 +348,15 @@ def test_a_later_commit_that_calls_a_new_kernel_is_a_dependent(revert, trunk, li
     assert "(launch it) uses shiny_kernel" in found["detail"]
 
 
+@pytest.mark.parametrize("files", [{"shiny_thing.cu": "x\n"}, {"base": "shiny_thing = 3\n"}], ids=["file", "variable"])
+def test_a_later_commit_that_uses_a_new_file_or_variable_is_a_dependent(revert, trunk, files):
+    sha = trunk.commit("add it", **files)
+    trunk.commit("use it", user="add_library(x shiny_thing.cu)\n")
+    code, (found,) = revert("--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["reason"]) == (12, "dependents")
+    assert "(use it) uses shiny_thing" in found["detail"]
+
+
 def test_a_call_of_something_from_elsewhere_gives_no_name(revert, trunk):
     sha = trunk.commit("call", call="    return shiny_kernel(x)\n    y = shiny_kernel(x)\n// void f shiny_kernel(x)\n")
     trunk.commit("call too", user="shiny_kernel(x)\n")

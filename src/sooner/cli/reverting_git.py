@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from sooner.analysis.trunk.reverting import Culprit, branch_of, is_revert_of, reverter_of, subject_of
@@ -32,13 +32,13 @@ _NO_BRANCH: Final = ("Could not find remote branch", "not found in upstream")
 _NAMES: Final = re.compile(
     r"^\+\s*(?:export\s+|pub\s+|async\s+|static\s+|inline\s+|template\s*<[^>]*>\s*)*"
     r"(?:def|class|struct|enum|union|namespace|fn|func|function|trait|interface|#\s*define)\s+(?:class\s+)?([A-Za-z_]\w{3,})"
-    r"|^\+([A-Z][A-Z0-9_]{3,})\s*[:=]"
+    r"|^\+([A-Z][A-Z0-9_]{3,})\s*[:=]|^\+([A-Za-z_]\w{3,})\s*=(?!=)"
     # C, C++ and CUDA: `__global__ void name(`, `Tensor Type::name(`, `constexpr int name =`, `using name =`
     r"|^\+\s*(?!(?:return|else|throw|new|delete|case|goto|await|yield|raise|assert|not|and|or|in|import|echo)\b)"
     r"(?:template\s*<[^(){};]*>\s*)?(?:(?:__launch_bounds__\([^()]*\)|[A-Za-z_][\w:<>,]*)[*&]*\s+[*&]*)+(?:\w+::)*([A-Za-z_]\w{3,})\s*\("
     r"|^\+\s*(?:static\s+|inline\s+)*(?:constexpr\s(?:[\w:<>,]+\s+)+|using\s+)([A-Za-z_]\w{3,})\s*[={[]"
 )
-"""What a changed line gives a name to: functions, classes, macros, constants."""
+"""What a changed line gives a name to: functions, classes, macros, constants and variables of a whole file."""
 _WORD: Final = re.compile(r"[A-Za-z_]\w{3,}")
 _LONGEST_LINE: Final = 2000
 """What stands behind defines nothing that people wrote."""
@@ -197,12 +197,13 @@ class Clone:
                 yield f"{one[:12]} ({subject_of(subjects.get(one, ''))}) uses {', '.join(used)}"
 
     def _names_from(self, sha: str) -> set[str]:
-        """Names that a commit brought in: defined by its added lines, and nowhere in the tree before it."""
+        """Names that a commit brought in: of new files, or defined by added lines; nowhere in the tree before it."""
         parents = self._out("show", "-s", "--format=%P", sha).split()
-        patch = self._out("show", "--unified=0", "--no-color", "--format=", "--diff-merges=first-parent", sha)[
-            :_MOST_PATCH
-        ]
-        found = {
+        shown = ("show", "--format=", "--diff-merges=first-parent")
+        patch = self._out(*shown, "--unified=0", "--no-color", sha)[:_MOST_PATCH]
+        files = self._out(*shown, "--name-only", "--diff-filter=A", "-z", sha).split("\0")
+        found = {stem for file in files if _WORD.fullmatch(stem := PurePosixPath(file).stem)}
+        found |= {
             name
             for line in patch.split("\n")
             if (m := _NAMES.match(line[:_LONGEST_LINE]))
