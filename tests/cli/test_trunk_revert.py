@@ -441,6 +441,19 @@ def test_a_branch_of_that_name_that_holds_something_else_is_not_touched(revert, 
     assert git(trunk.bare, "rev-parse", f"sooner/revert-{sha}") == sha
 
 
+def test_a_push_that_a_hook_of_the_remote_declines_has_failed_whatever_the_hook_says(revert, trunk):
+    sha = trunk.commit("break it", bad="x\n")
+    hook = trunk.bare / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'a rule of that name already exists: stale info' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    code, (found,) = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["state"], "a rule of that name already exists" in found["detail"]) == (11, "failed", True)
+    assert [(line["action"], line["state"]) for line in journal()] == [("push", "begin"), ("push", "failed")]
+    hook.unlink()
+    assert revert("--execute", "--repo", trunk.bare, stdin=document(sha))[0] == 0
+
+
 def test_text_from_outside_is_text(revert, trunk, tmp_path):
     marker = tmp_path / "pwned"
     subject = f"$(touch {marker}) `touch {marker}` <img src=x> ]( --exec [skip ci] @everybody"

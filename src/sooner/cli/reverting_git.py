@@ -292,7 +292,7 @@ class Clone:
         done = self._run("push", "--quiet", *arguments)
         if done.returncode == 0:
             return True
-        if "stale info" in done.stdout or "already exists" in done.stdout + done.stderr:
+        if "stale info" in done.stdout or "already exists" in done.stdout:  # stderr has what hooks of the remote say
             return False
         raise GitError(f"git push: {_said(done)}")
 

@@ -233,13 +233,13 @@ class Reverter:
             if self._clone.push(sha, commit):
                 self._note(journal, sha, Action.PUSH, State.DONE, commit=commit)
                 return commit, True
+            refused = GitError(f"git push: the remote says that it has {branch_of(sha)}, and has not: try again")
         except GitError as error:
-            there, is_ours = self._clone.remote_revert(sha)
-            if not there:
-                self._note(journal, sha, Action.PUSH, State.FAILED, commit=commit, detail=str(error)[:300])
-                raise
-        else:
-            there, is_ours = self._clone.remote_revert(sha)
+            refused = error
+        there, is_ours = self._clone.remote_revert(sha)
+        if not there:
+            self._note(journal, sha, Action.PUSH, State.FAILED, commit=commit, detail=str(refused)[:300])
+            raise refused
         self._note(journal, sha, Action.PUSH, State.DONE, commit=there, detail="it was there already")
         return there, is_ours
 
