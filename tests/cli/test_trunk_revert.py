@@ -211,6 +211,7 @@ def test_documents_a_line_each_may_hold_every_separator_of_unicode_and_begin_wit
         (("--pause", "-1"), "--pause -1: at least 0"),
         (("--repo", "nowhere.git"), "nowhere.git is no repository: there is no such folder"),
         (("--execute", "--repo", "nowhere.git"), "nowhere.git is no repository: there is no such folder"),
+        (("--repo", "x" * 5_000), "is no repository: there is no such folder"),
         (("--oldest", "soon"), "--oldest 'soon' is no time such as 36h"),
         (("--execute", "--github", "nonsense", "--repo", "x"), "write OWNER/NAME"),
     ],
@@ -511,6 +512,16 @@ def test_a_host_without_a_user_is_a_remote_unless_there_is_a_folder_of_that_name
     (project / "host:o").mkdir()
     trunk.bare.rename(project / "host:o/r.git")
     assert revert("--repo", "host:o/r.git", stdin=document(sha))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("token", "code"), [("s3cret\n", 0), (" s3cret ", 0), ("s3cret\nx", 4), ("s3 cret", 4), ("s3cret\u2603", 4)]
+)
+def test_a_token_ends_with_its_last_letter_and_one_that_is_none_is_not_shown(revert, site, monkeypatch, token, code):
+    monkeypatch.setenv("GITHUB_TOKEN", token)
+    got, said = revert(*site.options, stdin=document(site.sha))
+    assert (got, len(site.github.pulls)) == (code, int(code == 0))
+    assert code == 0 or ("GITHUB_TOKEN is no token" in said and "s3" not in said)
 
 
 def test_no_password_of_an_address_is_printed_or_kept(revert, trunk, capsys):

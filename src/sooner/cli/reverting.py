@@ -88,7 +88,7 @@ def order_of(options: Mapping[str, Any]) -> Order:
         trunk=options["trunk"],
         github=github,
         api=options["api"] or os.environ.get("GITHUB_API_URL", "https://api.github.com"),
-        token=os.environ.get("GITHUB_TOKEN", ""),
+        token=_token(),
         limits=Limits(
             a_day=options["a_day"], oldest_s=seconds_of(options["oldest"], "--oldest"), opt_out=options["opt_out"]
         ),
@@ -96,6 +96,18 @@ def order_of(options: Mapping[str, Any]) -> Order:
         patience_s=options["patience_s"],
         pause_s=options["pause_s"],
     )
+
+
+def _token() -> str:
+    """From the environment, where secrets often end with a line break.
+
+    Raises:
+        UsageError: It cannot be one; it is not shown.
+    """
+    token = os.environ.get("GITHUB_TOKEN", "").strip()
+    if not all("!" <= char <= "~" for char in token):
+        raise UsageError("GITHUB_TOKEN is no token: it holds a space, a line break or a letter beyond ASCII")
+    return token
 
 
 def _print(results: list[Result], *, as_json: bool) -> None:

@@ -86,9 +86,10 @@ class Clone:
         self._environment = _environment(url, token)
         if url.startswith("-") or trunk.startswith("-"):
             raise UsageError(f"{url if url.startswith('-') else trunk!r} is no repository or branch")
-        is_folder = Path(url).exists() or (not _REMOTE.match(url) and "://" not in url)
+        is_there = _exists(url)
+        is_folder = is_there or (not _REMOTE.match(url) and "://" not in url)
         sparse = () if is_folder or not _REMOTE.match(url) else ("--filter=blob:none",)
-        if is_folder and not Path(url).exists():
+        if is_folder and not is_there:
             raise UsageError(f"--repo {shown} is no repository: there is no such folder")
         source = str(Path(url).absolute()) if is_folder else url
         command = (
@@ -295,6 +296,13 @@ class Clone:
         if "stale info" in done.stdout or "already exists" in done.stdout:  # stderr has what hooks of the remote say
             return False
         raise GitError(f"git push: {_said(done)}")
+
+
+def _exists(place: str) -> bool:
+    try:
+        return Path(place).exists()
+    except OSError:  # no name that a file can have
+        return False
 
 
 def _environment(url: str, token: str) -> dict[str, str]:
