@@ -10,6 +10,7 @@ from test_github_dumps import T0, job, run
 
 from sooner.history import IngestError
 from sooner.history.ingest import github_live
+from sooner.history.ingest.github_api import Api
 
 DAY = 86_400
 
@@ -196,3 +197,11 @@ def test_more_runs_than_github_shows_are_asked_for_in_parts(ask, server):
 def test_a_name_that_is_no_repository_is_an_error(ask, name):
     with pytest.raises(IngestError, match="github:owner/name"):
         ask(name)
+
+
+@pytest.mark.parametrize("token", ["s3cret\nx", "s3 cret", "s3cret\u2603"])
+def test_a_token_that_is_none_is_one_clear_error_and_is_not_shown(token):
+    with pytest.raises(IngestError, match="GITHUB_TOKEN is no token") as caught:
+        Api("https://api.invalid", token, print)
+    assert "s3" not in str(caught.value)
+    Api("https://api.invalid", "s3cret\n", print)

@@ -49,6 +49,9 @@ class Api:
             "user-agent": "sooner",
             "x-github-api-version": "2022-11-28",
         }
+        token = token.strip()  # secrets often end with a line break
+        if not all("!" <= char <= "~" for char in token):
+            raise IngestError(url, "GITHUB_TOKEN is no token: it holds a space, a line break or a letter beyond ASCII")
         if token:
             headers["authorization"] = f"Bearer {token}"
         self._pool = urllib3.PoolManager(headers=headers, retries=False, timeout=_TIMEOUT_S)
