@@ -434,6 +434,22 @@ def test_a_merge_is_reverted_against_its_first_parent(revert, trunk):
     assert revert("--execute", "--repo", trunk.bare, stdin=document(sha))[1][0]["state"] == "reverted"
 
 
+@pytest.mark.parametrize(
+    "message", ["Merge branch 'main' of host:o/r", "Merge remote-tracking branch 'origin/main' into x"]
+)
+def test_a_merge_of_trunk_into_something_is_left_to_people(revert, trunk, message):
+    git(trunk.work, "checkout", "-q", "-b", "local")
+    git(trunk.work, "commit", "-q", "--allow-empty", "-m", "local")
+    git(trunk.work, "checkout", "-q", "main")
+    trunk.commit("of others", good="x\n")
+    git(trunk.work, "checkout", "-q", "local")
+    git(trunk.work, "merge", "-q", "--no-ff", "-m", message, "main")  # its first parent is no commit of trunk
+    trunk.commit("after it")
+    sha = git(trunk.work, "rev-parse", "HEAD^")
+    code, (found,) = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["reason"], trunk.branches) == (12, "merges_trunk", [])
+
+
 def test_a_branch_of_that_name_that_holds_something_else_is_not_touched(revert, trunk):
     sha = trunk.commit("break it", bad="x\n")
     git(trunk.bare, "branch", f"sooner/revert-{sha}", "main")

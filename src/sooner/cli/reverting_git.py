@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from sooner.analysis.trunk.reverting import Culprit, branch_of, is_revert_of, reverter_of, subject_of
+from sooner.analysis.trunk.reverting import Culprit, branch_of, is_merge_of, is_revert_of, reverter_of, subject_of
 from sooner.model.errors import SoonerError, UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.text import one_line
@@ -163,6 +163,7 @@ class Clone:
         """What the repository knows of a commit of trunk."""
         time, _, message = self._out("show", "-s", "--format=%ct%x00%B", sha).partition("\0")
         later = list(self._later(sha))
+        is_merge = len(self._out("show", "-s", "--format=%P", sha).split()) > 1
         return Culprit(
             sha=sha,
             time=float(time),
@@ -170,6 +171,7 @@ class Clone:
             labels=labels,
             reverted_by=reverter_of(sha, message, later),
             dependents=tuple(self._dependents(sha, later)),
+            merges_trunk=is_merge and is_merge_of(message, self._trunk),
         )
 
     def _later(self, sha: str) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,7 @@ from sooner.analysis.trunk.reverting import (
     branch_of,
     done_line,
     is_begun,
+    is_merge_of,
     is_revert_of,
     is_sha,
     message_of,
@@ -59,6 +60,7 @@ def test_a_young_commit_may_be_reverted():
         ({"message": "x\n\nauto-revert: off\n"}, Refusal.OPTED_OUT),
         ({"labels": ("no-auto-revert",)}, Refusal.OPTED_OUT),
         ({"dependents": ("b uses f",)}, Refusal.DEPENDENTS),
+        ({"merges_trunk": True}, Refusal.MERGES_TRUNK),
         ({"time": NOW - 3 * DAY_S}, Refusal.TOO_OLD),
     ],
 )
@@ -137,6 +139,13 @@ def test_a_revert_by_hand_is_known_by_its_title_where_it_names_no_commit(later, 
     told = [(f"{i}", text) for i, text in enumerate(later)]
     assert bool(reverter_of(SHA, "Break it (#12)\n\nfor speed", told[::-1])) == is_it
     assert reverter_of(SHA, " ", told[::-1]) == ("0" if SHA[:9] in later[0] else "")
+
+
+def test_a_merge_of_trunk_is_known_by_the_words_of_git():
+    merges = ("Merge branch 'main' of host:o/r", "Merge branch 'main' into x", "Merge remote-tracking branch 'up/main'")
+    assert all(is_merge_of(message, "main") for message in merges)
+    others = ("Merge branch 'x' into main", "Merge branch 'x/main'", "Merge pull request #1 from o/main", "Merge main")
+    assert not any(is_merge_of(message, "main") for message in others)
 
 
 def test_done_is_done_at_one_place():

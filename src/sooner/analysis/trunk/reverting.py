@@ -37,6 +37,7 @@ class Refusal(StrEnum):
     NOT_ON_TRUNK = "not_on_trunk"
     ALREADY = "already_reverted"
     IS_REVERT = "is_a_revert"
+    MERGES_TRUNK = "merges_trunk"
     TOO_OLD = "too_old"
     OPTED_OUT = "opted_out"
     DAILY_LIMIT = "daily_limit"
@@ -72,6 +73,8 @@ class Culprit(Struct, frozen=True, kw_only=True):
     """A commit of trunk that reverts it."""
     dependents: tuple[str, ...] = ()
     """Later commits that need it, with what of it they need."""
+    merges_trunk: bool = False
+    """It is a merge of trunk into something, as `git pull` makes it: what it brought along is the work of others."""
 
     @property
     def subject(self) -> str:
@@ -162,6 +165,12 @@ def _title_in(message: str) -> str:
     return message.strip().partition("\n")[0].strip()
 
 
+def is_merge_of(message: str, trunk: str) -> bool:
+    """Whether the message of a merge is one that git writes where a branch of that name is merged into another."""
+    merge = rf"\s*Merge (?:branch '|remote-tracking branch '[^'/\s]+/){re.escape(trunk)}'"
+    return re.match(merge, message) is not None
+
+
 def title_of(culprit: Culprit) -> str:
     """As `git revert` and GitHub spell it."""
     return _SKIPS_CI.sub(r"(\1)", f'Revert "{culprit.subject}"')
@@ -215,6 +224,11 @@ def refusal(
         return Refusal.ALREADY, f"trunk has its revert, {culprit.reverted_by}"
     if reverted_in(culprit.message) or any(unwrapped(culprit.subject)[1:]):
         return Refusal.IS_REVERT, "a person reverted or landed that again on purpose: only a person undoes it"
+    if culprit.merges_trunk:
+        return (
+            Refusal.MERGES_TRUNK,
+            "it merged trunk into something else: its revert would take away what others landed",
+        )
     if _MARK.search(culprit.message):
         return Refusal.OPTED_OUT, "its message says so"
     if limits.opt_out and limits.opt_out in culprit.labels:
