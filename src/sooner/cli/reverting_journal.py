@@ -55,12 +55,23 @@ class Journal:
             os.close(self._fd)
             raise JournalBusyError(f"another process reverts with the journal {path}: wait for it") from None
         self.lines = self._read()
+        if not self.lines:
+            self._keep_name()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
+
+    def _keep_name(self) -> None:
+        """A new file is found after a loss of power only if its folder is on the disk, too."""
+        with contextlib.suppress(OSError):  # folders that may not be read, file systems that know no such thing
+            folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
     def _read(self) -> list[Line]:
         data = self._path.read_bytes()
