@@ -207,6 +207,7 @@ def test_documents_a_line_each_may_hold_every_separator_of_unicode_and_begin_wit
     ("options", "problem"),
     [
         (("--execute",), "--execute needs --repo DIR|URL"),
+        (("--execute", "--repo", "x", "--kill-switch", ""), "--kill-switch is empty"),
         (("--patience", "nan"), "--patience nan: at least 0"),
         (("--pause", "-1"), "--pause -1: at least 0"),
         (("--repo", "nowhere.git"), "nowhere.git is no repository: there is no such folder"),

@@ -77,6 +77,10 @@ def order_of(options: Mapping[str, Any]) -> Order:
         url = f"{os.environ.get('GITHUB_SERVER_URL', 'https://github.com')}/{github}.git"
     if options["execute"] and not url:
         raise UsageError("--execute needs --repo DIR|URL, or --github OWNER/NAME")
+    if options["switch"] == "":  # as a variable that is not set leaves it: whoever names a switch wants one
+        raise UsageError(
+            "--kill-switch is empty: name a file, a URL or github:OWNER/NAME#ISSUE, or leave the option away"
+        )
     if options["a_day"] < 0:
         raise UsageError(f"--a-day {options['a_day']}: at least 0")
     for name in ("patience", "pause"):
@@ -92,7 +96,7 @@ def order_of(options: Mapping[str, Any]) -> Order:
         limits=Limits(
             a_day=options["a_day"], oldest_s=seconds_of(options["oldest"], "--oldest"), opt_out=options["opt_out"]
         ),
-        switch=options["switch"],
+        switch=options["switch"] or "",
         patience_s=options["patience_s"],
         pause_s=options["pause_s"],
     )

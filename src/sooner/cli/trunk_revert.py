@@ -10,7 +10,7 @@ import click
 @click.option("--github", default="", metavar="OWNER/NAME", help="Also open pull requests there (GITHUB_TOKEN).")
 @click.option("--branch", "trunk", default="main", show_default=True, help="Trunk's name.")
 @click.option("--journal", default=".sooner/reverts.jsonl", show_default=True, metavar="FILE", help="What was done.")
-@click.option("--kill-switch", "switch", default="", metavar="WHERE", help="A file, URL or github:OWNER/NAME#ISSUE.")
+@click.option("--kill-switch", "switch", metavar="WHERE", help="A file, URL or github:OWNER/NAME#ISSUE.")
 @click.option("--a-day", default=3, show_default=True, metavar="N", help="Most reverts within 24 h.")
 @click.option("--oldest", default="2d", show_default=True, metavar="AGE", help="Oldest culprit (36h, 2d).")
 @click.option("--opt-out-label", "opt_out", default="no-auto-revert", show_default=True, metavar="LABEL")
