@@ -1,18 +1,22 @@
 """Small projects that are given as texts, and what is said of their tests."""
 
+import functools
 import textwrap
 
 from sooner.cli.needs_static import shipped_rules
 from sooner.plan.needs import Sources, infer_needs, load_rules
 
 
+@functools.cache  # read once: it takes longer than most projects here
+def _rules():
+    return load_rules([("rules.toml", shipped_rules())])
+
+
 def needs_of(path, files):
     """What is said of the tests of one file of a project, by their names in it; no project's rules but the shipped."""
     texts = {name: textwrap.dedent(text) for name, text in files.items()}
-    rules = load_rules([("rules.toml", shipped_rules())])
-    return {
-        each.nodeid.partition("::")[2]: each for each in infer_needs(Sources(texts, texts.get), [path], rules=rules)
-    }
+    found = infer_needs(Sources(texts, texts.get), [path], rules=_rules())
+    return {each.nodeid.partition("::")[2]: each for each in found}
 
 
 def devices_of(path, files):
