@@ -157,3 +157,35 @@ def test_a_decorator_that_asks_whether_it_was_given_a_function_loses_no_class():
         },
     )
     assert found == {"TestIt::test_fixed": (1, 1, 1), "TestAll::test_all": (1, 1, 1)}
+
+
+def test_cases_reach_a_test_behind_the_decorators_that_compare_numpy_and_cupy():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import cupy
+            import pytest
+            from cupy import testing
+
+            class TestIt:
+                @pytest.mark.parametrize("name", ["array", "float32"])
+                @testing.for_all_dtypes()
+                @testing.numpy_cupy_allclose()
+                def test_one(self, xp, dtype, name):
+                    return getattr(xp, name)(1)
+
+                @testing.numpy_cupy_allclose()
+                @pytest.mark.parametrize("number", [0, 2])
+                def test_other(self, xp, number):
+                    with cupy.cuda.Device(number):
+                        return xp.array([1])
+            """
+        },
+    )
+    assert found == {
+        "TestIt::test_one[array]": (1, 1, 1),
+        "TestIt::test_one[float32]": (0, None, 0),
+        "TestIt::test_other[0]": (1, 1, 1),
+        "TestIt::test_other[2]": (3, 3, 3),
+    }

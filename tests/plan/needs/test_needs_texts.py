@@ -136,3 +136,38 @@ def test_a_patched_environment_may_be_cleared_and_one_in_a_context_is_what_the_t
         },
     )
     assert found == {"test_cleared": (1, 1, 1), "test_in_context": (3, 3, 3)}
+
+
+def test_python_that_a_test_has_as_text_and_runs_itself_is_followed():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            SOURCE = "def work(number): return torch.ones(1, device=f'cuda:{number}')"
+
+            @pytest.mark.parametrize("text", ["torch.ones(1, device='cuda:2')", "1", "count > 1 or pytest.skip('')"])
+            def test_eval(text):
+                count = torch.cuda.device_count()
+                eval(text)
+
+            def test_exec():
+                names = {"torch": torch}
+                exec(compile(SOURCE, "work.py", "exec"), names)
+                names["work"](3)
+
+            def test_no_python():
+                with pytest.raises(SyntaxError):
+                    exec("def (")
+            """
+        },
+    )
+    assert found == {
+        "test_eval[torch.ones(1, device='cuda:2')]": (3, 3, 3),
+        "test_eval[1]": (0, None, 0),
+        "test_eval[count > 1 or pytest.skip('')]": (2, 2, 2),
+        "test_exec": (4, 4, 4),
+        "test_no_python": (0, None, 0),
+    }

@@ -3,9 +3,10 @@
 import ast
 import re
 from abc import abstractmethod
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.attributes import Attributes
+from sooner.plan.needs.code_texts import CODE_TEXTS, run_text
 from sooner.plan.needs.enumerations import is_enumeration
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.state import DEEPEST, EVERYWHERE, LIBRARY_FUEL
@@ -36,6 +37,9 @@ from sooner.plan.needs.values import (
     is_plain,
 )
 
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
 _JOINING: Final = re.compile(r"_?(init|initialize|setup|set_up)_(torch_)?(dist|distributed|process_group)")
 """Names of functions by which a rank joins the others."""
 
@@ -50,6 +54,8 @@ class Calling(Attributes):
         if id(node) in self.watched:
             self.watched[id(node)].append((args, kwargs))
         try:
+            if isinstance(func, Native) and func.name in CODE_TEXTS:
+                return run_text(cast("Machine", self), func.name, args, env)
             return self.call(func, args, kwargs, node)
         except Raised as raised:
             if not raised.path:

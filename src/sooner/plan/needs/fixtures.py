@@ -1,6 +1,7 @@
 """pytest's fixtures: which one a name means, what a test needs of them, and their values."""
 
 import ast
+from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -18,6 +19,7 @@ from sooner.plan.needs.values import (
     Mark,
     Mod,
     Native,
+    Partial,
     Signature,
     Unknown,
     Wrapped,
@@ -33,27 +35,41 @@ OUTER: Final = "__outer__"
 
 def underlying(func: Any) -> Any:
     """The function that pytest takes the signature of: through `functools.wraps` to the innermost."""
-    while True:
-        if isinstance(func, Bound):
-            func = func.func
-        elif isinstance(func, Func) and isinstance(said := func.attrs.get("__signature__"), Signature):
-            func = said.func
-        elif isinstance(func, Func) and isinstance(func.attrs.get("__wrapped__"), Func | Bound):
-            func = func.attrs["__wrapped__"]
-        else:
-            return func
+    return list(_layers(func))[-1]
+
+
+def _layers(func: Any) -> Iterator[Any]:
+    """A function, the one whose signature it has, and so on."""
+    yield func
+    while (func := _signed_as(func)) is not None:
+        yield func
+
+
+def _signed_as(func: Any) -> Any:
+    """The function whose signature another one has; None where that has its own."""
+    if isinstance(func, Bound | Partial):
+        return func.func
+    if not isinstance(func, Func):
+        return None
+    said = func.attrs.get("__signature__")
+    if isinstance(said, Signature):
+        return said.func
+    wrapped = func.attrs.get("__wrapped__")
+    return wrapped if isinstance(wrapped, Func | Bound) else None
 
 
 def argument_names(func: Any) -> list[str]:
     """The parameters of a test or fixture that pytest fills: those without a default."""
-    inner = underlying(func)
+    *outer, inner = _layers(func)
     if not isinstance(inner, Func):
         return []
+    given = [each for each in outer if isinstance(each, Partial)]
     spec = inner.node.args
     names = [each.arg for each in (*spec.posonlyargs, *spec.args)]
     names = names[: len(names) - len(spec.defaults)] if spec.defaults else names
     names += [each.arg for each, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if default is None]
-    return [name for name in names if name not in ("self", "cls")]
+    left = [name for name in names if name not in ("self", "cls")][sum(each.first for each in given) :]
+    return [name for name in left if not any(name in each.named for each in given)]
 
 
 def is_worker(tree: ast.Module | None, name: str) -> bool:

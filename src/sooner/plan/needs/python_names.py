@@ -440,6 +440,10 @@ def _globals(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
     return module.env.names if module is not None else {}
 
 
+def _compiled(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    return args[0] if args and isinstance(hard(args[0]), str) else UNKNOWN  # `exec` takes the text as well
+
+
 def _wrapped(kind: str) -> Function:
     return lambda _machine, args, _kwargs: Wrapped(kind, args[0]) if args else UNKNOWN
 
@@ -458,7 +462,7 @@ BUILTINS: Final[dict[str, Function]] = {
     "getattr": _getattr, "hasattr": _hasattr, "setattr": _setattr, "delattr": _nothing, "callable": _callable,
     "type": _type, "super": _super, "print": _nothing, "id": _identity, "hash": _unknown, "vars": _vars,
     "globals": _globals, "locals": _unknown, "dir": _dir, "open": _unknown, "input": _unknown, "eval": _unknown,
-    "exec": _nothing, "compile": _unknown, "format": _host(format), "slice": _host(slice), "memoryview": _unknown,
+    "exec": _nothing, "compile": _compiled, "format": _host(format), "slice": _host(slice), "memoryview": _unknown,
     "bytearray": _unknown, "complex": _host(complex), "property": _wrapped("property"),
     "staticmethod": _wrapped("staticmethod"), "classmethod": _wrapped("classmethod"),
     "__import__": _unknown, "exit": _unknown, "quit": _unknown,

@@ -28,6 +28,7 @@ from sooner.plan.needs.values import (
     Inst,
     Kwargs,
     Native,
+    Partial,
     Raised,
     Signature,
     Soft,
@@ -69,7 +70,9 @@ def _partial(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     if not args:
         return UNKNOWN
     func, first = args[0], args[1:]
-    return Native("partial", lambda more, names: machine.call(func, [*first, *more], {**kwargs, **names}))
+    return Partial(
+        func, len(first), kwargs, lambda more, names: machine.call(func, [*first, *more], {**kwargs, **names})
+    )
 
 
 def _members(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:

@@ -289,6 +289,16 @@ class Native:
         self.call = call
 
 
+class Partial(Native):
+    """What `functools.partial` makes of a function: so many of its first parameters are given, and others by name."""
+
+    __slots__ = ("first", "func", "named")
+
+    def __init__(self, func: Any, first: int, named: Iterable[str], call: Callable[..., Any]) -> None:
+        super().__init__("partial", call)
+        self.func, self.first, self.named = func, first, frozenset(named)
+
+
 class Bound:
     """A function with its first argument."""
 

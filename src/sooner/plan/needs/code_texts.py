@@ -1,0 +1,56 @@
+"""Python that a test has as text, and runs itself: `eval` and `exec`. Programs that it starts are in `programs.py`."""
+
+import ast
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.values import UNKNOWN, Env, Raised, hard
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+CODE_TEXTS: Final = ("eval", "exec")
+_LONGEST: Final = 20_000
+"""Longer texts are data that somebody generated."""
+
+
+def run_text(machine: "Machine", kind: str, args: list[Any], env: Env) -> Any:
+    """What `eval(text)` gives, or `exec(text)` does, in the namespaces that are given or in the caller's.
+
+    Raises:
+        Raised: The text is no Python, or raises.
+    """
+    text = hard(args[0]) if args else None
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        return UNKNOWN if kind == "eval" else None
+    tree = _parsed(text.strip(), kind, machine.current[1])
+    if tree is None:
+        raise Raised("SyntaxError", "a text that is no Python")
+    inside = _scope(env, [hard(each) for each in args[1:3]])
+    if isinstance(tree, ast.Expression):
+        return machine.ev(tree.body, inside)
+    machine.run(tree.body, inside)
+    return None
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, kind: str, line: int) -> ast.Expression | ast.Module | None:
+    """All of it stands where it is run: what it does is shown at that line."""
+    try:
+        tree: Any = ast.parse(text, mode=kind)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    for node in ast.walk(tree):
+        if hasattr(node, "lineno"):
+            node.lineno = line
+    return tree  # type: ignore[no-any-return] # by its mode
+
+
+def _scope(env: Env, namespaces: list[Any]) -> Env:
+    """Names that a text sees: of a namespace that is not known, the caller's."""
+    if not namespaces or not all(isinstance(each, dict) for each in namespaces):
+        return env
+    inside: Env | None = None
+    for names in namespaces:
+        inside = Env(env.module, inside, names)
+    return inside or env
