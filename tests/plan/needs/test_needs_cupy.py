@@ -189,3 +189,36 @@ def test_cases_reach_a_test_behind_the_decorators_that_compare_numpy_and_cupy():
         "TestIt::test_other[0]": (1, 1, 1),
         "TestIt::test_other[2]": (3, 3, 3),
     }
+
+
+def test_an_item_of_a_grid_is_an_array_that_is_made():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import cupy
+            import jax.numpy as jnp
+            import numpy
+            from cupy import testing
+
+            @testing.numpy_cupy_array_equal()
+            def test_grid(xp):
+                return xp.mgrid[0:4]
+
+            def test_row():
+                return cupy.r_[1, 2]
+
+            def test_jax():
+                return jnp.mgrid[0:4]
+
+            def test_none():
+                return numpy.mgrid[0:4], cupy.s_[0:4], jnp.s_[0:4]
+            """
+        },
+    )
+    assert found == {
+        "test_grid": (1, 1, 1),
+        "test_row": (1, 1, 1),
+        "test_jax": (0, 1, 1),
+        "test_none": (0, None, 0),
+    }

@@ -52,6 +52,8 @@ from sooner.plan.needs.values import (
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
+_MAKERS_BY_ITEM: Final = (".mgrid", ".ogrid", ".r_", ".c_", ".s_", ".index_exp")
+"""Of NumPy and what is like it: an item is an array that is made, but of the last two."""
 _LONGEST_PATH: Final = 120
 _SPECIAL: Final = {
     **FUNCTIONS, **TESTING, "parameterized.parameterized_class": of_parameterized,
@@ -189,6 +191,8 @@ class Natives:
             if found is MISSING and self.machine.trying:
                 raise Raised("KeyError", f"environment {index}", *self.machine.current)
             return Unknown(f"os.environ[{index}]") if found is MISSING else found
+        if isinstance(value, Ext) and value.path.endswith(_MAKERS_BY_ITEM):
+            return self.call_outside(Ext(f"{value.path}.__getitem__"), [index], {})
         if isinstance(value, Ext) and index is not None and "()" not in value.path:
             return value  # a generic alias: list[int]
         return Unknown(f"{value.path}[]")
