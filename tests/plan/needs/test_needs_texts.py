@@ -171,3 +171,45 @@ def test_python_that_a_test_has_as_text_and_runs_itself_is_followed():
         "test_exec": (4, 4, 4),
         "test_no_python": (0, None, 0),
     }
+
+
+def test_a_mask_that_names_a_device_which_no_machine_has_hides_all_devices():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os, subprocess, sys
+            import torch
+
+            def test_hidden():
+                text = "import os; os.environ['CUDA_VISIBLE_DEVICES'] = '32'; import torch; torch.cuda.device_count()"
+                assert subprocess.check_output([sys.executable, "-c", text]) == b""
+
+            def test_named():
+                text = "import os; os.environ['CUDA_VISIBLE_DEVICES'] = '1'; import torch; torch.ones(1).cuda()"
+                subprocess.check_output([sys.executable, "-c", text])
+
+            def test_default_device_is_taken_back():
+                torch.set_default_device(None)
+            """
+        },
+    )
+    assert found == {
+        "test_hidden": (0, None, 0),
+        "test_named": (2, 2, 2),
+        "test_default_device_is_taken_back": (0, None, 0),
+    }
+
+
+def test_a_text_that_was_made_deep_is_not_run():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            def test_deep():
+                text = "lambda a, b: " + "+".join(["a", "b"] * 256)
+                assert eval(text)(1, 2) == 768
+            """
+        },
+    )
+    assert found == {"test_deep": (0, None, 0)}

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 CODE_TEXTS: Final = ("eval", "exec")
 _LONGEST: Final = 20_000
-"""Longer texts are data that somebody generated."""
+_DEEPEST: Final = 50
+"""Longer texts, and deeper ones, are data that somebody generated."""
 
 
 def run_text(machine: "Machine", kind: str, args: list[Any], env: Env) -> Any:
@@ -26,6 +27,8 @@ def run_text(machine: "Machine", kind: str, args: list[Any], env: Env) -> Any:
     tree = _parsed(text.strip(), kind, machine.current[1])
     if tree is None:
         raise Raised("SyntaxError", "a text that is no Python")
+    if _depth(tree) > _DEEPEST:
+        return UNKNOWN
     inside = _scope(env, [hard(each) for each in args[1:3]])
     if isinstance(tree, ast.Expression):
         return machine.ev(tree.body, inside)
@@ -44,6 +47,15 @@ def _parsed(text: str, kind: str, line: int) -> ast.Expression | ast.Module | No
         if hasattr(node, "lineno"):
             node.lineno = line
     return tree  # type: ignore[no-any-return] # by its mode
+
+
+@lru_cache(maxsize=256)
+def _depth(tree: ast.AST) -> int:
+    """How deep its parts stand in each other, up to one more than is followed."""
+    depth, level = 0, [tree]
+    while level and depth <= _DEEPEST:
+        depth, level = depth + 1, [each for node in level for each in ast.iter_child_nodes(node)]
+    return depth
 
 
 def _scope(env: Env, namespaces: list[Any]) -> Env:

@@ -411,7 +411,7 @@ class Expressions(Comparisons, ABC):
             return value[index] if value.flat and isinstance(index, int | slice) else UNKNOWN
         try:
             found = value[index]
-        except (LookupError, TypeError) as error:
+        except (LookupError, TypeError, ValueError) as error:
             raise Raised(type(error).__name__, str(error), path, line) from None
         return Soft(found) if soft and is_plain(found) else found
 

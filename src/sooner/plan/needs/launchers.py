@@ -4,6 +4,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.programs import run_again, run_file, run_text
 from sooner.plan.needs.shell_scripts import commands
 from sooner.plan.needs.values import UNKNOWN, Cls, Dev, Ext, Inst, Mod, Native, Raised, Soft, Text, Unknown, hard
@@ -238,16 +239,21 @@ def _touch_given(machine: "Machine", words: list[Any] | None, environment: Any) 
     """A process that is given devices by their numbers (`CUDA_VISIBLE_DEVICES="3"`) uses them, and no others."""
     for word in words or ():
         named = _NAMED_IN_TEXT.search(word) if isinstance(word, str) else None
-        for each in named[1].split(",") if named else ():
-            machine.touch(Dev("cuda", int(each)), "a program names its devices")
+        for number in _devices_in(named[1]) if named else ():
+            machine.touch(Dev("cuda", number), "a program names its devices")
     given = hard(environment)
     if not isinstance(given, dict) or words is None or not _uses_devices(machine, words):
         return
     for name in _MASKS:
         mask = hard(given[name]) if name in given else None
-        for each in mask.split(",") if isinstance(mask, str) else ():
-            if each.strip().isdigit():
-                machine.touch(Dev("cuda", int(each)), f"{name}={mask}")
+        for number in _devices_in(mask) if isinstance(mask, str) else ():
+            machine.touch(Dev("cuda", number), f"{name}={mask}")
+
+
+def _devices_in(mask: str) -> list[int]:
+    """Devices that a mask names; a number that no machine has (`32`) hides all of them, on purpose."""
+    numbers = [int(each) for each in mask.split(",") if each.strip().isdigit()]
+    return numbers if all(each < max(SIZES) for each in numbers) else []
 
 
 def _words(machine: "Machine", command: Any) -> list[Any] | None:
