@@ -258,9 +258,15 @@ class Natives:
         for each in (*args, *kwargs.values()):
             if isinstance(each, Func) and each.module.is_test_code and each.name == "<lambda>" and "assert" in last:
                 machine.call(each, [], {})
-        made = f"{func.path}({'device' if 'device' in kwargs else ''})"[-_LONGEST_PATH:]
+        made = f"{func.path}({'device' if self._is_elsewhere(kwargs) else ''})"[-_LONGEST_PATH:]
         text = None if args or not last[:1].isupper() else record_text(last, kwargs)
         return Unknown(made) if text is None else Made(made, text)
+
+    def _is_elsewhere(self, kwargs: dict[str, Any]) -> bool:
+        """Whether what is made may be on a device: a device is named that is not known to be the host."""
+        named = hard(kwargs.get("device"))
+        device = self.device(named)
+        return named is not None and not (isinstance(device, Dev) and device.kind == "cpu")
 
     def launched(self, path: str, args: list[Any], kwargs: dict[str, Any]) -> bool:
         """Whether a function of the library under test starts ranks that run a function of the tests."""
