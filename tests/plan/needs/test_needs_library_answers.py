@@ -2,6 +2,75 @@
 
 from small_projects import devices_of
 
+LIBRARY = {
+    "acme/__init__.py": "",
+    "acme/backends.py": """
+        class Backends:
+            is_installed = False
+            fast = False
+            experimental = False
+            limit = 2
+
+            @staticmethod
+            def set_version(version):
+                Backends.is_installed = True
+                Backends.fast = version >= (3, 0)
+                Backends.limit = 4
+        """,
+}
+
+
+def test_a_flag_that_the_library_sets_when_it_finds_a_package_may_be_on():
+    found = devices_of(
+        "tests/test_it.py",
+        LIBRARY
+        | {
+            "tests/test_it.py": """
+            import pytest, torch
+            from acme.backends import Backends
+
+            @pytest.mark.skipif(not Backends.is_installed, reason="not installed")
+            @pytest.mark.skipif(torch.cuda.device_count() < 4, reason="devices")
+            def test_installed():
+                torch.ones(1, device="cuda:3")
+
+            def test_fast():
+                if not Backends.fast:
+                    pytest.skip("too old")
+                torch.ones(1, device="cuda")
+
+            @pytest.mark.skipif(not Backends.experimental, reason="never on")
+            def test_never():
+                pass
+            """
+        },
+    )
+    assert found == {"test_installed": (4, 4, 4), "test_fast": (1, 1, 1), "test_never": (None, None, None)}
+
+
+def test_a_flag_of_the_tests_own_is_what_they_set_it_to():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import pytest
+
+            class Flags:
+                slow = False
+
+                @staticmethod
+                def enable():
+                    Flags.slow = True
+
+            @pytest.mark.skipif(not Flags.slow, reason="slow")
+            def test_slow():
+                pass
+            """
+        },
+    )
+    assert found == {"test_slow": (None, None, None)}
+
+
 ENGINE = {
     "transformer_engine/__init__.py": "",
     "transformer_engine/pytorch/__init__.py": "",

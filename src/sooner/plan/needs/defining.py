@@ -2,7 +2,7 @@
 
 import ast
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeGuard
 
 from sooner.plan.needs.calling import Calling, base_names
 from sooner.plan.needs.enumerations import inheritable, is_enumeration, make_members
@@ -18,6 +18,7 @@ from sooner.plan.needs.values import (
     OutOfFuel,
     Raised,
     Skip,
+    Unknown,
     Wrapped,
 )
 
@@ -97,6 +98,7 @@ class Defining(Calling):
         fields = scope.names.pop("__fields__")
         scope.names.pop("__qualname__", None)
         cls.attrs.update(scope.names)
+        _doubt_switches(cls)
         self._own(cls)
         self._finish(cls, fields)
         self._tell_bases(cls, {each.arg: self.ev(each.value, env) for each in node.keywords if each.arg is not None})
@@ -135,6 +137,34 @@ class Defining(Calling):
             cls.attrs["__tuple__"] = True
         else:
             cls.attrs["__fieldnames__"] = fields
+
+
+def _doubt_switches(cls: Cls) -> None:
+    """Flags of a class of the library that its own functions turn on, where they find what it takes."""
+    if cls.node is None or cls.module.is_test_code or cls.module.is_model:
+        return
+    for name in _set_by_itself(cls.node):
+        if cls.attrs.get(name) is False:
+            cls.attrs[name] = Unknown(f"{cls.name}.{name}")
+
+
+def _set_by_itself(node: ast.ClassDef) -> set[str]:
+    """Attributes that a class's own functions set on the class, by its name; kept with the node."""
+    known = getattr(node, "sooner_switches", None)
+    if known is None:
+        inner = (each for function in _functions(node) for each in ast.walk(function))
+        targets = (target for each in inner if isinstance(each, ast.Assign) for target in each.targets)
+        known = {each.attr for each in targets if _is_of(each, node.name)}
+        node.sooner_switches = known  # type: ignore[attr-defined]
+    return known
+
+
+def _functions(node: ast.ClassDef) -> list[ast.FunctionDef]:
+    return [each for each in node.body if isinstance(each, ast.FunctionDef)]
+
+
+def _is_of(target: ast.expr, name: str) -> TypeGuard[ast.Attribute]:
+    return isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == name
 
 
 def _within(env: Env) -> str:
