@@ -1,6 +1,6 @@
 """What the library under test is asked: flags of what is installed, sizes that it works out, tensors of the host."""
 
-from small_projects import devices_of
+from small_projects import devices_of, needs_of
 
 LIBRARY = {
     "acme/__init__.py": "",
@@ -87,6 +87,30 @@ ENGINE = {
             return torch.ops.fused(x, eps)
         """,
 }
+
+
+def test_what_a_function_of_the_library_says_of_plain_values_is_its_own_answer():
+    found = needs_of(
+        "tests/test_it.py",
+        ENGINE
+        | {
+            "tests/test_it.py": """
+            import pytest, torch
+            from transformer_engine.pytorch.attention import checked_window
+
+            WINDOWS = {"all": checked_window("causal"), "near": checked_window("causal", (128, 0))}
+
+            @pytest.mark.parametrize("name", ["all", "near"])
+            def test_window(name):
+                if torch.cuda.device_count() < 2:
+                    pytest.skip("devices")
+                if WINDOWS[name] != (-1, 0):
+                    pytest.skip("windows are not supported")
+                torch.ones(1, device="cuda:1")
+            """
+        },
+    )
+    assert {name: each.min for name, each in found.items()} == {"test_window[all]": 2, "test_window[near]": None}
 
 
 def test_a_tensor_that_is_made_on_the_host_by_name_is_one_of_the_host():

@@ -119,7 +119,7 @@ class Calling(Attributes):
         owner = "" if func.owner is None else func.owner.name
         rule = None if func.module.is_model else self.rules.for_function(func.module.name, owner, func.name)
         if rule is not None:
-            return self.natives.apply(rule, args, kwargs)
+            return self._as_written(func, args, kwargs, self.natives.apply(rule, args, kwargs))
         if not self.quiet and not func.module.is_test_code and not func.module.is_model:
             self._as_a_rank(func, args, kwargs)
         if self.depth >= DEEPEST:
@@ -134,6 +134,14 @@ class Calling(Attributes):
                 self.natives.device_arguments(f"{func.module.name}.{func.name}", kwargs)
             return self._call_library(func, args, kwargs)
         return self._enter(func, args, kwargs)
+
+    def _as_written(self, func: Func, args: list[Any], kwargs: dict[str, Any], said: Any) -> Any:
+        """What a function of the library gives where its rule does not say so: its own answer to plain values."""
+        given = [hard(each) for each in (*args, *kwargs.values())]
+        if not isinstance(said, Unknown) or not given or not is_plain(given) or func.module.is_test_code:
+            return said
+        answer = self._call_library(func, args, kwargs)
+        return answer if is_plain(hard(answer)) and hard(answer) is not None else said
 
     @abstractmethod
     def touch(self, device: Any, what: str) -> None:
