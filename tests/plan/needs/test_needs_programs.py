@@ -334,3 +334,44 @@ def test_a_file_of_the_tree_that_python_runs_is_a_part_of_the_test():
         "test_of_the_host_by_its_name": (0, "high"),
         "test_masked": (0, "high"),
     }
+
+
+def test_a_test_that_starts_its_own_file_uses_what_that_uses_however_its_path_is_written():
+    head = """
+    import os
+    import subprocess
+    import sys
+    from pathlib import Path
+
+    import torch
+
+    HERE = Path(__file__).resolve()
+
+
+    def child():
+        torch.ones(1, device="cuda:1")
+        return 0
+
+    """
+    paths = {
+        "resolved": "str(HERE)",
+        "beside": "str(HERE.parent / HERE.name)",
+        "joined": "HERE.parent.joinpath('test_it.py')",
+        "absolute": "os.path.abspath(__file__)",
+        "real": "os.path.join(os.path.dirname(os.path.realpath(__file__)), 'test_it.py')",
+    }
+    tests = [
+        f"""
+    def test_{name}():
+        process = subprocess.Popen([sys.executable, {path}, "--child"], stdout=subprocess.PIPE)
+        output, _ = process.communicate(timeout=9)
+        assert process.returncode == 0
+    """
+        for name, path in paths.items()
+    ]
+    end = """
+    if __name__ == "__main__":
+        raise SystemExit(child())
+    """
+    found = devices_of("test_it.py", {"test_it.py": head + "".join(tests) + end})
+    assert found == {f"test_{name}": (2, 2, 2) for name in paths}

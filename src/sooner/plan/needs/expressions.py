@@ -9,6 +9,7 @@ from typing import Any, Final
 from sooner.plan.needs.comparisons import HOST_ERRORS, Comparisons
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members, plain_of, same_key
+from sooner.plan.needs.file_paths import beside
 from sooner.plan.needs.growth import has_wide_field, would_explode
 from sooner.plan.needs.jax_devices import Grid
 from sooner.plan.needs.trace import ANY, Trace, asks_for_any
@@ -225,7 +226,7 @@ class Expressions(Comparisons, ABC):
         if isinstance(left, Enough) or (isinstance(right, Enough) and kind in (ast.Add, ast.Mult)):
             return left if isinstance(left, Enough) else right
         if kind is ast.Div and isinstance(left, Unknown) and isinstance(right, str):
-            return Text([*(left.pieces if isinstance(left, Text) else [None]), f"/{right}"])  # a path
+            return beside(left, right)
         return UNKNOWN
 
     def _ev_unaryop(self, node: ast.UnaryOp, env: Env) -> Any:

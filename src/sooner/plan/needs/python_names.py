@@ -336,7 +336,7 @@ def _str(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
         return ""
     value = hard(args[0])
     if isinstance(value, Text):
-        return value
+        return value.known()
     if isinstance(value, Made):
         return Soft(value.text)
     if isinstance(value, Dev):

@@ -11,6 +11,7 @@ from itertools import chain, combinations, islice, pairwise, permutations, produ
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
+from sooner.plan.needs.file_paths import absolute, path_of
 from sooner.plan.needs.python_names import BUILTINS, members
 from sooner.plan.needs.special_methods import set_plainly
 from sooner.plan.needs.values import (
@@ -482,6 +483,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "math.prod": _computed(math.prod), "math.log2": _computed(math.log2), "math.log": _computed(math.log),
     "math.gcd": _computed(math.gcd), "math.lcm": _computed(math.lcm), "math.isqrt": _computed(math.isqrt),
     "os.path.basename": _computed(posixpath.basename), "os.path.dirname": _computed(posixpath.dirname),
+    "os.path.abspath": absolute, "os.path.realpath": absolute, "pathlib.Path": path_of, "pathlib.PurePath": path_of,
     "platform.system": _constant("Linux"), "os.path.join": _path_join,
     "os.cpu_count": _constant(Soft(64)), "multiprocessing.cpu_count": _constant(Soft(64)),
     "operator.attrgetter": _attribute_getter, "shlex.split": _shlex_split, "abc.abstractmethod": _same,

@@ -55,6 +55,11 @@ class Text(Unknown):
             return Native("split", lambda args, _kwargs: UNKNOWN if args else self.words())
         return Unknown(f"{self.path}.{name}")
 
+    def known(self) -> Any:
+        """The text itself, where all of it is known."""
+        pieces = [each for each in self.pieces if each is not None]
+        return "".join(pieces) if len(pieces) == len(self.pieces) else self
+
     def words(self) -> list[Any]:
         """Its words; of those that are not known, as much as is."""
         words = "".join("\0" if each is None else each.replace("\0", " ") for each in self.pieces).split()
