@@ -278,3 +278,25 @@ def test_guards_of_a_package_that_are_bases_fixtures_or_calls_leave_a_doubt():
         "test_known_call": (4, "HIGH"),
         "test_host": (0, "HIGH"),
     }
+
+
+def test_a_mark_that_names_several_devices_skips_only_if_it_says_how_many():
+    found = needs_of(
+        """
+        import pytest
+
+        @pytest.mark.multi_gpu
+        def test_bare(): pass
+
+        @pytest.mark.multi_gpu(4)
+        def test_four(): pass
+
+        @pytest.mark.num_gpus(n=3)
+        def test_three(): pass
+        """
+    )
+    assert {name.partition("::")[2]: each.min for name, each in found.items()} == {
+        "test_bare": 0,
+        "test_four": 4,
+        "test_three": 3,
+    }
