@@ -478,3 +478,23 @@ def test_texts_and_bytes_are_named_as_pytest_names_them_and_long_ones_by_their_n
     )
     ids = ["x" * 100, "it1", "byte", r"\x00\xff", r"tab\t", r"\xe9", "it6"]
     assert list(found) == [f"test_it[{each}]" for each in ids]
+
+
+def test_the_dtype_of_a_type_of_numbers_is_named_as_numpy_writes_it():
+    found = needs_of(
+        "test_it.py",
+        """
+        import jax.numpy as jnp, pytest
+
+        def named(values, prefix):
+            kind = type(jnp.float32)
+            texts = [each.dtype if isinstance(each, kind) else each for each in values]
+            return [pytest.param(each, id=f"{prefix}_{text}") for each, text in zip(values, texts)]
+
+        @pytest.mark.parametrize("kind", named([jnp.float32, jnp.bfloat16, 4], "kind"))
+        def test_it(kind): pass
+        """,
+    )
+    assert {each.nodeid for each in found} == {
+        f"test_it.py::test_it[kind_{each}]" for each in ("float32", "bfloat16", "4")
+    }

@@ -344,10 +344,18 @@ def _str(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     if isinstance(value, Inst):
         return _text_of(machine, value)
     if isinstance(value, Ext):
-        return value.path if value.path.startswith("torch.") else UNKNOWN
+        return _text_outside(value)
     if not is_plain(value):
         return UNKNOWN
     return Soft(str(value)) if isinstance(args[0], Soft) else str(value)
+
+
+def _text_outside(value: Ext) -> Any:
+    """What PyTorch's names are written as, and types of numbers (`jax.numpy.float32.dtype`)."""
+    kind = Ext(value.path.removesuffix(".dtype"))
+    if kind.path != value.path and is_scalar_type(kind):
+        return name_of(kind)
+    return value.path if value.path.startswith("torch.") else UNKNOWN
 
 
 def _text_of(machine: "Machine", value: Inst) -> Any:
