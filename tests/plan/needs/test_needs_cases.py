@@ -498,3 +498,32 @@ def test_the_dtype_of_a_type_of_numbers_is_named_as_numpy_writes_it():
     assert {each.nodeid for each in found} == {
         f"test_it.py::test_it[kind_{each}]" for each in ("float32", "bfloat16", "4")
     }
+
+
+def test_of_two_lists_that_a_name_may_mean_the_longer_one_has_the_cases():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest, torch
+
+            KINDS = ["half", "float"]
+            if torch.cuda.get_device_capability()[0] >= 8:
+                KINDS = ["brain"] + KINDS
+
+            SIZES = [4]
+            if torch.cuda.get_device_capability()[0] >= 9:
+                SIZES = [5, 6]
+
+            @pytest.mark.parametrize("kind", KINDS)
+            def test_kind(kind):
+                torch.ones(1, device="cuda")
+
+            @pytest.mark.parametrize("size", SIZES)
+            def test_size(size):
+                torch.ones(1, device="cuda")
+            """
+        },
+    )
+    one = (1, 1, 1)
+    assert found == {"test_kind[brain]": one, "test_kind[half]": one, "test_kind[float]": one, "test_size": one}

@@ -8,6 +8,7 @@ import ast
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import reduce
 from typing import Any, Final
 
 from sooner.plan.needs.matching import Matching
@@ -222,8 +223,14 @@ class Statements(Matching):
             values = [each.get(name, MISSING) for each in falls]
             known = [each for each in values if each is not MISSING]
             same = len(known) == len(values) and all(self.same(known[0], each) is True for each in known[1:])
-            merged[name] = known[0] if same or len(known) == 1 else _alike(known)
+            merged[name] = known[0] if same or len(known) == 1 else self._in_common(known)
         return merged
+
+    def _in_common(self, values: list[Any]) -> Any:
+        """What is known of a name that branches bound to different values."""
+        if all(isinstance(each, list) for each in values):
+            return reduce(self.either, values)
+        return _alike(values)
 
     def _do_for(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
         values = self.items_of(self.ev(node.iter, env))
