@@ -143,3 +143,30 @@ def test_a_tensor_that_is_made_on_the_host_by_name_is_one_of_the_host():
         "test_where_there_is_a_device": (0, 1, 1),
         "test_device": (1, 1, 1),
     }
+
+
+def test_a_private_function_of_the_library_is_asked_by_its_own_name():
+    found = devices_of(
+        "tests/test_it.py",
+        ENGINE
+        | {
+            "transformer_engine/pytorch/choice.py": """
+            def _choose(policy, asked): return policy or asked
+            def choose(policy, asked): return policy or asked
+            """,
+            "tests/test_it.py": """
+            from transformer_engine.pytorch import choice
+
+            def test_private():
+                assert choice._choose({"a": object()}, {"b": object()})
+
+            def test_by_another_name():
+                chosen = choice._choose
+                chosen({"a": object()}, {"b": object()})
+
+            def test_public():
+                choice.choose({"a": object()}, {"b": object()})
+            """,
+        },
+    )
+    assert found == {"test_private": (0, None, 0), "test_by_another_name": (0, None, 0), "test_public": (1, 1, 1)}

@@ -119,6 +119,7 @@ class Calling(Attributes):
         owner = "" if func.owner is None else func.owner.name
         rule = None if func.module.is_model else self.rules.for_function(func.module.name, owner, func.name)
         if rule is not None:
+            self.natives.called = func.name
             return self._as_written(func, args, kwargs, self.natives.apply(rule, args, kwargs))
         if not self.quiet and not func.module.is_test_code and not func.module.is_model:
             self._as_a_rank(func, args, kwargs)
@@ -307,6 +308,7 @@ class Calling(Attributes):
         if cls.module.is_test_code:
             if rule is None:
                 return None
+            self.natives.called = cls.name
             self.natives.apply(rule, args, kwargs)
             return Unknown(f"{cls.name}()")
         if self.quiet:
