@@ -9,6 +9,7 @@ from sooner.plan.needs.attributes import Attributes
 from sooner.plan.needs.code_texts import CODE_TEXTS, run_text
 from sooner.plan.needs.enumerations import is_enumeration
 from sooner.plan.needs.facts import SIZES
+from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.state import DEEPEST, EVERYWHERE, LIBRARY_FUEL
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import (
@@ -128,13 +129,22 @@ class Calling(Attributes):
         if not func.module.is_test_code and not func.module.is_model:
             of_instance = func.owner is not None and bool(args) and isinstance(args[0], Inst)
             if of_instance and not self.quiet:
-                return self.natives.call_outside(Unknown(f"{func.module.name}.{func.name}"), args[1:], kwargs)
+                said = self.natives.call_outside(Unknown(f"{func.module.name}.{func.name}"), args[1:], kwargs)
+                return self._own_mesh(func, args, kwargs, said)
             if not self.quiet and self.natives.launched(f"{func.module.name}.{func.name}", args, kwargs):
                 return Unknown("launched")
             if kwargs and not self.quiet:
                 self.natives.device_arguments(f"{func.module.name}.{func.name}", kwargs)
             return self._call_library(func, args, kwargs)
         return self._enter(func, args, kwargs)
+
+    def _own_mesh(self, func: Func, args: list[Any], kwargs: dict[str, Any], said: Any) -> Any:
+        """The mesh that a record of the library under test makes of the degrees that it was told."""
+        made = args[0]
+        if type(said) is not Unknown or not self._is_told_of_ranks(made.cls, made):
+            return said
+        found = self._call_library(func, args, kwargs)
+        return found if isinstance(found, NamedMesh) else said
 
     def _as_written(self, func: Func, args: list[Any], kwargs: dict[str, Any], said: Any) -> Any:
         """What a function of the library gives where its rule does not say so: its own answer to plain values."""

@@ -9,6 +9,7 @@ from sooner.plan.needs.callbacks import call_back, executed, launched_through
 from sooner.plan.needs.contexts import context_of, exit_stack
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.jax_devices import Grid, Rows, found_devices
+from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.outside_kinds import is_scalar_type, record_text
 from sooner.plan.needs.parameterized_classes import of_parameterized
 from sooner.plan.needs.python_names import BUILTINS, method_of
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
 
 _MAKERS_BY_ITEM: Final = (".mgrid", ".ogrid", ".r_", ".c_", ".s_", ".index_exp")
 """Of NumPy and what is like it: an item is an array that is made, but of the last two."""
+_ANSWERING: Final = (Enough, Text, Rows, NamedMesh)
+"""What is not known, but knows something of itself."""
 _LONGEST_PATH: Final = 120
 _SPECIAL: Final = {
     **FUNCTIONS, **TESTING, "parameterized.parameterized_class": of_parameterized,
@@ -133,8 +136,8 @@ class Natives:
     def outside_attribute(self, value: Any, name: str) -> Any:
         """`value.name`, where value is outside or unknown."""
         machine = self.machine
-        if isinstance(value, Enough | Text | Rows):
-            return value.attribute(machine, name)
+        if isinstance(value, _ANSWERING) and (found := value.attribute(machine, name)) is not MISSING:
+            return found
         path = f"{value.path}.{name}" if value.path else name
         if isinstance(value, Ext):
             if name in value.attrs:
@@ -184,8 +187,8 @@ class Natives:
         """`value[index]`, where value is outside, a builtin or unknown."""
         if isinstance(value, Native):
             return value if value.name in ("dict", "list", "tuple", "set", "frozenset", "type") else UNKNOWN
-        if isinstance(value, Enough):
-            return value
+        if isinstance(value, Enough | NamedMesh):
+            return value.item(self.machine, index)
         if value.path == "os.environ" and isinstance(index, str):
             found = environment_value(self.machine, index, MISSING)
             if found is MISSING and self.machine.trying:

@@ -12,6 +12,7 @@ from sooner.plan.needs.device_tests import dtype_name, instantiate
 from sooner.plan.needs.drawing import drawn
 from sooner.plan.needs.jax_devices import WORDS as JAX_WORDS
 from sooner.plan.needs.launchers import launch, parallel_size, write_settings
+from sooner.plan.needs.meshes import WORDS as MESH_WORDS
 from sooner.plan.needs.op_names import names
 from sooner.plan.needs.parameterized_classes import class_of_cases
 from sooner.plan.needs.programs import run_as_program
@@ -424,7 +425,7 @@ WORDS: Final[dict[str, Word]] = {
     "launched": _launched, "settings_written": _settings_written, "is_torchruns": _is_torchruns,
     "spawned": _spawned, "cuda_workers": _cuda_workers, "sizes_up_to": _sizes_up_to,
     "device_tests": instantiate, "class_of_cases": class_of_cases, "op_names": names,
-    "dtype_name": dtype_name, "drawn": drawn, **JAX_WORDS,
+    "dtype_name": dtype_name, "drawn": drawn, **JAX_WORDS, **MESH_WORDS,
 }  # fmt: skip
 
 

@@ -81,6 +81,10 @@ class Enough(Unknown):
         """What it says of itself in words is not known; anything else is a measure, too."""
         return Unknown(f"{self.path}.{name}") if "name" in name.lower() or name == "uuid" else self
 
+    def item(self, _machine: "Machine", _index: Any) -> Any:
+        """A part of it is a measure."""
+        return self
+
 
 class OneOf(Unknown):
     """One of several numbers, it is not known which (`4 if flag() else 2`); what starts something takes the most."""

@@ -1,0 +1,126 @@
+"""Names of the dimensions of PyTorch's device meshes: those that are not there cannot be asked for."""
+
+from small_projects import devices_of
+
+LIBRARY = {
+    "acme/__init__.py": "",
+    "acme/degrees.py": """
+        from dataclasses import dataclass
+        from torch.distributed.device_mesh import init_device_mesh
+
+        @dataclass
+        class Degrees:
+            copies: int
+            shards: int
+            world_size: int
+            _whole = None
+
+            def __post_init__(self):
+                if self.shards < 0:
+                    self.shards = self.world_size // self.copies
+                assert self.copies * self.shards == self.world_size
+
+            def build(self, kind):
+                return self._build(kind, init_device_mesh)
+
+            def _build(self, kind, make):
+                sizes, names = [], []
+                for size, name in zip([self.copies, self.shards], ["copies", "shards"]):
+                    if size > 1:
+                        sizes.append(size)
+                        names.append(name)
+                mesh = make(kind, sizes, mesh_dim_names=names)
+                if self.shards > 1:
+                    mesh[("shards",)]._flatten(mesh_dim_name="data")
+                return mesh
+
+            @property
+            def whole(self):
+                if self._whole is None:
+                    self._whole = self.build("cuda")
+                return self._whole
+        """,
+}
+
+
+def test_a_record_makes_a_mesh_of_the_degrees_that_are_more_than_one():
+    found = devices_of(
+        "tests/test_it.py",
+        LIBRARY
+        | {
+            "tests/test_it.py": """
+            import torch
+            from torch.testing._internal.common_fsdp import FSDPTest
+            from acme.degrees import Degrees
+
+            class TestMeshes(FSDPTest):
+                def degrees(self, copies):
+                    return Degrees(copies=copies, shards=-1, world_size=self.world_size)
+
+                def test_copies(self):
+                    mesh = self.degrees(self.world_size).build("cuda")
+                    torch.nn.Linear(2, 2).cuda(mesh["copies"].get_local_rank())
+
+                def test_shards(self):
+                    mesh = self.degrees(1).whole
+                    self.use(mesh["data"])
+
+                def test_both(self):
+                    mesh = self.degrees(self.world_size // 2).build("cuda")
+                    self.use(mesh[tuple(["copies", "data"])])
+
+                def test_all(self):
+                    self.use(self.degrees(1).build("cuda"))
+
+                def use(self, mesh):
+                    torch.ones(1).cuda()
+            """
+        },
+    )
+    assert found == {
+        "TestMeshes::test_copies": (2, 2, 8),
+        "TestMeshes::test_shards": (2, 2, 8),
+        "TestMeshes::test_both": (4, 4, 8),
+        "TestMeshes::test_all": (1, 1, 8),
+    }
+
+
+def test_names_of_a_mesh_that_the_test_makes_itself():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+            from torch.distributed.device_mesh import init_device_mesh
+            from torch.testing._internal.common_fsdp import FSDPTest
+
+            class TestMeshes(FSDPTest):
+                @property
+                def world_size(self):
+                    return 2
+
+                def mesh(self):
+                    return init_device_mesh("cuda", (1, 2), mesh_dim_names=("outer", "inner"))
+
+                def test_dimensions(self):
+                    mesh = self.mesh()
+                    assert mesh.ndim == 2 and mesh["inner"].mesh_dim_names == ("inner",)
+                    assert mesh["outer", "inner"]._flatten().mesh_dim_names == ("outer_inner",)
+                    mesh["outer_inner"]
+
+                def test_name_that_is_not_there(self):
+                    with pytest.raises(KeyError):
+                        self.mesh()["middle"]
+
+                def test_name_that_is_not_known(self):
+                    mesh = self.mesh()
+                    mesh._flatten(mesh_dim_name=torch.get_name())
+                    mesh["middle"]
+
+                def test_mesh_without_names(self):
+                    init_device_mesh("cuda", (2,))["middle"]
+            """
+        },
+    )
+    assert set(found.values()) == {(2, 2, 2)}
