@@ -1,6 +1,7 @@
 """Frameworks besides PyTorch, JAX, CuPy and Numba: which of their calls count devices, name them or use them."""
 
-from small_projects import needs_of
+import pytest
+from small_projects import devices_of, needs_of
 
 
 def said(files):
@@ -92,4 +93,63 @@ def test_tensorflow_chainer_and_pycuda_use_the_first_device():
         "test_guarded": ("srrrrr", 1, 1),
         "test_copied": ("ffrrrr", 2, 2),
         "test_initialized": ("frrrrr", 1, 1),
+    }
+
+
+_OF_EXECUTORS = """
+    import pytest
+    from vllm.engine.arg_utils import EngineArgs
+    from vllm.v1.executor.multiproc_executor import MultiprocExecutor
+    from vllm.v1.executor.ray_executor_v2 import RayExecutorV2
+
+    def make_config(tensor=1, pipeline=1, group=None, **more):
+        args = EngineArgs(model="m", tensor_parallel_size=tensor, pipeline_parallel_size=pipeline, **more)
+        config = args.create_engine_config()
+        if group is not None:
+            config.parallel_config.placement_group = group
+        return config
+
+    @pytest.fixture
+    def executor(request):
+        executor = RayExecutorV2(vllm_config=request.param)
+        yield executor
+        executor.shutdown()
+
+    @pytest.mark.parametrize("tensor, pipeline", [(1, 1), (2, 2)])
+    def test_sizes(tensor, pipeline):
+        executor = RayExecutorV2(vllm_config=make_config(tensor, pipeline))
+        assert executor.world_size == tensor * pipeline
+
+    @pytest.mark.parametrize("executor", [make_config(tensor=3)], indirect=True)
+    def test_fixture(executor):
+        assert not executor.is_failed
+
+    def test_half_of_them_are_on_another_node():
+        MultiprocExecutor(vllm_config=make_config(tensor=4, nnodes=2, node_rank=1))
+    """
+
+_THEIR_ARGUMENTS = """
+    import dataclasses
+    from vllm.config import VllmConfig
+
+    @dataclasses.dataclass
+    class EngineArgs:
+        model: str = ""
+        tensor_parallel_size: int = 1
+        pipeline_parallel_size: int = 1
+        nnodes: int = 1
+        node_rank: int = 0
+
+        def create_engine_config(self):
+            return VllmConfig(model=self.model)
+    """
+
+
+@pytest.mark.parametrize("more", [{}, {"vllm/engine/arg_utils.py": _THEIR_ARGUMENTS}], ids=["alone", "with source"])
+def test_an_executor_of_vllms_starts_the_ranks_of_the_configuration_that_its_arguments_make(more):
+    assert devices_of("test_executors.py", {"test_executors.py": _OF_EXECUTORS, **more}) == {
+        "test_sizes[1-1]": (1, 1, 1),
+        "test_sizes[2-2]": (4, 4, 4),
+        "test_fixture[executor0]": (3, 3, 3),
+        "test_half_of_them_are_on_another_node": (2, 2, 2),
     }

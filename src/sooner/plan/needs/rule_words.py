@@ -92,7 +92,7 @@ def _model_size(_machine: "Machine", args: list[Any]) -> Any:
 
 
 def _engine_size(_machine: "Machine", args: list[Any]) -> Any:
-    """Devices of an engine of vLLM's: the product of its parallel sizes, given to it or in its `EngineArgs`."""
+    """Devices on one node of an engine of vLLM's: the product of its parallel sizes, given to it or in its `EngineArgs`."""
     given, named = list(args[0]), dict(args[1])
     more = hard(named.get("model_args"))
     if isinstance(more, str):  # lm_eval: "pretrained=m,tensor_parallel_size=2"
@@ -102,15 +102,20 @@ def _engine_size(_machine: "Machine", args: list[Any]) -> Any:
     holder = next((hard(each) for each in (*given, *named.values()) if isinstance(hard(each), Inst)), None)
     size = 1
     for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
-        value = named.get(name)
-        if value is None and isinstance(holder, Inst):
-            value = holder.attrs.get(name)
-            value = None if value is holder.cls.find(name) else value  # what is not given is one
-        value = hard(value)
+        value = _engine_option(name, named, holder)
         if isinstance(value, Unknown | Ext):
             return UNKNOWN
         size *= value if isinstance(value, int) else 1
-    return size
+    nodes = _engine_option("nnodes", named, holder)
+    return max(1, size // nodes) if isinstance(nodes, int) and nodes > 1 else size
+
+
+def _engine_option(name: str, named: dict[str, Any], holder: Any) -> Any:
+    value = named.get(name)
+    if value is None and isinstance(holder, Inst):
+        value = holder.attrs.get(name)
+        value = None if value is holder.cls.find(name) else value  # what is not given is one
+    return hard(value)
 
 
 def _pairs(text: str) -> list[tuple[str, str, str]]:
