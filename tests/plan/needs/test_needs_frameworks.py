@@ -379,9 +379,13 @@ def test_megatrons_helpers_start_a_rank_for_each_device_where_they_are_not_in_th
 
             def test_all():
                 Utils.initialize_model_parallel(tensor_model_parallel_size=Utils.world_size)
+
+            def test_instances_of_the_optimizer():
+                Utils.initialize_model_parallel(2, num_distributed_optimizer_instances=2)
             """
         },
     )
+    assert (found["test_instances_of_the_optimizer"].min, found["test_instances_of_the_optimizer"].full) == (4, 8)
     assert (found["test_two"].min, found["test_two"].full, found["test_two"].adaptive) == (2, 8, True)
     assert (found["test_all"].min, found["test_all"].full) == (1, 8)
 

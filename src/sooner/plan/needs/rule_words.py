@@ -84,15 +84,17 @@ def _model_size(_machine: "Machine", args: list[Any]) -> Any:
     dense = [tensor, pipeline, size(99, "context_parallel_size", 1)]
     experts = [size(99, "expert_tensor_parallel_size", tensor), size(99, "expert_model_parallel_size", 1), pipeline]
     encoder = [size(99, f"encoder_{name}_model_parallel_size", 0) for name in ("tensor", "pipeline")]
-    if not all(isinstance(each, int) for each in (*dense, *experts, *encoder)):
+    replicas = size(99, "num_distributed_optimizer_instances", 1)
+    if not all(isinstance(each, int) for each in (*dense, *experts, *encoder, replicas)):
         return UNKNOWN
     if encoder[1]:  # an encoder has ranks of its own
         return max(1, math.prod(dense) + (encoder[0] or tensor) * encoder[1] * dense[2])
-    return max(1, math.lcm(math.prod(dense), math.prod(experts)))
+    # Each instance of the optimizer has its ranks, of both kinds of layers.
+    return max(1, math.lcm(math.prod(dense), tensor * pipeline * replicas, math.prod(experts) * replicas))
 
 
 def _engine_size(_machine: "Machine", args: list[Any]) -> Any:
-    """Devices on one node of an engine of vLLM's: the product of its parallel sizes, given to it or in its `EngineArgs`."""
+    """Devices on one node of an engine of vLLM's: the product of its parallel sizes, given or in its `EngineArgs`."""
     given, named = list(args[0]), dict(args[1])
     more = hard(named.get("model_args"))
     if isinstance(more, str):  # lm_eval: "pretrained=m,tensor_parallel_size=2"
