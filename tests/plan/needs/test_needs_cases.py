@@ -527,3 +527,30 @@ def test_of_two_lists_that_a_name_may_mean_the_longer_one_has_the_cases():
     )
     one = (1, 1, 1)
     assert found == {"test_kind[brain]": one, "test_kind[half]": one, "test_kind[float]": one, "test_size": one}
+
+
+def test_the_texts_that_a_type_allows_are_cases():
+    found = devices_of(
+        "tests/test_modes.py",
+        {
+            "lib/config.py": """
+            from typing import Literal
+
+            Mode = Literal["host", "wide"]
+            Width = Literal[1]
+            """,
+            "tests/test_modes.py": """
+            import pytest
+            import torch
+            from typing import get_args
+            from lib.config import Mode, Width
+
+            @pytest.mark.parametrize("width", get_args(Width))
+            @pytest.mark.parametrize("mode", get_args(Mode))
+            def test_modes(mode, width):
+                if mode == "wide":
+                    torch.ones(1, device=f"cuda:{width}")
+            """,
+        },
+    )
+    assert found == {"test_modes[host-1]": (0, None, 0), "test_modes[wide-1]": (2, 2, 2)}

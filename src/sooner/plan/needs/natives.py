@@ -15,7 +15,7 @@ from sooner.plan.needs.parameterized_classes import of_parameterized
 from sooner.plan.needs.python_names import BUILTINS, method_of
 from sooner.plan.needs.rule_words import words
 from sooner.plan.needs.rules import Rule
-from sooner.plan.needs.standard_library import FUNCTIONS, method_of_tuple
+from sooner.plan.needs.standard_library import FUNCTIONS, alias, method_of_tuple
 from sooner.plan.needs.testing_names import (
     TESTING,
     apply_mark,
@@ -197,7 +197,7 @@ class Natives:
         if isinstance(value, Ext) and value.path.endswith(_MAKERS_BY_ITEM):
             return self.call_outside(Ext(f"{value.path}.__getitem__"), [index], {})
         if isinstance(value, Ext) and index is not None and "()" not in value.path:
-            return value  # a generic alias: list[int]
+            return alias(value, index)
         return Unknown(f"{value.path}[]")
 
     def set_outside(self, target: Ext, name: str, value: Any) -> None:

@@ -445,6 +445,20 @@ def _safe_name(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return re.sub("[^a-zA-Z0-9_]+", "_", text) if isinstance(text, str) else UNKNOWN
 
 
+def alias(generic: Ext, index: Any) -> Ext:
+    """`generic[index]`: of texts and numbers that a value may be (`Literal["a", 1]`) it is kept which they are."""
+    if not generic.path.endswith("Literal"):
+        return generic
+    made = Ext(generic.path)
+    made.attrs["__args__"] = hard(index) if isinstance(hard(index), tuple) else (index,)
+    return made
+
+
+def _get_args(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    kind = hard(args[0]) if args else None
+    return kind.attrs.get("__args__", UNKNOWN) if isinstance(kind, Ext) else UNKNOWN
+
+
 def _operators() -> dict[str, Function]:
     import operator
 
@@ -487,6 +501,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "platform.system": _constant("Linux"), "os.path.join": _path_join,
     "os.cpu_count": _constant(Soft(64)), "multiprocessing.cpu_count": _constant(Soft(64)),
     "operator.attrgetter": _attribute_getter, "shlex.split": _shlex_split, "abc.abstractmethod": _same,
+    "typing.get_args": _get_args,
     "typing.cast": lambda _machine, args, _kwargs: args[-1] if args else UNKNOWN, "typing.final": _same,
     "parameterized.parameterized.to_safe_name": _safe_name, "typing.overload": _same, "typing.no_type_check": _same,
 } | _operators()  # fmt: skip
