@@ -153,3 +153,35 @@ def test_an_executor_of_vllms_starts_the_ranks_of_the_configuration_that_its_arg
         "test_fixture[executor0]": (3, 3, 3),
         "test_half_of_them_are_on_another_node": (2, 2, 2),
     }
+
+
+def test_an_engine_in_a_program_has_the_size_that_its_command_line_says_where_its_parser_is_not_known():
+    found = devices_of(
+        "tests/test_program.py",
+        {
+            "examples/save.py": """
+            from vllm import LLM, EngineArgs
+            from vllm.utils import FlexibleArgumentParser
+
+            if __name__ == "__main__":
+                parser = EngineArgs.add_cli_args(FlexibleArgumentParser())
+                args = parser.parse_args()
+                LLM(model=args.model, tensor_parallel_size=args.tensor_parallel_size)
+            """,
+            "tests/test_program.py": """
+            import subprocess
+            import sys
+            from pathlib import Path
+
+            ROOT = Path(__file__).parent.parent
+
+            def test_three():
+                told = ["--model", "m", "--tensor-parallel-size", str(3), "save"]
+                subprocess.run([sys.executable, f"{ROOT}/examples/save.py", *told], check=True)
+
+            def test_one():
+                subprocess.run([sys.executable, f"{ROOT}/examples/save.py", "--model", "m"], check=True)
+            """,
+        },
+    )
+    assert found == {"test_three": (3, 3, 3), "test_one": (1, 1, 1)}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.arguments import ARGV
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.device_tests import dtype_name, instantiate
 from sooner.plan.needs.drawing import drawn
@@ -93,7 +94,7 @@ def _model_size(_machine: "Machine", args: list[Any]) -> Any:
     return max(1, math.lcm(math.prod(dense), tensor * pipeline * replicas, math.prod(experts) * replicas))
 
 
-def _engine_size(_machine: "Machine", args: list[Any]) -> Any:
+def _engine_size(machine: "Machine", args: list[Any]) -> Any:
     """Devices on one node of an engine of vLLM's: the product of its parallel sizes, given or in its `EngineArgs`."""
     given, named = list(args[0]), dict(args[1])
     more = hard(named.get("model_args"))
@@ -106,7 +107,7 @@ def _engine_size(_machine: "Machine", args: list[Any]) -> Any:
     for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
         value = _engine_option(name, named, holder)
         if isinstance(value, Unknown | Ext):
-            return UNKNOWN
+            return _parallel(machine, [machine.overrides.get(ARGV, UNKNOWN)])  # as a program is told
         size *= value if isinstance(value, int) else 1
     nodes = _engine_option("nnodes", named, holder)
     return max(1, size // nodes) if isinstance(nodes, int) and nodes > 1 else size
