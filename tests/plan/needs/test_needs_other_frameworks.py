@@ -185,3 +185,60 @@ def test_an_engine_in_a_program_has_the_size_that_its_command_line_says_where_it
         },
     )
     assert found == {"test_three": (3, 3, 3), "test_one": (1, 1, 1)}
+
+
+def test_a_server_uses_the_devices_that_it_is_told_and_not_those_that_are_watched():
+    found = devices_of(
+        "tests/test_servers.py",
+        {
+            "tests/utils.py": """
+            import subprocess
+            import pynvml
+            import torch
+            from multiprocessing import Process
+
+            class Server:
+                def __init__(self, model, options):
+                    pynvml.nvmlInit() if torch.cuda.is_available() else None
+                    self.used = [self.watched(index) for index in range(torch.cuda.device_count())]
+                    self.start(model, options)
+
+                def __enter__(self):
+                    return self
+
+                def __exit__(self, *args):
+                    pass
+
+                def watched(self, index):
+                    return pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByIndex(index)).used
+
+            class RendererServerProcess(Server):
+                def start(self, model, options):
+                    subprocess.Popen(["vllm", "launch", "render", model, *options])
+
+            class RemoteOpenAIServerCustom(Server):
+                def __init__(self, model, options, work):
+                    self.work = work
+                    super().__init__(model, options)
+
+                def start(self, model, options):
+                    Process(target=self.work, args=(model, options)).start()
+            """,
+            "tests/test_servers.py": """
+            from .utils import RemoteOpenAIServerCustom, RendererServerProcess
+
+            def work(model, options):
+                from vllm.entrypoints.cli import main
+                main.main()
+
+            def test_renderer():
+                with RendererServerProcess("m", ["--port", "1"]):
+                    pass
+
+            def test_server():
+                with RemoteOpenAIServerCustom("m", ["--tensor-parallel-size", "2"], work):
+                    pass
+            """,
+        },
+    )
+    assert found == {"test_renderer": (0, None, 0), "test_server": (2, 2, 2)}
