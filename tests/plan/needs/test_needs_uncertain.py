@@ -726,3 +726,28 @@ def test_a_skip_of_devices_that_can_more_is_not_believed_whoever_asks_them():
         "TestIt::test_new": (2, "high"),
         "TestIt::test_in_the_body": (2, "medium"),
     }
+
+
+def test_what_follows_a_loop_of_many_long_turns_is_looked_at():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import random
+            import torch
+
+            def test_samples():
+                rows = torch.zeros((4096, 8))
+                chosen = []
+                for row in range(4096):
+                    pool = list(range(512))
+                    random.shuffle(pool)
+                    for column in range(8):
+                        rows[row, column] = pool[column]
+                        chosen.append(column)
+                assert len(chosen) == 8 * 4096
+                rows.to("cuda:1")
+            """
+        },
+    )["test_samples"]
+    assert (found.min, found.gpu_min, found.full, found.confidence.value) == (2, 2, 2, "high")

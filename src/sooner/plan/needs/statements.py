@@ -36,6 +36,9 @@ from sooner.plan.needs.values import (
 _LONGEST_LIST: Final = 10_000
 _MOST_TURNS: Final = 1024
 _MOST_TURNS_OF_WHILE: Final = 64
+_FEW_TURNS: Final = 64
+_SHARE_OF_A_LOOP: Final = 3
+"""A loop of more than a few turns may spend a third of what there is: its other turns are like those before."""
 """Turns of a loop that are followed."""
 _STARTERS: Final = frozenset(("Process", "spawn", "start_processes"))
 """What a loop calls that starts workers: with no turn at all it starts none."""
@@ -243,13 +246,18 @@ class Statements(Matching):
         self._turns_of_for(node, env, values[:_MOST_TURNS])
 
     def _turns_of_for(self, node: ast.For | ast.AsyncFor, env: Env, turns: list[Any]) -> None:
-        for value in turns:
+        before = _lengths(env) if len(turns) > _FEW_TURNS else {}
+        least = self.fuel - self.fuel // _SHARE_OF_A_LOOP
+        for index, value in enumerate(turns):
             self.bind(node.target, value, env)
             try:
                 self.run(node.body, env)
             except Loop as loop:
                 if loop.kind == "break":
                     return
+            if index >= _FEW_TURNS and self.fuel < least:  # what follows is looked at, too
+                self._grown(before)
+                break
         self.run(node.orelse, env)
 
     @contextmanager
@@ -259,9 +267,12 @@ class Statements(Matching):
         try:
             yield
         finally:
-            for key, (value, length) in before.items():
-                if len(value) != length:
-                    self.of_any_length[key] = value
+            self._grown(before)
+
+    def _grown(self, before: dict[int, tuple[Any, int]]) -> None:
+        for key, (value, length) in before.items():
+            if len(value) != length:
+                self.of_any_length[key] = value
 
     def _do_while(self, node: ast.While, env: Env) -> None:
         for _ in range(_TURNS_OF_WAITING if calls_one_of(node, _SLEEPERS) else _MOST_TURNS_OF_WHILE):
