@@ -302,3 +302,34 @@ def test_an_assertion_that_holds_with_one_number_of_ranks_only_is_believed():
         "test_four": (4, 4, 4, 4),
         "test_alone": (0, None, 0, None),
     }
+
+
+def test_a_grid_of_megatrons_has_no_more_places_than_there_are_ranks_from_its_first_one_on():
+    found = devices_of(
+        "tests/test_grids.py",
+        {
+            "tests/test_grids.py": """
+            import os
+            import torch
+            import torch.distributed as dist
+            from megatron.core.hyper_comm_grid import HyperCommGrid
+
+            def started():
+                torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+                dist.init_process_group("nccl")
+
+            def test_two():
+                started()
+                HyperCommGrid([2, 1], ["tp", "dp"])
+
+            def test_two_after_two():
+                started()
+                HyperCommGrid(shape=[1, 2], dim_names=["tp", "dp"], rank_offset=2)
+
+            def test_of_the_host(monkeypatch):
+                monkeypatch.setenv("WORLD_SIZE", "16")
+                assert HyperCommGrid([2, 8], ["tp", "dp"]).size == 16
+            """
+        },
+    )
+    assert found == {"test_two": (2, 2, 8), "test_two_after_two": (4, 4, 8), "test_of_the_host": (0, None, 0)}

@@ -324,11 +324,12 @@ def _has_stranger(machine: "Machine", args: list[Any]) -> Any:
 
 
 def _is_larger_than_world(machine: "Machine", args: list[Any]) -> Any:
-    """Whether a mesh of some shape has more places than there are ranks, or none."""
+    """Whether a mesh of some shape has more places than there are ranks from a first one on, or none."""
     sizes = [uncounted(hard(each)) for each in machine.items_of(args[0]) or ()]
-    if machine.rank is None or not sizes or not all(isinstance(each, int) for each in sizes):
+    first = uncounted(hard(args[1])) if len(args) > 1 else 0
+    if machine.rank is None or not sizes or not all(isinstance(each, int) for each in (*sizes, first)):
         return False
-    return not 0 < math.prod(sizes) <= machine.rank[1]
+    return not 0 < math.prod(sizes) <= machine.rank[1] - first
 
 
 def _flat(values: list[Any]) -> list[Any]:
