@@ -751,3 +751,59 @@ def test_what_follows_a_loop_of_many_long_turns_is_looked_at():
         },
     )["test_samples"]
     assert (found.min, found.gpu_min, found.full, found.confidence.value) == (2, 2, 2, "high")
+
+
+def test_a_test_that_a_decorator_of_the_library_tries_again_does_its_own_work():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "lib/retrying.py": """
+            import functools
+            import time
+
+            def retry(times, kinds):
+                def decorate(func):
+                    @functools.wraps(func)
+                    def wrapper(*args, **kwargs):
+                        for attempt in range(times):
+                            try:
+                                return func(*args, **kwargs)
+                            except kinds:
+                                time.sleep(1)
+                    return wrapper
+                return decorate
+            """,
+            "tests/test_it.py": """
+            import unittest
+            import torch
+            from lib.retrying import retry
+
+            class Common:
+                def __init_subclass__(cls, **kwargs):
+                    super().__init_subclass__(**kwargs)
+                    for name in dir(cls):
+                        if name.startswith("test_"):
+                            setattr(cls, name, retry(times=3, kinds=(ConnectionError,))(getattr(cls, name)))
+
+                def test_common(self):
+                    self.model.to("cuda" if torch.cuda.is_available() else "cpu")
+
+            class TestModel(Common, unittest.TestCase):
+                def setUp(self):
+                    self.model = torch.nn.Linear(1, 1)
+
+                def test_wide(self):
+                    torch.ones(1, device="cuda:2")
+
+                def test_skipped(self):
+                    if torch.cuda.device_count() < 4:
+                        self.skipTest("four")
+                    torch.ones(1, device="cuda:0")
+            """,
+        },
+    )
+    assert found == {
+        "TestModel::test_common": (0, 1, 1),
+        "TestModel::test_wide": (3, 3, 3),
+        "TestModel::test_skipped": (4, 4, 4),
+    }

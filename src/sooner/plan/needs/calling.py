@@ -126,7 +126,7 @@ class Calling(Attributes):
             self._as_a_rank(func, args, kwargs)
         if self.depth >= DEEPEST:
             return UNKNOWN
-        if not func.module.is_test_code and not func.module.is_model:
+        if not func.module.is_test_code and not func.module.is_model and (self.quiet or not _wraps_test_code(func)):
             of_instance = func.owner is not None and bool(args) and isinstance(args[0], Inst)
             if of_instance and not self.quiet:
                 said = self.natives.call_outside(Unknown(f"{func.module.name}.{func.name}"), args[1:], kwargs)
@@ -380,6 +380,14 @@ def _chooses_device(func: Func) -> bool:
     """Whether a function's own code chooses a device (`set_device(rank)`)."""
     calls = (each.func for each in ast.walk(func.node) if isinstance(each, ast.Call))
     return any(isinstance(each, ast.Attribute) and each.attr.startswith("set_device") for each in calls)
+
+
+def _wraps_test_code(func: Func) -> bool:
+    """Whether a function stands around one of the tests: a decorator of the library under test that tries it again."""
+    inner: Any = func
+    while isinstance(inner, Func) and not inner.module.is_test_code:
+        inner = inner.attrs.get("__wrapped__")
+    return isinstance(inner, Func) and not inner.module.is_model
 
 
 def _knows_no_more(given: list[Any], before: list[Any]) -> bool:
