@@ -242,3 +242,27 @@ def test_a_server_uses_the_devices_that_it_is_told_and_not_those_that_are_watche
         },
     )
     assert found == {"test_renderer": (0, None, 0), "test_server": (2, 2, 2)}
+
+
+def test_a_command_of_vllms_that_serves_is_an_engine_by_whichever_name_it_is_called():
+    found = devices_of(
+        "test_commands.py",
+        {
+            "test_commands.py": """
+            import asyncio
+            import subprocess
+            import sys
+
+            def test_called():
+                subprocess.Popen(["vllm", "serve", "m", "--tensor-parallel-size=2"])
+
+            async def test_as_a_module():
+                words = ["-m", "vllm.entrypoints.cli.main", "serve", "m", "-tp", "4"]
+                await asyncio.create_subprocess_exec(sys.executable, *words)
+
+            def test_rendered():
+                subprocess.Popen([sys.executable, "-m", "vllm.entrypoints.cli.main", "launch", "render", "m"])
+            """
+        },
+    )
+    assert found == {"test_called": (2, 2, 2), "test_as_a_module": (4, 4, 4), "test_rendered": (0, None, 0)}

@@ -26,6 +26,7 @@ _GPUS: Final = re.compile(r"^--?(?:[a-z]+[-_])*(?:n[-_]?|num[-_])gpus?$")
 _TOLD_GPUS: Final = re.compile(r"^(?:N|N_|NUM_)GPUS?$")
 _ON_DEVICES: Final = re.compile(r"\b(cuda|nccl|get_accelerator|Accelerator\(|hip|set_device)\b|\.cuda\(")
 _ENGINES: Final = re.compile(r"vllm\.entrypoints\.(openai\.)?(api_server|run_batch)|sglang\.launch_server")
+_ENGINE_PROGRAMS: Final = ("vllm", "vllm.entrypoints.cli.main")
 _ENGINE_VERBS: Final = ("serve", "run-batch")
 _SHELLS: Final = ("bash", "sh", "dash", "zsh")
 _SPEAKS: Final = ("echo", "printf")
@@ -231,7 +232,7 @@ def _serves(words: list[Any]) -> bool:
     texts = [each if isinstance(each, str) else "" for each in words]
     if {"--help", "-h", "--version"} & set(texts):
         return False
-    verbs = (second for first, second in itertools.pairwise(texts) if first.rpartition("/")[2] == "vllm")
+    verbs = (second for first, second in itertools.pairwise(texts) if first.rpartition("/")[2] in _ENGINE_PROGRAMS)
     return any(_ENGINES.fullmatch(each) for each in texts) or any(verb in _ENGINE_VERBS for verb in verbs)
 
 
