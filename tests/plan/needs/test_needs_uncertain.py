@@ -807,3 +807,40 @@ def test_a_test_that_a_decorator_of_the_library_tries_again_does_its_own_work():
         "TestModel::test_wide": (3, 3, 3),
         "TestModel::test_skipped": (4, 4, 4),
     }
+
+
+def test_a_device_that_a_function_of_the_library_is_given_by_its_place_is_used():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "lib/caches.py": """
+            import torch
+
+            def create_caches(blocks, kind, device="cuda"):
+                return [torch.empty(blocks, device=device)]
+
+            def is_fast(device):
+                return device != "cpu"
+            """,
+            "tests/test_it.py": """
+            import pytest
+            from lib.caches import create_caches, is_fast
+
+            @pytest.fixture
+            def factory():
+                return create_caches
+
+            @pytest.mark.parametrize("device", ["cpu", "cuda:2"])
+            def test_created(factory, device):
+                factory(4, "auto", device)
+
+            def test_asked():
+                assert is_fast("cuda")
+            """,
+        },
+    )
+    assert found == {
+        "test_created[cpu]": (0, None, 0),
+        "test_created[cuda:2]": (3, 3, 3),
+        "test_asked": (0, None, 0),
+    }

@@ -43,6 +43,10 @@ if TYPE_CHECKING:
 
 _JOINING: Final = re.compile(r"_?(init|initialize|setup|set_up)_(torch_)?(dist|distributed|process_group)")
 """Names of functions by which a rank joins the others."""
+_ASKING: Final = re.compile(
+    r"_*(is|has|can|get|set|select|find|check|validate|supports?|resolve|infer|parse|normali[sz]e|to|choose|pick|register|use)(_|$)"
+)
+"""Beginnings of names of functions that are told of a kind of device and use none."""
 
 
 class Calling(Attributes):
@@ -133,8 +137,9 @@ class Calling(Attributes):
                 return self._own_mesh(func, args, kwargs, said)
             if not self.quiet and self.natives.launched(f"{func.module.name}.{func.name}", args, kwargs):
                 return Unknown("launched")
-            if kwargs and not self.quiet:
-                self.natives.device_arguments(f"{func.module.name}.{func.name}", kwargs)
+            named = kwargs if self.quiet else _device_given(func, args) | kwargs
+            if named and not self.quiet:
+                self.natives.device_arguments(f"{func.module.name}.{func.name}", named)
             return self._call_library(func, args, kwargs)
         return self._enter(func, args, kwargs)
 
@@ -380,6 +385,15 @@ def _chooses_device(func: Func) -> bool:
     """Whether a function's own code chooses a device (`set_device(rank)`)."""
     calls = (each.func for each in ast.walk(func.node) if isinstance(each, ast.Call))
     return any(isinstance(each, ast.Attribute) and each.attr.startswith("set_device") for each in calls)
+
+
+def _device_given(func: Func, args: list[Any]) -> dict[str, Any]:
+    """The device among what a function is given without names, unless it only says something about devices."""
+    spec = func.node.args
+    names = [each.arg for each in (*spec.posonlyargs, *spec.args)]
+    if "device" not in names or _ASKING.match(func.name):
+        return {}
+    return {name: value for name, value in zip(names, args, strict=False) if name == "device"}
 
 
 def _wraps_test_code(func: Func) -> bool:
