@@ -554,3 +554,31 @@ def test_the_texts_that_a_type_allows_are_cases():
         },
     )
     assert found == {"test_modes[host-1]": (0, None, 0), "test_modes[wide-1]": (2, 2, 2)}
+
+
+def test_the_fields_of_a_record_are_the_parameters_that_its_instances_give():
+    found = devices_of(
+        "tests/test_records.py",
+        {
+            "tests/test_records.py": """
+            import pytest
+            import torch
+            from dataclasses import dataclass, fields
+
+            @dataclass
+            class Case:
+                ranks: int
+                kind: str = "cpu"
+
+            CASES = [Case(ranks=1), Case(3, "cuda")]
+
+            @pytest.mark.parametrize(
+                ", ".join(field.name for field in fields(Case)),
+                [tuple(getattr(case, field.name) for field in fields(Case)) for case in CASES],
+            )
+            def test_records(ranks, kind):
+                torch.ones(1, device=torch.device(kind, ranks - 1))
+            """
+        },
+    )
+    assert found == {"test_records[1-cpu]": (0, None, 0), "test_records[3-cuda]": (3, 3, 3)}

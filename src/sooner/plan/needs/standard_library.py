@@ -28,6 +28,7 @@ from sooner.plan.needs.values import (
     Function,
     Inst,
     Kwargs,
+    Mod,
     Native,
     Partial,
     Raised,
@@ -459,6 +460,19 @@ def _get_args(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return kind.attrs.get("__args__", UNKNOWN) if isinstance(kind, Ext) else UNKNOWN
 
 
+def _fields(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """What a record's fields are called."""
+    record = hard(args[0]) if args else None
+    cls = record.cls if isinstance(record, Inst) else record
+    names = cls.find("__record__") if isinstance(cls, Cls) else None
+    if not isinstance(names, list):
+        return UNKNOWN
+    fields = [Inst(Cls("Field", [Ext("dataclasses.Field")], Mod("dataclasses", ""))) for _ in names]
+    for field, name in zip(fields, names, strict=True):
+        field.attrs["name"] = name
+    return tuple(fields)
+
+
 def _operators() -> dict[str, Function]:
     import operator
 
@@ -481,7 +495,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "itertools.accumulate": _accumulated,
     "itertools.permutations": _combining(permutations), "itertools.combinations": _combining(combinations),
     "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "dataclasses.replace": _replaced,
-    "dataclasses.asdict": _as_dict, "object.__setattr__": _set_plainly, "json.loads": _loads, "numpy.prod": _product_of,
+    "dataclasses.asdict": _as_dict, "dataclasses.fields": _fields,
+    "object.__setattr__": _set_plainly, "json.loads": _loads, "numpy.prod": _product_of,
     "attr.s": _dataclass, "attrs.define": _dataclass,
     "types.SimpleNamespace": _namespace, "argparse.Namespace": _namespace,
     "collections.namedtuple": _namedtuple, "collections.OrderedDict": BUILTINS["dict"],
