@@ -266,3 +266,20 @@ def test_a_command_of_vllms_that_serves_is_an_engine_by_whichever_name_it_is_cal
         },
     )
     assert found == {"test_called": (2, 2, 2), "test_as_a_module": (4, 4, 4), "test_rendered": (0, None, 0)}
+
+
+def test_a_model_that_vllm_writes_out_is_loaded_by_an_engine_of_the_arguments_size():
+    found = devices_of(
+        "test_writing.py",
+        {
+            "test_writing.py": """
+            from vllm.engine.arg_utils import EngineArgs
+            from vllm.model_executor.model_loader.tensorizer import TensorizerConfig, tensorize_vllm_model
+
+            def test_written(tmp_path):
+                config = TensorizerConfig(tensorizer_uri=str(tmp_path))
+                tensorize_vllm_model(EngineArgs(model="m", tensor_parallel_size=2), config)
+            """
+        },
+    )
+    assert found == {"test_written": (2, 2, 2)}
