@@ -147,7 +147,7 @@ def test_ids_are_relative_to_the_root_wherever_it_is_called_from(here, suite):
 def test_a_dry_sweep_adds_what_only_running_the_file_shows(here, suite):
     (suite / "tests" / "test_made.py").write_text(
         "def make(n):\n    def test(): assert n\n    return test\n"
-        "for n in (1, 2):\n    exec(f'test_made_{n} = make({n})')\n"
+        "import base64\nexec(base64.b64decode('dGVzdF9tYWRlXzEgPSBtYWtlKDEpOyB0ZXN0X21hZGVfMiA9IG1ha2UoMik='))\n"
     )
     before = json.loads(here("needs", "tests/test_made.py", "--json").stdout or "[]")
     after = json.loads(here("needs", "tests/test_made.py", "--dry", "--json").stdout)
