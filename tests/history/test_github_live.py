@@ -40,7 +40,7 @@ class Server:
                 pass
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_port}"
+        self.url = self.named = f"http://127.0.0.1:{self.http.server_port}"
         threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def answer(self, path, headers):
@@ -67,7 +67,7 @@ class Server:
         found = items[(page - 1) * size : page * size]
         link = {}
         if page * size < len(items):
-            link = {"link": f'<{self.url}{path.partition("&page=")[0]}&page={page + 1}>; rel="next"'}
+            link = {"link": f'<{self.named}{path.partition("&page=")[0]}&page={page + 1}>; rel="next"'}
         return 200, link, {"total_count": getattr(self, "total", len(items)), key: found}
 
 
@@ -169,12 +169,19 @@ def test_a_server_that_is_not_there_is_an_error(ask, monkeypatch, waits):
 
 def test_the_token_goes_to_no_other_server(history, ask, server):
     other = Server()
-    elsewhere = {"link": f'<{other.url}/repos/o/n/actions/runs?page=2>; rel="next"'}
+    window = "created=2000-01-01T00:00:00Z..2100-01-01T00:00:00Z"
+    elsewhere = {"link": f'<{other.url}/repos/o/n/actions/runs?{window}&page=2>; rel="next"'}
     server.troubles["actions/runs?"] = [(200, elsewhere, {"total_count": 1, "workflow_runs": [run(id=10)]})]
     ask()
     assert other.asked == []
+    assert any("page=2" in path for path in server.asked)
     other.http.shutdown()
     other.http.server_close()
+
+
+def test_all_pages_are_asked_for_of_a_server_that_is_called_otherwise_inside(ask, server, waits):
+    server.named = "https://github.internal.example/api/v3"
+    assert ask()["tables"]["jobs"] == 15
 
 
 def test_more_runs_than_github_shows_are_asked_for_in_parts(ask, server):

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from sooner.cli.deadline import within
+from sooner.history.ingest.github_api import query_of_next
 from sooner.model.errors import SoonerError, UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.text import one_line
@@ -26,8 +27,6 @@ _REPOSITORY: Final = re.compile(r"[\w.-]+/[\w.-]+")
 _OK: Final = (200, 201)
 _LONGEST_MESSAGE: Final = 300
 _MOST_PAGES: Final = 100
-_NEXT: Final = re.compile(r'<([^<>]*)>\s*;[^,<>]*\brel="?next\b')
-"""In the header `link` (RFC 8288), as GitHub's page on pagination shows it."""
 _ODD: Final = (KeyError, ValueError, TypeError, AttributeError, OverflowError)
 """What fields raise that are not what GitHub's documentation says."""
 _EXISTS: Final = 422
@@ -209,10 +208,10 @@ class GitHub:
                 found += [PullRequest(each) for each in values]
             except _ODD as error:
                 raise ApiError(f"{address}: an answer that cannot be understood ({error!r})") from None
-            following = _NEXT.search(link)
+            following = query_of_next(link)
             if following is None:
                 return found
-            query = urlsplit(following[1]).query  # of its address no more: the token goes to the server that was named
+            query = following
         raise ApiError(f"{self._base}/{path}: a list of over {_MOST_PAGES} pages")
 
     def _get(self, address: str, kind: type) -> tuple[Any, str]:

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from sooner.history.errors import IngestError
 
@@ -20,12 +20,26 @@ _SECONDARY_PAUSE_S: Final = 60.0
 _LONGEST_PAUSE_S: Final = 3_900.0
 """A primary limit resets every hour."""
 _TIMEOUT_S: Final = 60.0
-_NEXT: Final = re.compile(r'<([^>]+)>;\s*rel="next"')
+_NEXT: Final = re.compile(r'<([^<>]*)>\s*;[^,<>]*\brel="?next\b')
+"""In the header `link` (RFC 8288), as GitHub's page on pagination shows it."""
 _HINTS: Final[Mapping[int, str]] = {
     401: "the token in GITHUB_TOKEN is not valid",
     403: "the token in GITHUB_TOKEN may not read Actions of it",
     404: "there is no such repository, or GITHUB_TOKEN may not see it",
 }
+
+
+def query_of_next(link: str) -> str | None:
+    """The query by which the next page of a list is asked for; None where there is none.
+
+    Of the next page's address no more is taken: a server behind a proxy names itself as it is called inside, and the
+    token goes to the server that was named.
+
+    Args:
+        link: The header of that name.
+    """
+    found = _NEXT.search(link)
+    return None if found is None else urlsplit(found[1]).query
 
 
 class Api:
@@ -71,13 +85,13 @@ class Api:
         Raises:
             IngestError: The server refuses or cannot be reached.
         """
-        address = self._address(path, {"per_page": str(_PER_PAGE), **parameters})
-        while address:
-            page, link = self._get(address)
+        query: str | None = urlencode({"per_page": str(_PER_PAGE), **parameters})
+        asked: set[str] = set()
+        while query is not None and query not in asked:
+            asked.add(query)
+            page, link = self._get(f"{self._address(path, {})}?{query}")
             yield page
-            found = _NEXT.search(link)
-            # Never to another server: it would be given the token.
-            address = found[1] if found and found[1].startswith(f"{self._url}/") else ""
+            query = query_of_next(link)
 
     def _address(self, path: str, parameters: Mapping[str, str]) -> str:
         return f"{self._url}/{path.lstrip('/')}" + (f"?{urlencode(parameters)}" if parameters else "")
