@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.attributes import Attributes
-from sooner.plan.needs.code_texts import CODE_TEXTS, run_text
+from sooner.plan.needs.code_texts import CODE_TEXTS, run_code
 from sooner.plan.needs.enumerations import is_enumeration
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.meshes import NamedMesh
@@ -60,7 +60,7 @@ class Calling(Attributes):
             self.watched[id(node)].append((args, kwargs))
         try:
             if isinstance(func, Native) and func.name in CODE_TEXTS:
-                return run_text(cast("Machine", self), func.name, args, env)
+                return run_code(cast("Machine", self), func.name, args, env)
             return self.call(func, args, kwargs, node)
         except Raised as raised:
             if not raised.path:

@@ -15,7 +15,7 @@ _DEEPEST: Final = 50
 """Longer texts, and deeper ones, are data that somebody generated."""
 
 
-def run_text(machine: "Machine", kind: str, args: list[Any], env: Env) -> Any:
+def run_code(machine: "Machine", kind: str, args: list[Any], env: Env) -> Any:
     """What `eval(text)` gives, or `exec(text)` does, in the namespaces that are given or in the caller's.
 
     Raises:
@@ -27,7 +27,7 @@ def run_text(machine: "Machine", kind: str, args: list[Any], env: Env) -> Any:
     tree = _parsed(text.strip(), kind, machine.current[1])
     if tree is None:
         raise Raised("SyntaxError", "a text that is no Python")
-    if _depth(tree) > _DEEPEST:
+    if tree is UNKNOWN:
         return UNKNOWN
     inside = _scope(env, [hard(each) for each in args[1:3]])
     if isinstance(tree, ast.Expression):
@@ -37,8 +37,8 @@ def run_text(machine: "Machine", kind: str, args: list[Any], env: Env) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str, kind: str, line: int) -> ast.Expression | ast.Module | None:
-    """All of it stands where it is run: what it does is shown at that line."""
+def _parsed(text: str, kind: str, line: int) -> Any:
+    """Its tree, all of which stands where it is run; None of what is no Python, UNKNOWN of what is too deep."""
     try:
         tree: Any = ast.parse(text, mode=kind)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -46,10 +46,9 @@ def _parsed(text: str, kind: str, line: int) -> ast.Expression | ast.Module | No
     for node in ast.walk(tree):
         if hasattr(node, "lineno"):
             node.lineno = line
-    return tree  # type: ignore[no-any-return] # by its mode
+    return UNKNOWN if _depth(tree) > _DEEPEST else tree
 
 
-@lru_cache(maxsize=256)
 def _depth(tree: ast.AST) -> int:
     """How deep its parts stand in each other, up to one more than is followed."""
     depth, level = 0, [tree]

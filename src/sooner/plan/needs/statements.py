@@ -36,10 +36,10 @@ from sooner.plan.needs.values import (
 _LONGEST_LIST: Final = 10_000
 _MOST_TURNS: Final = 1024
 _MOST_TURNS_OF_WHILE: Final = 64
+"""Turns of a loop that are followed."""
 _FEW_TURNS: Final = 64
 _SHARE_OF_A_LOOP: Final = 3
 """A loop of more than a few turns may spend a third of what there is: its other turns are like those before."""
-"""Turns of a loop that are followed."""
 _STARTERS: Final = frozenset(("Process", "spawn", "start_processes"))
 """What a loop calls that starts workers: with no turn at all it starts none."""
 _SLEEPERS: Final = frozenset(("sleep",))
