@@ -170,3 +170,21 @@ def test_a_private_function_of_the_library_is_asked_by_its_own_name():
         },
     )
     assert found == {"test_private": (0, None, 0), "test_by_another_name": (0, None, 0), "test_public": (1, 1, 1)}
+
+
+def test_a_device_that_is_named_by_a_number_alone_fails_where_there_is_none():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import pytest, torch
+
+            def test_number():
+                assert torch.device(1).type == "cuda"
+
+            def test_name():
+                assert torch.device("cuda", 1).index == 1
+            """
+        },
+    )
+    assert found == {"test_number": (1, 1, 1), "test_name": (0, None, 0)}
