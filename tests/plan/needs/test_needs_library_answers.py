@@ -188,3 +188,55 @@ def test_a_device_that_is_named_by_a_number_alone_fails_where_there_is_none():
         },
     )
     assert found == {"test_number": (1, 1, 1), "test_name": (0, None, 0)}
+
+
+def test_a_library_that_counts_devices_by_nvml_itself_counts_those_that_are_visible():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "bolt/cuda.py": """
+            import torch
+            from functools import lru_cache
+            from bolt.versions import _TORCH_IS_NEW
+
+            @lru_cache(1)
+            def num_cuda_devices():
+                if _TORCH_IS_NEW:
+                    return torch.cuda.device_count()
+                count = _device_count_nvml()
+                return torch.cuda.device_count() if count < 0 else count
+
+            def _device_count_nvml():
+                try:
+                    raw = _raw_device_count_nvml()
+                except OSError:
+                    return -1
+                return 0 if raw <= 0 else raw
+
+            def _raw_device_count_nvml():
+                from ctypes import CDLL, byref, c_int
+
+                library = CDLL("libnvidia-ml.so.1")
+                if library.nvmlInit() != 0:
+                    return -1
+                count = c_int(-1)
+                library.nvmlDeviceGetCount_v2(byref(count))
+                return count.value
+            """,
+            "bolt/versions.py": """
+            import operator
+            from lightning_utilities.core.imports import compare_version
+
+            _TORCH_IS_NEW = compare_version("torch", operator.ge, "2.0.0")
+            """,
+            "tests/test_it.py": """
+            import pytest
+            from bolt.cuda import num_cuda_devices
+
+            @pytest.mark.skipif(any([num_cuda_devices() < 3]), reason="devices")
+            def test_many():
+                pass
+            """,
+        },
+    )
+    assert found == {"test_many": (3, 3, 3)}

@@ -1,0 +1,129 @@
+"""What `sooner needs` reads in a real suite, against what the suite does when it is run.
+
+Each file is run by pytest, in a process of its own, with as many devices as `--devices` says (the others are hidden by
+`CUDA_VISIBLE_DEVICES`; 0 needs no GPU), and each test's outcome compared with the profile at that size. A contradiction
+is a test that passes where the source says that it is skipped, fails or is not there, one that is skipped where it is
+said to run or to fail, and one that fails where it is said to be skipped. What a skip is for is printed beside it: a
+package that is not installed says nothing about devices. Failures where a run is said are counted apart, for no profile
+knows what a newer PyTorch or a missing network does to a test. Suites are no part of this project: name a tree and its
+interpreter.
+
+    python bench/needs_against_run.py TREE [PATH ...] [--python EXE] [--devices 0] [--sample 6] [--show 20]
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+from figures import table
+
+_RECORDER: Final = """
+import json, os, random
+
+def pytest_collection_modifyitems(items):
+    most = int(os.environ["MOST_TESTS"])
+    if 0 < most < len(items):
+        kept = set(random.Random(0).sample(range(len(items)), most))
+        items[:] = [item for index, item in enumerate(items) if index in kept]
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" or report.outcome != "passed":
+        text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr or "")
+        last = text.strip().splitlines()[-1:] or [""]
+        with open(os.environ["OUTCOMES"], "a") as stream:
+            print(json.dumps([report.nodeid, report.outcome, last[0][:200]]), file=stream)
+"""
+
+
+def profiles(tree: Path, files: list[str], devices: int) -> dict[str, str]:
+    """What each test does with so many devices, by its source."""
+    command = [sys.executable, "-m", "sooner", "needs", *files, "--json"]
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 5):
+        sys.exit(done.stderr)
+    return {test["nodeid"]: test["profile"][str(devices)] for test in json.loads(done.stdout)}
+
+
+def outcomes(tree: Path, files: list[str], options: argparse.Namespace) -> dict[str, tuple[str, str]]:
+    """What each test did, and the last line of why; a file that takes too long leaves what it had until then."""
+    found: dict[str, tuple[str, str]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "recorder_of_outcomes.py").write_text(_RECORDER)
+        kept = Path(folder) / "outcomes"
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")])),
+            "OUTCOMES": str(kept),
+            "MOST_TESTS": str(options.sample),
+            "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(options.devices))),
+        }
+        for path in files:
+            command = [
+                options.python,
+                "-m",
+                "pytest",
+                path,
+                "-q",
+                "-p",
+                "recorder_of_outcomes",
+                "-p",
+                "no:cacheprovider",
+            ]
+            try:
+                subprocess.run(
+                    command, cwd=tree, env=environment, capture_output=True, timeout=options.seconds, check=False
+                )
+            except subprocess.TimeoutExpired:
+                print(f"{path} took longer than {options.seconds} s", file=sys.stderr)
+        for line in kept.read_text().splitlines() if kept.exists() else []:
+            nodeid, outcome, why = json.loads(line)
+            if found.get(nodeid, ("", ""))[0] != "failed":
+                found[nodeid] = (outcome, why)
+    return found
+
+
+def contradicts(said: str, did: str) -> bool:
+    """Whether an outcome is another than the source says; a failure where it says "run" is none."""
+    allowed = {"passed": ("run",), "skipped": ("skip", "absent"), "failed": ("run", "fail")}
+    return said != "unknown" and said not in allowed[did]
+
+
+def main() -> None:
+    """Compare, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tree", type=Path)
+    parser.add_argument("paths", nargs="*", default=["."])
+    parser.add_argument("--python", default=sys.executable, help="the interpreter that the suite runs with")
+    parser.add_argument("--devices", type=int, choices=(0, 1, 2, 3, 4, 8), default=0)
+    parser.add_argument("--sample", type=int, default=0, help="so many tests of each file; 0: all")
+    parser.add_argument("--seconds", type=float, default=300.0, help="the most that a file takes")
+    parser.add_argument("--show", type=int, default=20)
+    options = parser.parse_args()
+    tree = options.tree.resolve()
+    files = sorted(
+        str(each.relative_to(tree))
+        for path in options.paths
+        for each in ((tree / path).rglob("test_*.py") if (tree / path).is_dir() else [tree / path])
+    )
+    said = profiles(tree, files, options.devices)
+    did = outcomes(tree, files, options)
+    both = [name for name in sorted(did) if name in said]
+    wrong = [name for name in both if contradicts(said[name], did[name][0])]
+    kinds = Counter((said[name], did[name][0]) for name in both)
+    rows = [[f"{first} by the source, {second}", str(count)] for (first, second), count in sorted(kinds.items())]
+    rows += [["not listed by the source", str(len(did) - len(both))], ["contradictions", str(len(wrong))]]
+    print(table([f"with {options.devices} devices", "tests"], rows))
+    reasons = Counter((said[name], *did[name], name.partition("::")[0]) for name in wrong)
+    for (first, second, why, path), count in reasons.most_common(options.show):
+        print(f"{count} of {path}: {first} by the source, {second}: {why}")
+    for name in sorted(did.keys() - said.keys())[: options.show]:
+        print(f"not listed by the source: {name}")
+
+
+if __name__ == "__main__":
+    main()
