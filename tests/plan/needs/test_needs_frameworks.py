@@ -632,6 +632,7 @@ def test_cupys_words_for_tools_and_platforms_need_no_device():
 
             def test_version():
                 assert runtime._getCUDAMajorVersion() > 10
+                assert cuda.nccl.get_version() > 2000 and cuda.nccl.NcclConfig()
 
             @jit.rawkernel()
             def kernel(x):
