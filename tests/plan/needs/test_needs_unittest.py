@@ -399,3 +399,69 @@ def test_what_workers_share_through_a_manager_is_what_was_put_into_it():
         "TestIt::test_one": "sssrrr",
         "TestIt::test_listed": "fffrrr",
     }
+
+
+def test_a_class_that_a_decorator_of_functions_wraps_has_no_tests_left():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import functools
+            import unittest
+            from torch.testing._internal.common_distributed import skip_if_lt_x_gpu
+
+            def quietly(wrapped):
+                @functools.wraps(wrapped)
+                def wrapper(*args, **kwargs):
+                    return wrapped(*args, **kwargs)
+
+                return wrapper
+
+            def kept(wrapped):
+                if isinstance(wrapped, type):
+                    return wrapped
+                return quietly(wrapped)
+
+            @skip_if_lt_x_gpu(2)
+            class Hidden(unittest.TestCase):
+                def test_hidden(self):
+                    pass
+
+            @quietly
+            class TestQuiet:
+                def test_quiet(self):
+                    pass
+
+            @kept
+            class TestKept:
+                @skip_if_lt_x_gpu(2)
+                def test_kept(self):
+                    pass
+            """
+        },
+    )
+    assert found == {"TestKept::test_kept": (2, 2, 2)}
+
+
+def test_what_a_class_of_nothing_is_asked_to_assert_it_has_not():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import unittest
+            import torch
+
+            TestCase = unittest.TestCase
+            if not torch.cuda.is_available():
+                TestCase = object  # nothing for unittest to find; pytest does
+
+            class TestIt(TestCase):
+                def test_counts(self):
+                    self.assertEqual(1 + 1, 2)
+
+                def test_plain(self):
+                    assert 1 + 1 == 2
+            """
+        },
+    )
+    assert found == {"TestIt::test_counts": (1, 1, 1), "TestIt::test_plain": (0, None, 0)}

@@ -105,7 +105,8 @@ class Defining(Calling):
         value: Any = cls
         for decorator in reversed(node.decorator_list):
             made = self.decorated(decorator, value, env)
-            value = made if isinstance(made, Cls | Inst) else value
+            is_wrapper = isinstance(made, Func) and made.attrs.get("__wrapped__") is value  # no class for pytest
+            value = made if isinstance(made, Cls | Inst) or is_wrapper else value
         env.names[node.name] = value
 
     def _tell_bases(self, cls: Cls, kwargs: dict[str, Any]) -> None:

@@ -59,6 +59,8 @@ def _wraps(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
             wrapper.attrs["__wrapped__"] = source
             wrapper.attrs["pytestmark"] = marks
             wrapper.name, wrapper.within = source.name, source.within
+        elif isinstance(wrapper, Func) and isinstance(source, Cls):
+            wrapper.attrs["__wrapped__"] = source
         return wrapper
 
     return Native("wraps", decorate)

@@ -360,6 +360,11 @@ class Cls:
         """Whether it inherits from something outside the tree, so that it may have any attribute."""
         return any(not isinstance(cls, Cls) for cls in self.mro)
 
+    @property
+    def is_of_tests_alone(self) -> bool:
+        """Whether it and all that it inherits from are written in files of tests."""
+        return all(cls.module.is_test_code if isinstance(cls, Cls) else name_of(cls) == "object" for cls in self.mro)
+
 
 class Inst:
     """An instance of a class of the tree."""
