@@ -582,3 +582,24 @@ def test_the_fields_of_a_record_are_the_parameters_that_its_instances_give():
         },
     )
     assert found == {"test_records[1-cpu]": (0, None, 0), "test_records[3-cuda]": (3, 3, 3)}
+
+
+def test_cases_are_counted_where_their_values_are_a_frameworks_members_by_whatever_way_they_are_named():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import torch
+            import unittest
+            from torch.distributed import ReduceOp
+            from torch.testing._internal.common_utils import instantiate_parametrized_tests, parametrize
+
+            @instantiate_parametrized_tests
+            class TestIt(unittest.TestCase):
+                @parametrize("op", [torch.distributed.ReduceOp.SUM, ReduceOp.AVG])
+                def test_op(self, op):
+                    pass
+            """
+        },
+    )
+    assert sorted(found) == ["TestIt::test_op_op0", "TestIt::test_op_op1"]

@@ -63,7 +63,8 @@ class Attributes(State):
         if isinstance(value, Ext | Unknown):
             return self.natives.outside_attribute(value, name)
         if isinstance(value, Mod):
-            return self.of_module(value, name)
+            found = self.of_module(value, name)
+            return Ext(found.path) if value.is_model and isinstance(found, Unknown) and found.path else found
         if isinstance(value, Cls):
             return self._of_class(value, name)
         if isinstance(value, Super):
