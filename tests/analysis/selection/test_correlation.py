@@ -80,6 +80,15 @@ def test_independent_flakes_make_hardly_any_pair():
     assert len(pairs(tables(ran, red))) <= 2
 
 
+def test_independent_jobs_that_are_seldom_red_make_hardly_any_pair():
+    chance = np.random.default_rng(1)
+    ran = np.ones((1000, 200), np.float32)
+    red = (chance.random((1000, 200)) < 0.01).astype(np.float32)
+    assert len(pairs(tables(ran, red))) <= 2
+    red[::50, :2] = 1
+    assert (pairs(tables(ran, red))[0].a, pairs(tables(ran, red))[0].b) == (0, 1)
+
+
 def test_a_stand_in_is_believed_as_far_as_there_are_breakages():
     broken = np.array([[True, True]] * 40 + [[False, True]] * 2)
     ran = np.ones_like(broken)
@@ -94,6 +103,8 @@ def test_discoveries_are_those_of_benjamini_and_hochberg():
     p = np.array([0.01, 0.02, 0.03, 0.04, 0.9])
     assert discoveries(p, 0.05).tolist() == [True, True, True, True, False]
     assert not discoveries(np.array([0.5, 0.06])).any()
+    assert discoveries(p, 0.05, tried=10).tolist() == [False] * 5
+    assert discoveries(np.array([0.004, 0.01, 0.2]), 0.05, tried=10).tolist() == [True, True, False]
     assert discoveries(np.array([])).tolist() == []
 
 
@@ -158,6 +169,13 @@ def test_a_folder_that_breaks_a_job_is_found_and_chance_is_not():
     assert {(one.folder, one.job) for one in found} == {("dtensor", "dtensor"), ("dtensor/ops", "dtensor")}
     assert found[0].lift > 5
     assert folders("a/b/c/d.py") == ["a", "a/b", "a/b/c"]
+
+
+def test_folders_that_have_nothing_to_do_with_jobs_predict_hardly_any():
+    chance = np.random.default_rng(1)
+    files = {c: [f"part{i}/a.py" for i in chance.choice(100, 5, replace=False)] for c in range(500)}
+    real = {f"job{i}": frozenset(chance.choice(500, 12, replace=False).tolist()) for i in range(60)}
+    assert len(lifts(files, real)) <= 2
 
 
 def test_states_other_than_pass_and_fail_are_counted_apart():

@@ -114,7 +114,7 @@ def pairs(counts: Tables, most: int = 1000) -> list[Pair]:
     if not len(a):
         return []
     chance = _chance(counts, a, b, alike[a, b])
-    kept = np.flatnonzero(discoveries(chance) & (np.nan_to_num(alike[a, b]) > 0))
+    kept = np.flatnonzero(discoveries(chance, tried=_tried(counts.red)) & (np.nan_to_num(alike[a, b]) > 0))
     kept = kept[np.argsort(-alike[a[kept], b[kept]], kind="stable")][:most]
     return [
         Pair(
@@ -128,6 +128,12 @@ def pairs(counts: Tables, most: int = 1000) -> list[Pair]:
         )
         for i in kept.tolist()
     ]
+
+
+def _tried(red: Floats) -> int:
+    """Pairs that can have enough breakages in common: both have so many where both ran. Chance had all of these."""
+    both = sum(int((np.minimum(red[at], red[at[::-1]].T) >= _FEWEST).sum()) for at in _tiles(len(red)))
+    return (both - int((red.diagonal() >= _FEWEST).sum())) // 2
 
 
 def _chance(counts: Tables, a: Any, b: Any, alike: Any) -> Numbers:

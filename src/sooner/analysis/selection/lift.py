@@ -52,9 +52,11 @@ def lifts(files: Mapping[int, Sequence[str]], broken: Mapping[str, frozenset[int
     for commit, paths in files.items():
         for folder in {folder for path in paths for folder in folders(path)}:
             touching.setdefault(folder, set()).add(commit)
-    commits, found, chances = len(files), [], []
+    commits, found, chances, tried = len(files), [], [], 0
+    often = sum(len(some) >= _FEWEST for some in touching.values())
     for job, breakages in broken.items():
         known = breakages & files.keys()
+        tried += often if len(known) >= _FEWEST else 0
         for folder, some in touching.items():
             both = len(known & some)
             if both < _FEWEST:
@@ -62,15 +64,21 @@ def lifts(files: Mapping[int, Sequence[str]], broken: Mapping[str, frozenset[int
             chances.append(float(hypergeom.sf(both - 1, commits, len(known), len(some))))
             lift = both / len(some) / (len(known) / commits)
             found.append(Lift(folder=folder, job=job, lift=lift, breakages=both, p=chances[-1]))
-    kept = discoveries(np.array(chances))
+    kept = discoveries(np.array(chances), tried=tried)
     return [one for one, keep in zip(found, kept, strict=True) if keep and one.lift >= _LEAST_LIFT]
 
 
-def discoveries(p: Numbers, share: float = _DISCOVERIES) -> Flags:
-    """Which p-values may be called discoveries, at most this share of them false (Benjamini and Hochberg 1995)."""
+def discoveries(p: Numbers, share: float = _DISCOVERIES, *, tried: int = 0) -> Flags:
+    """Which p-values may be called discoveries, at most this share of them false (Benjamini and Hochberg 1995).
+
+    Args:
+        p: The p-values.
+        share: See above.
+        tried: How many there would be, had not only those been computed that looked promising: chance had all of them.
+    """
     if not p.size:
         return np.zeros(0, dtype=bool)
     ordered = np.sort(p, axis=None)
-    passing = np.flatnonzero(ordered <= share * np.arange(1, p.size + 1) / p.size)
+    passing = np.flatnonzero(ordered <= share * np.arange(1, p.size + 1) / max(p.size, tried))
     found: Flags = p <= (ordered[passing[-1]] if len(passing) else -1.0)
     return found
