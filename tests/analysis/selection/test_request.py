@@ -70,6 +70,11 @@ def test_what_is_asked_for_is_not_skipped():
     assert list(asked("[ci\tskip\tbuild]", JOBS).skipped) == ["build"]
 
 
+def test_a_message_that_is_nearly_a_directive_for_very_long_is_read_once():
+    assert asked("[ci" + " \t" * 500_000, JOBS) == Asked()
+    assert list(asked("[ci" + " \t" * 500_000 + "build ]", JOBS).added) == ["build"]
+
+
 def test_ci_skip_alone_skips_nothing_and_is_mentioned():
     found = asked("typo [ci skip]", JOBS)
     assert (found.skipped, found.added, found.ignored) == ({}, {}, ("[ci skip]",))
