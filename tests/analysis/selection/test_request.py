@@ -64,6 +64,16 @@ def test_a_name_with_brackets_is_a_name():
     ]
 
 
+def test_a_name_with_brackets_is_a_name_in_any_case_and_behind_its_workflow():
+    assert list(asked("[ci DOCS [Fast]]", JOBS).added) == ["docs [fast]"]
+    assert list(asked("[ci docs [fast]]", ["docs f", "Docs [FAST]"]).added) == ["Docs [FAST]"]
+    both = ["linux / docs [fast]", "mac / docs [fast]", "docs f"]
+    assert list(asked("[ci docs [fast]]", both).added) == both[:2]
+    assert list(asked("[ci docs [a-f]]", both).added) == ["docs f"]
+    with pytest.raises(UnknownJobError):
+        matching("", both, "area")
+
+
 def test_what_is_asked_for_is_not_skipped():
     found = asked("[ci skip linux_*] [ci linux_cuda_test]", JOBS)
     assert list(found.skipped) == ["linux_rocm_test"]

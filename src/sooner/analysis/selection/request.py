@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -118,14 +119,20 @@ def matching(glob: str, jobs: Sequence[str], place: str) -> list[str]:
 def members(jobs: Sequence[str], glob: str) -> tuple[int, ...]:
     """Indices of the jobs that a name or a glob means.
 
-    A name that is a job is never taken for a glob. What fits none is looked for behind the workflows: once a second
-    workflow has a job `build`, they are `linux / build` and `mac / build`, and whoever says `build` means both.
+    A name that is a job, in whatever case, is never taken for a glob. What is none is looked for behind the workflows:
+    once a second workflow has a job `build`, they are `linux / build` and `mac / build`, and whoever says `build` means
+    both.
     """
-    if glob in jobs:
-        return tuple(i for i, job in enumerate(jobs) if job == glob)
     wanted = glob.lower()
-    found = tuple(i for i, job in enumerate(jobs) if fnmatchcase(job.lower(), wanted))
-    return found or tuple(i for i, job in enumerate(jobs) if fnmatchcase(job.lower().partition(" / ")[2], wanted))
+    lowered = [job.lower() for job in jobs]
+    behind = [job.partition(" / ")[2] or job for job in lowered]
+    fits = partial(fnmatchcase, pat=wanted)
+    for names, is_meant in (
+        (jobs, glob.__eq__), (lowered, wanted.__eq__), (behind, wanted.__eq__), (lowered, fits), (behind, fits)
+    ):  # fmt: skip
+        if found := tuple(i for i, name in enumerate(names) if is_meant(name)):
+            return found
+    return ()
 
 
 def path_matches(path: str, glob: str) -> bool:
