@@ -175,7 +175,13 @@ def test_areas_come_from_the_configuration(here, project, kept):
 
 
 @pytest.mark.parametrize(
-    "files", ['"src/dtensor/\\303\\274 \\"x\\".py"\n', "README\0src/dtensor/a.py\0", "src/dtensor/a.py\r\n"]
+    "files",
+    [
+        '"src/dtensor/\\303\\274 \\"x\\".py"\n',
+        "README\0src/dtensor/a.py\0",
+        "src/dtensor/a.py\r\n",
+        '"src/dtensor/a\\nb/c.py"\n',
+    ],
 )
 def test_areas_see_files_as_git_names_them(here, project, kept, files):
     (project / "pyproject.toml").write_text('[tool.sooner.jobs.areas]\n"src/dtensor/**.py" = ["docs"]\n')

@@ -140,7 +140,7 @@ def path_matches(path: str, glob: str) -> bool:
     pattern = ""
     for part in re.split(r"(\*\*/|\*\*|\*|\?)", glob):
         pattern += {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part))
-    return re.fullmatch(pattern, path) is not None
+    return re.fullmatch(pattern, path, re.DOTALL) is not None
 
 
 def area_jobs(files: Iterable[str], areas: Mapping[str, Sequence[str]], jobs: Sequence[str]) -> dict[str, str]:
