@@ -189,6 +189,17 @@ def test_areas_see_files_as_git_names_them(here, project, kept, files):
     assert {"job": "docs", "why": "area src/dtensor/**.py"} in found["jobs"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_what_windows_writes_before_a_text_is_not_of_it(here, project, kept, encoding):
+    (project / "pyproject.toml").write_text('[tool.sooner.jobs.areas]\n"src/**" = ["docs"]\n')
+    (project / "message").write_text("x\r\n[ci skip lint]\r\n", encoding=encoding)
+    (project / "files").write_text("src/a.py\r\n", encoding=encoding)
+    options = ("--message-file", "message", "--files-file", "files", "--history", kept, "--sample", "0")
+    found = answer(here("jobs", "for-change", *options, "--budget", "0.2", "--json"))
+    assert {"job": "docs", "why": "area src/**"} in found["jobs"]
+    assert {"job": "lint", "why": "[ci skip lint]"} in found["dropped"]
+
+
 def test_an_unknown_setting_names_the_nearest(here, project, kept):
     (project / "pyproject.toml").write_text('[tool.sooner.jobs]\npined = ["lint"]\n')
     done = change(here, project, kept)

@@ -1,5 +1,6 @@
 """What `sooner jobs for-change` and `select` do: read the history up to now, decide, print."""
 
+import codecs
 import hashlib
 import os
 import secrets
@@ -108,12 +109,15 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
 
 
 def _read(path: Path | None) -> str:
+    """Messages or names of files, which may be in any encoding; that of Windows' shells is told by its first bytes."""
     if path is None:
         return ""
     try:
-        return path.read_text(encoding="utf-8", errors="backslashreplace")
+        data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return data.decode("utf-16" if is_wide else "utf-8-sig", "backslashreplace")
 
 
 def files_of(root: str | None, where: Any) -> dict[str, tuple[str, ...]]:
