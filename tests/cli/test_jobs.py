@@ -233,6 +233,14 @@ def test_outputs_for_github_cannot_be_ended_by_their_values(here, project, kept,
     assert len(set(names.values())) == 5
 
 
+@pytest.mark.parametrize("target", ["no/such/folder/output", "/dev/full", "."])
+def test_outputs_for_github_that_cannot_be_written_are_one_clear_error(here, kept, monkeypatch, target):
+    monkeypatch.setenv("GITHUB_OUTPUT", target)
+    done = here("jobs", "for-change", "--history", kept, "--format", "github-output")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert f"$GITHUB_OUTPUT ({target}) cannot be written: " in done.stderr
+
+
 IDLE = """
 [tool.sooner.jobs]
 pinned = ["dosc", "DOCS"]

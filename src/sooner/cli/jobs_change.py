@@ -220,13 +220,19 @@ def _github_output(values: Mapping[str, str]) -> str:
     """`name<<DELIMITER`, value, DELIMITER: a delimiter nobody can guess, so that no value can end early.
 
     Appended to the file that $GITHUB_OUTPUT names; printed where there is none.
+
+    Raises:
+        UsageError: The file cannot be written.
     """
     text = ""
     for name, value in values.items():
         delimiter = f"sooner_{secrets.token_hex(16)}"
         text += f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
-    if path := os.environ.get("GITHUB_OUTPUT"):
+    if not (path := os.environ.get("GITHUB_OUTPUT")):
+        return text
+    try:
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(text)
-        return ""
-    return text
+    except OSError as error:
+        raise UsageError(f"$GITHUB_OUTPUT ({path}) cannot be written: {error.strerror}") from error
+    return ""
