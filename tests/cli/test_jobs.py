@@ -114,6 +114,13 @@ def test_select_writes_one_page_that_opens_offline(here, kept, project):
     assert "cannot be written" in done.stderr
 
 
+@pytest.mark.parametrize("option", ["--svg", "--png", "--html"])
+def test_a_picture_for_which_there_is_no_room_is_named(here, kept, option):
+    done = here("jobs", "correlate", "--history", kept, option, "/dev/full")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "/dev/full cannot be written: No space left on device" in done.stderr
+
+
 def test_correlate_answers_in_both_ways_and_draws(here, kept, project):
     found = answer(here("jobs", "correlate", "--history", kept, "--svg", "map.svg", "--png", "map.png", "--json"))
     assert len(found["matrix"]) == len(found["jobs"]) == 6

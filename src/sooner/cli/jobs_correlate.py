@@ -5,9 +5,8 @@ from typing import Any
 
 import click
 
-from sooner.cli.jobs_options import history_door, history_options, printed_json, trunk_of
+from sooner.cli.jobs_options import history_door, history_options, printed_json, trunk_of, write
 from sooner.cli.options import Range
-from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 
 
@@ -61,13 +60,10 @@ def _pictures(found: Any, text: str, *, svg: Path | None, png: Path | None, html
 
     nan = float("nan")
     rows = [[nan if value is None else value for value in row] for row in found.matrix]
-    try:
-        if svg is not None:
-            svg.write_text(heatmap.svg(rows, found.jobs, found.cluster), encoding="utf-8")
-        if png is not None:
-            png.write_bytes(heatmap.png(rows))
-        if html is not None:
-            page = heatmap.page(heatmap.svg(rows, found.jobs, found.cluster), text)
-            html.write_text(page, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UsageError(f"{error.filename} cannot be written: {error.strerror}") from error
+    if svg is not None:
+        write(svg, heatmap.svg(rows, found.jobs, found.cluster).encode())
+    if png is not None:
+        write(png, heatmap.png(rows))
+    if html is not None:
+        page = heatmap.page(heatmap.svg(rows, found.jobs, found.cluster), text)
+        write(html, page.encode("utf-8", "replace"))

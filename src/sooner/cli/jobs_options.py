@@ -95,6 +95,18 @@ def existing(root: str | None) -> str:
     return root
 
 
+def write(path: Path, data: bytes) -> None:
+    """Write a file that the user asked for.
+
+    Raises:
+        UsageError: It cannot be written.
+    """
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+
+
 def printed_json(value: Any) -> str:
     """One line of JSON."""
     import msgspec

@@ -5,9 +5,8 @@ from typing import Any
 
 import click
 
-from sooner.cli.jobs_options import goal_options, history_options, printed_json, trunk_of
+from sooner.cli.jobs_options import goal_options, history_options, printed_json, trunk_of, write
 from sooner.cli.options import Range
-from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 
 
@@ -52,8 +51,5 @@ def _page(path: Path, found: Any) -> None:
     from sooner.report.selection import selection_text
 
     picture = frontier.svg(found.frontier, found.expected)
-    try:
-        page = heatmap.page(picture, selection_text(found), "Which jobs run, and what that would have caught")
-        path.write_text(page, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UsageError(f"{error.filename} cannot be written: {error.strerror}") from error
+    page = heatmap.page(picture, selection_text(found), "Which jobs run, and what that would have caught")
+    write(path, page.encode("utf-8", "replace"))
