@@ -284,6 +284,14 @@ def test_a_result_that_stands_twice_does_not_hide_the_first_one(here, project):
     assert "results.json is no JSON: 'unit' stands twice in one object" in done.stderr
 
 
+def test_the_gate_tells_of_names_that_are_no_text(here, project):
+    (project / "selection.json").write_text('{"jobs": [{"job": "unit \\ud800"}]}')
+    (project / "results.json").write_text("{}")
+    done = here("jobs", "gate", "--selection", "selection.json", "--results", "results.json", "--json")
+    assert done.returncode == 12
+    assert json.loads(done.stdout)["problems"] == ["unit \\ud800: selected, but there is no result of it"]
+
+
 def test_the_gate_opens_when_everything_selected_has_passed(here, project, kept):
     (project / "selection.json").write_text(change(here, project, kept, "--json").stdout)
     chosen = [line["job"] for line in json.loads((project / "selection.json").read_text())["jobs"]]

@@ -26,12 +26,13 @@ def gate(*, selection: Path, results: Path, carriers: tuple[str, ...], as_json: 
     """
     from sooner.analysis.selection import gate as gates
     from sooner.cli.jobs_options import printed_json
-    from sooner.model.text import one_line
+    from sooner.model.text import one_line, printable_or_replaced
 
     chosen = _selected(_json(selection), selection)
     verdict = gates.gate(chosen, _results(_json(results), results), carriers)
     if as_json:
-        click.echo(printed_json(verdict))
+        problems = [printable_or_replaced(problem) for problem in verdict.problems]
+        click.echo(printed_json({"passed": verdict.passed, "problems": problems, "selected": verdict.selected}))
     else:
         for problem in verdict.problems:
             click.echo(one_line(problem))
