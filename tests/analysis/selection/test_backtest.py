@@ -316,6 +316,15 @@ def test_what_a_level_would_have_caught_is_a_plain_number_that_a_record_can_hold
     assert (type(found.recall), type(found.low)) == (float, float)
 
 
+def test_a_budget_and_the_cost_of_a_backtest_are_in_prices():
+    made = project(seed=3, commits=200)
+    price = np.where(np.arange(len(made.facts.jobs)) % 3 == 0, 20.0, 1.0)
+    done = Backtest.run(made.facts, Plan(goal=Goal(budget=0.5)), terms=Terms(price=price))
+    chosen = {step.commit: step.selected for step in done.steps}
+    assert done.summary.cost == pytest.approx(cost_share(made.facts, chosen, price))
+    assert 0.45 <= done.summary.cost <= 0.52
+
+
 def test_a_budget_holds_on_average_although_minutes_change():
     chance = np.random.default_rng(2)
     attempts = [

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sooner.analysis.selection.calibrate import Past, Point, recall_at
 from sooner.analysis.selection.decide import Ranking, choose
-from sooner.analysis.selection.facts import Indices, Record, cells
+from sooner.analysis.selection.facts import Indices, Numbers, Record, cells
 from sooner.analysis.selection.flakes import judge
 from sooner.analysis.selection.policy import Goal, Learner, Lineage, Terms
 from sooner.analysis.selection.truth import Missed, Score, cost_share, interval, misses, score, truths
@@ -153,19 +153,30 @@ def _steered(learner: Learner, budget: float, selected: Mapping[int, Indices]) -
     seen, width = learner.judged_cells, len(learner.minutes)
     if seen is None or not selected:
         return budget * _JUST_BELOW
-    minutes = learner.minutes[seen.job]
+    price = learner.terms.price
+    cost = (learner.minutes if price is None else learner.minutes * price)[seen.job]
     decided = np.isin(seen.commit, list(selected))
     keys = np.concatenate([commit * width + jobs for commit, jobs in selected.items()])
-    paid = float(minutes[decided & np.isin(seen.commit * width + seen.job, keys)].sum())
-    whole = float(minutes[decided].sum())
+    paid = float(cost[decided & np.isin(seen.commit * width + seen.job, keys)].sum())
+    whole = float(cost[decided].sum())
     if whole <= 0.0:
         return budget * _JUST_BELOW
     debt = (paid / whole - budget * _JUST_BELOW) * len(selected) / _PAID_BACK_IN
     return budget * _JUST_BELOW - min(max(debt, -_STEERED), _STEERED)
 
 
-def summary(facts: Record, plan: Plan, steps: list[Step], past: Past | None = None) -> Summary:
-    """Compare decisions with what is known today."""
+def summary(
+    facts: Record, plan: Plan, steps: list[Step], past: Past | None = None, price: Numbers | None = None
+) -> Summary:
+    """Compare decisions with what is known today.
+
+    Args:
+        facts: The record.
+        plan: How it was decided.
+        steps: The decisions.
+        past: Breakages that the last level was learned from.
+        price: Of a minute of each job; 1 by default.
+    """
     known = cells(facts)
     judged = judge(known, len(facts.jobs))
     found = truths(facts, known, judged)
@@ -180,7 +191,7 @@ def summary(facts: Record, plan: Plan, steps: list[Step], past: Past | None = No
         commits=len(steps),
         trained_on=len(facts.commits) - len(steps),
         jobs=len(facts.jobs),
-        cost=cost_share(facts, selected),
+        cost=cost_share(facts, selected, price),
         recall=scores["judged"].recall,
         low=low,
         high=high,
@@ -243,4 +254,4 @@ class Backtest(Struct, frozen=True, kw_only=True):
         """
         learner = Learner(facts, every=plan.every, terms=terms, lineage=lineage, quiet=quiet)
         (steps,) = compared(learner, [plan], progress)
-        return cls(steps=steps, summary=summary(facts, plan, steps, learner.past))
+        return cls(steps=steps, summary=summary(facts, plan, steps, learner.past, learner.terms.price))
