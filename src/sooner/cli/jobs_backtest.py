@@ -36,7 +36,7 @@ def backtest(
     settings = project_settings()
     wanted = aim(options, settings)
     facts, where = trunk_of(options)
-    tell_of_idle(facts.jobs, settings)
+    tell_of_idle(facts, settings)
     from sooner.analysis.selection.backtest import Backtest, Plan
     from sooner.analysis.selection.names import known_lineage
     from sooner.analysis.selection.settings import terms

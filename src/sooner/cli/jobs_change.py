@@ -32,7 +32,7 @@ def learned(facts: "Record", settings: "JobSettings", files: Mapping[str, tuple[
     from sooner.analysis.selection.policy import Learner
     from sooner.analysis.selection.settings import terms
 
-    tell_of_idle(facts.jobs, settings)
+    tell_of_idle(facts, settings)
     quiet = quiet_commits(facts, files, settings)
     every, facts = len(facts.known), latest(facts)
     if len(facts.known) < every:

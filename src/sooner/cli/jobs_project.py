@@ -1,6 +1,5 @@
 """`[tool.sooner.jobs]` of the nearest pyproject.toml."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from sooner.cli.settings import project_table
 from sooner.model.errors import SettingsError
 
 if TYPE_CHECKING:
+    from sooner.analysis.selection.facts import Record
     from sooner.analysis.selection.settings import JobSettings
 
 
@@ -30,9 +30,9 @@ def project_settings() -> "JobSettings":
     return job_settings(table, str(path or ""))
 
 
-def tell_of_idle(jobs: Sequence[str], settings: "JobSettings") -> None:
-    """Warn of what the project lays down about jobs that are not known (by that name)."""
+def tell_of_idle(facts: "Record", settings: "JobSettings") -> None:
+    """Warn of what the project lays down about jobs and runners that are not known (by that name)."""
     from sooner.analysis.selection.settings import idle
 
-    for text in idle(jobs, settings):
+    for text in idle(facts.jobs, settings, facts.runner):
         click.echo(f"warning: tool.sooner.jobs.{text}", err=True)

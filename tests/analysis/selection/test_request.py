@@ -15,6 +15,7 @@ from sooner.analysis.selection.calibrate import Past
 from sooner.analysis.selection.change import Wish, answer, drift
 from sooner.analysis.selection.cover import Constraints, Floor
 from sooner.analysis.selection.decide import Ranking
+from sooner.analysis.selection.facts import record
 from sooner.analysis.selection.gate import gate
 from sooner.analysis.selection.lift import Lift
 from sooner.analysis.selection.request import (
@@ -27,7 +28,7 @@ from sooner.analysis.selection.request import (
     only_documentation,
     path_matches,
 )
-from sooner.analysis.selection.settings import JobSettings, constraints
+from sooner.analysis.selection.settings import JobSettings, constraints, idle, prices
 
 JOBS = ["build", "linux_cuda_test", "linux_rocm_test", "integration (ozone)", "docs [fast]"]
 
@@ -55,6 +56,14 @@ def test_a_job_needs_that_of_its_own_workflow():
     rules = constraints(TWICE, JobSettings(needs={"test": ("build", "lint")}), frozenset())
     assert rules.needs == {1: (0, 4), 3: (2, 4)}
     assert constraints(TWICE, JobSettings(needs={"lint": ("build",)}), frozenset()).needs == {4: (0, 2)}
+
+
+def test_prices_are_of_jobs_and_runners_by_name_or_glob_in_any_case_the_first_that_fits():
+    runners = ["Linux.GPU", "mac", "mac", "mac", "mac"]
+    facts = record(["c"], JOBS, [], runner=runners)
+    table = {"linux.gpu": 9.0, "DOCS [fast]": 2.0, "*(Ozone)": 3.0, "l*": 4.0, "mac": 5.0, "x": 6.0}
+    assert prices(facts, JobSettings(price=table)).tolist() == [9.0, 4.0, 4.0, 3.0, 2.0]
+    assert idle(JOBS, JobSettings(price=table), runners) == ("price: 'x' fits no job and no runner",)
 
 
 def test_a_name_with_brackets_is_a_name():

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
@@ -101,11 +100,8 @@ def check_fold(suffixes: Sequence[str], said: str) -> None:
 def prices(facts: Record, settings: JobSettings) -> Numbers:
     """Price of a minute of each job: of its runner, its own, and of the queue that it waits in."""
     found = np.ones(len(facts.jobs))
-    for i, (job, runner) in enumerate(zip(facts.jobs, facts.runner, strict=True)):
-        for glob, price in settings.price.items():
-            if fnmatchcase(runner, glob) or fnmatchcase(job, glob):
-                found[i] = price
-                break
+    for glob, price in reversed(settings.price.items()):  # the first that fits counts
+        found[[*members(facts.runner, glob), *members(facts.jobs, glob)]] = price
     if settings.queue_weight > 0:
         waited, ran = _sums(facts, facts.wait_min), _sums(facts, facts.minutes)
         found += settings.queue_weight * waited / np.maximum(ran, 1e-9)
@@ -125,7 +121,7 @@ def terms(facts: Record, settings: JobSettings) -> Terms:
     return Terms(price=prices(facts, settings), pinned=pinned, rules=rules)
 
 
-def idle(jobs: Sequence[str], settings: JobSettings) -> tuple[str, ...]:
+def idle(jobs: Sequence[str], settings: JobSettings, runners: Sequence[str] = ()) -> tuple[str, ...]:
     """What the settings lay down about jobs that nobody knows: it changes nothing, and one may rely on it."""
     said = [f"pinned: {glob!r} fits no job" for glob in settings.pinned if not members(jobs, glob)]
     for name, least in settings.floors.items():
@@ -137,6 +133,11 @@ def idle(jobs: Sequence[str], settings: JobSettings) -> tuple[str, ...]:
             said += [f"needs.{glob}: {one!r} fits no job" for one in globs if not members(jobs, one)]
     for area, globs in settings.areas.items():
         said += [f"areas.{area}: {one!r} fits no job" for one in globs if not members(jobs, one)]
+    said += [
+        f"price: {glob!r} fits no job and no runner"
+        for glob in settings.price
+        if not members(jobs, glob) and not members(runners, glob)
+    ]
     return tuple(said)
 
 
