@@ -1,5 +1,6 @@
 """What a change asks for."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -15,8 +16,9 @@ from sooner.analysis.selection.calibrate import Past
 from sooner.analysis.selection.change import Wish, answer, drift
 from sooner.analysis.selection.cover import Constraints, Floor
 from sooner.analysis.selection.decide import Ranking
-from sooner.analysis.selection.facts import record
+from sooner.analysis.selection.facts import State, record
 from sooner.analysis.selection.gate import gate
+from sooner.analysis.selection.hazard import FLOOR_MIN
 from sooner.analysis.selection.lift import Lift
 from sooner.analysis.selection.request import (
     Asked,
@@ -64,6 +66,13 @@ def test_prices_are_of_jobs_and_runners_by_name_or_glob_in_any_case_the_first_th
     table = {"linux.gpu": 9.0, "DOCS [fast]": 2.0, "*(Ozone)": 3.0, "l*": 4.0, "mac": 5.0, "x": 6.0}
     assert prices(facts, JobSettings(price=table)).tolist() == [9.0, 4.0, 4.0, 3.0, 2.0]
     assert idle(JOBS, JobSettings(price=table), runners) == ("price: 'x' fits no job and no runner",)
+
+
+def test_jobs_that_take_no_time_cost_their_queue_and_no_more():
+    attempts = [(0, job, State.PASSED, 0.0, minutes) for job, minutes in ((0, 0.0), (1, 0.1), (2, 10.0))]
+    facts = replace(record(["c"], JOBS[:3], attempts), wait_min=np.full(3, 2.0))
+    cost = np.array([FLOOR_MIN, 0.1, 10.0]) * prices(facts, JobSettings(queue_weight=0.5))
+    assert cost.tolist() == pytest.approx([FLOOR_MIN + 1.0, 1.1, 11.0])
 
 
 def test_a_name_with_brackets_is_a_name():

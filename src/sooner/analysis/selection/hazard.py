@@ -68,7 +68,8 @@ HORIZON: Final = 3000
 _FEWEST_GAPS: Final = 5.0
 _GAPS: Final = 4.0
 """A job is alive unless it was away for four times as many commits as usual, and five at least."""
-_FLOOR_MIN: Final = 0.05
+FLOOR_MIN: Final = 0.05
+"""No job costs less than a run of so many minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +250,7 @@ class Sweep:
         known = self._spent[1] > 0
         mean = self._spent[0] / np.maximum(self._spent[1], 1e-9)
         typical = float(np.median(mean[known])) if known.any() else 10.0
-        found: Numbers = np.maximum(np.where(known, mean, typical), _FLOOR_MIN)
+        found: Numbers = np.maximum(np.where(known, mean, typical), FLOOR_MIN)
         return found
 
     def _ran(self) -> Numbers:

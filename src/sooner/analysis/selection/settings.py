@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from sooner.analysis.selection.cover import Constraints, Floor
 from sooner.analysis.selection.facts import Numbers, Record
+from sooner.analysis.selection.hazard import FLOOR_MIN
 from sooner.analysis.selection.load import FOLDED_2019, folded
 from sooner.analysis.selection.policy import Terms
 from sooner.analysis.selection.request import DOCUMENTATION, members
@@ -103,8 +104,8 @@ def prices(facts: Record, settings: JobSettings) -> Numbers:
     for glob, price in reversed(settings.price.items()):  # the first that fits counts
         found[[*members(facts.runner, glob), *members(facts.jobs, glob)]] = price
     if settings.queue_weight > 0:
-        waited, ran = _sums(facts, facts.wait_min), _sums(facts, facts.minutes)
-        found += settings.queue_weight * waited / np.maximum(ran, 1e-9)
+        waited, ran = _sums(facts, facts.wait_min), _sums(facts, np.maximum(facts.minutes, FLOOR_MIN))
+        found += settings.queue_weight * waited / np.maximum(ran, FLOOR_MIN)
     return np.maximum(found, 1e-6)
 
 
