@@ -25,6 +25,8 @@ from sooner.analysis.selection.policy import Goal, Learner, Terms
 from sooner.analysis.selection.together import Together
 from sooner.analysis.selection.truth import cost_share, score, truths
 
+GPUS = Floor(name="gpu", jobs=(8, 10, 11), least=2)
+
 
 def selections(facts, goal, **plan):
     done = Backtest.run(facts, Plan(goal=goal, **plan), lineage=known_lineage(facts))
@@ -272,6 +274,15 @@ def test_a_job_that_was_red_a_moment_ago_runs_on_documentation_too():
     assert ranking.red == {11}
     chosen = choose(ranking, 0.5, without=frozenset(range(12)))
     assert set(chosen.selected) == {11} | ranking.first.keys()
+
+
+def test_a_floor_holds_on_a_commit_of_documentation_too():
+    learner = Learner(project(seed=3, commits=300).facts, terms=Terms(rules=Constraints(floors=(GPUS,))))
+    learner.warm_up(300)
+    learner.learn(300)
+    _, ranking = learner.ranked(300)
+    chosen = choose(ranking, 0.5, without=frozenset(range(12)))
+    assert len(set(chosen.selected) & set(GPUS.jobs)) == 2
 
 
 @pytest.mark.parametrize("commits", [1, 2, 5])

@@ -223,14 +223,14 @@ def _with_needs(job: int, ranking: Ranking, selected: Mapping[int, None]) -> lis
 
 
 def _for_floors(ranking: Ranking, selected: Mapping[int, None], without: frozenset[int]) -> Iterator[tuple[int, str]]:
-    """The best jobs of each facet that has too few; a change of documentation alone needs none that it cannot break."""
+    """The best jobs of each facet that has too few; those that the commit cannot break come last."""
     for floor in ranking.rules.floors:
         kind = set(floor.jobs)
         lacking = floor.least - len(kind & selected.keys())
-        for job in ranking.order:
+        for job in sorted(ranking.order, key=without.__contains__):
             if lacking <= 0:
                 break
-            if job in kind and job not in selected and job not in without:
+            if job in kind and job not in selected:
                 yield job, f"floor: at least {floor.least} of {floor.name}"
                 lacking -= 1
 
