@@ -154,6 +154,23 @@ def test_rate_limits_are_waited_for(history, ask, server, waits):
     assert [seconds for seconds, _ in waits] == [7, 1, 60, 1]
 
 
+def test_a_run_that_is_deleted_while_it_is_asked_about_costs_only_itself(history, ask, server):
+    server.troubles["runs/12/jobs"] = [(404, {}, {"message": "Not Found"})]
+    report = ask()
+    assert sorted(row.run for row in history.runs()) == ["10", "11", "13", "14"]
+    assert [(one["path"], one["reason"]) for one in report["rejected"]] == [
+        ("repos/o/n/actions/runs/12/jobs", "GitHub has it no more")
+    ]
+
+
+def test_an_attempt_that_is_gone_costs_only_itself(history, ask, server):
+    server.runs = [run(id=10, run_attempt=3)]
+    server.troubles["runs/10/attempts/1"] = [(410, {}, {"message": "Gone"})]
+    report = ask()
+    assert [row.attempt for row in history.runs()] == [2, 3]
+    assert [one["path"] for one in report["rejected"]] == ["repos/o/n/actions/runs/10/attempts/1"]
+
+
 @pytest.mark.parametrize(("status", "hint"), [(401, "not valid"), (403, "may not read"), (404, "no such repository")])
 def test_a_refusal_is_an_error_with_a_hint(ask, server, status, hint):
     server.troubles["actions/runs"] = [(status, {}, {})]

@@ -3,6 +3,7 @@
 SoonerError
 └── HistoryError            a history that cannot be read or written                      (4)
     ├── IngestError         a source that cannot be taken in, or a bad row under --strict  (4)
+    │   └── Gone            what a server was asked for is not there                       (4)
     └── NotWritable         the history's folder cannot be written                         (4)
 """
 
@@ -26,6 +27,10 @@ class IngestError(HistoryError):
         self.path = path
         self.line = line
         super().__init__(f"{path}:{line}: {problem}" if line else f"{path}: {problem}")
+
+
+class Gone(IngestError):  # noqa: N818 - what it is
+    """What a server was asked for is not there, or not any more."""
 
 
 class NotWritable(HistoryError):  # noqa: N818 - what the folder is

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
-from sooner.history.errors import IngestError
+from sooner.history.errors import Gone, IngestError
 
 _PER_PAGE: Final = 100
 _TRIES: Final = 6
@@ -20,6 +20,7 @@ _SECONDARY_PAUSE_S: Final = 60.0
 _LONGEST_PAUSE_S: Final = 3_900.0
 """A primary limit resets every hour."""
 _TIMEOUT_S: Final = 60.0
+_GONE: Final = frozenset({404, 410})
 _NEXT: Final = re.compile(r'<([^<>]*)>\s*;[^,<>]*\brel="?next\b')
 """In the header `link` (RFC 8288), as GitHub's page on pagination shows it."""
 _HINTS: Final[Mapping[int, str]] = {
@@ -75,6 +76,7 @@ class Api:
         """One object.
 
         Raises:
+            Gone: There is no such object.
             IngestError: The server refuses or cannot be reached.
         """
         return self._get(self._address(path, parameters))[0]
@@ -83,6 +85,7 @@ class Api:
         """Page after page.
 
         Raises:
+            Gone: There is no such list.
             IngestError: The server refuses or cannot be reached.
         """
         query: str | None = urlencode({"per_page": str(_PER_PAGE), **parameters})
@@ -111,7 +114,8 @@ class Api:
                 continue
             elif status and status < 500 and status != 429:  # noqa: PLR2004 - what asking again does not change
                 hint = _HINTS.get(status, body[:200].decode("utf-8", "replace"))
-                raise IngestError(address, f"GitHub answers {status}: {hint}")
+                refused = Gone if status in _GONE else IngestError
+                raise refused(address, f"GitHub answers {status}: {hint}")
             else:
                 last = f"GitHub answers {status}" if status else body.decode("utf-8", "replace")
             failures += 1

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sooner.history.errors import IngestError
+from sooner.history.errors import Gone, IngestError
 from sooner.history.ingest.github_api import Api
 from sooner.history.ingest.github_jobs import rows_of
 from sooner.history.ingest.intake import Intake
@@ -25,6 +25,7 @@ _RUNS_A_BATCH: Final = 200
 _MOST_SHOWN: Final = 1_000
 """GitHub shows no more runs of one search: a longer time is cut in halves."""
 _SHORTEST_S: Final = 60.0
+_GONE: Final = "GitHub has it no more"
 _DEFAULT_DAYS: Final = 14
 _NAME: Final = re.compile(r"[\w.-]+/[\w.-]+")
 _DEFAULT_URL: Final = "https://api.github.com"
@@ -90,15 +91,31 @@ class _Live:
         if all((identity, attempt) in self._known for attempt in range(1, attempts + 1)):
             return False
         path = f"repos/{self._name}/actions/runs/{identity}"
-        for page in self._api.pages(f"{path}/jobs", filter="all"):
-            for job in as_objects(page.get("jobs")):
-                self._add(job, f"{path}/jobs")
+        if not self._take_jobs(f"{path}/jobs"):
+            return True
         for attempt in range(1, attempts):
             if (identity, attempt) not in self._known:
-                self._add(self._api.get(f"{path}/attempts/{attempt}"), path)
+                self._take_attempt(f"{path}/attempts/{attempt}")
         self._add(run, path)
         self._known |= {(identity, attempt) for attempt in range(1, attempts + 1)}
         return True
+
+    def _take_jobs(self, path: str) -> bool:
+        """All jobs of a run; says whether it is still there: runs are deleted while they are asked about."""
+        try:
+            for page in self._api.pages(path, filter="all"):
+                for job in as_objects(page.get("jobs")):
+                    self._add(job, path)
+        except Gone:
+            self._intake.report.reject(path, 0, _GONE)
+            return False
+        return True
+
+    def _take_attempt(self, path: str) -> None:
+        try:
+            self._add(self._api.get(path), path)
+        except Gone:
+            self._intake.report.reject(path, 0, _GONE)
 
     def _add(self, item: Mapping[str, Any], path: str) -> None:
         try:
