@@ -171,7 +171,10 @@ def test_an_attempt_that_is_gone_costs_only_itself(history, ask, server):
     assert [one["path"] for one in report["rejected"]] == ["repos/o/n/actions/runs/10/attempts/1"]
 
 
-@pytest.mark.parametrize(("status", "hint"), [(401, "not valid"), (403, "may not read"), (404, "no such repository")])
+@pytest.mark.parametrize(
+    ("status", "hint"),
+    [(301, "has another name by now"), (401, "not valid"), (403, "may not read"), (404, "no such repository")],
+)
 def test_a_refusal_is_an_error_with_a_hint(ask, server, status, hint):
     server.troubles["actions/runs"] = [(status, {}, {})]
     with pytest.raises(IngestError, match=hint):

@@ -24,6 +24,7 @@ _GONE: Final = frozenset({404, 410})
 _NEXT: Final = re.compile(r'<([^<>]*)>\s*;[^,<>]*\brel="?next\b')
 """In the header `link` (RFC 8288), as GitHub's page on pagination shows it."""
 _HINTS: Final[Mapping[int, str]] = {
+    301: "the repository has another name by now: pass that one",
     401: "the token in GITHUB_TOKEN is not valid",
     403: "the token in GITHUB_TOKEN may not read Actions of it",
     404: "there is no such repository, or GITHUB_TOKEN may not see it",
