@@ -312,3 +312,12 @@ def test_a_time_that_no_calendar_has_costs_only_its_item(take, write, time):
     assert report["tables"]["jobs"] == 2
     (rejected,) = report["rejected"]
     assert rejected["reason"]
+
+
+@pytest.mark.parametrize("number", [2**63, 10**30, "9" * 19, "9" * 5000])
+def test_a_number_that_counts_nothing_is_none(history, take, write, number):
+    items = [run(run_number=number, pull_requests=[{"number": number}]), {**JOBS[0], "run_attempt": number}, JOBS[1]]
+    report = take(write("numbers.jsonl", "".join(json.dumps(item) + "\n" for item in items)), format="github")
+    assert (report["tables"]["jobs"], report["tables"]["runs"], report["rejected"]) == (2, 1, [])
+    (only,) = history.runs()
+    assert (only.number, only.pull_request) == (None, None)

@@ -11,6 +11,9 @@ _MILLISECONDS: Final = 1e11
 _LAST_MS: Final = 253_000_000_000_000
 """Milliseconds up to the year 9987: what lies beyond is in no calendar."""
 
+_LARGEST: Final = 2**63 - 1
+_MOST_DIGITS: Final = len(str(_LARGEST))
+
 
 class Unusable(Exception):  # noqa: N818 - what the item is
     """Nothing can be made of an item, and why."""
@@ -35,10 +38,10 @@ def as_text(value: Any) -> str:
 
 
 def as_count(value: Any) -> int | None:
-    """A whole number."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    return int(value) if isinstance(value, str) and value.isdecimal() else None
+    """A whole number that the tables can hold."""
+    if isinstance(value, str) and value.isdecimal() and len(value) <= _MOST_DIGITS:
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST else None
 
 
 def as_id(value: Any) -> str:
