@@ -147,11 +147,13 @@ def test_rate_limits_are_waited_for(history, ask, server, waits):
         (429, {"retry-after": "7"}, {}),
         (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "0"}, {}),
         (403, {}, {"message": "You have exceeded a secondary rate limit"}),
+        (403, {}, {"message": "API rate limit exceeded for 192.0.2.1."}),
+        (403, {}, {"message": "You have triggered an abuse detection mechanism."}),
         (502, {}, {}),
     ]
     ask()
     assert len(history.runs()) == 5
-    assert [seconds for seconds, _ in waits] == [7, 1, 60, 1]
+    assert [seconds for seconds, _ in waits] == [7, 1, 60, 60, 60, 1]
 
 
 def test_a_run_that_is_deleted_while_it_is_asked_about_costs_only_itself(history, ask, server):

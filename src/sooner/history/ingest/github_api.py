@@ -17,6 +17,8 @@ _PER_PAGE: Final = 100
 _TRIES: Final = 6
 _FIRST_PAUSE_S: Final = 1.0
 _SECONDARY_PAUSE_S: Final = 60.0
+_LIMITED: Final = (b"rate limit", b"abuse detection")
+"""What the refusals of a limit say: proxies drop the headers, older enterprise servers speak of abuse."""
 _LONGEST_PAUSE_S: Final = 3_900.0
 """A primary limit resets every hour."""
 _TIMEOUT_S: Final = 60.0
@@ -149,4 +151,4 @@ def _wait(headers: Mapping[str, str], body: bytes) -> float:
         return min(float(after), _LONGEST_PAUSE_S) or 1.0
     if headers.get("x-ratelimit-remaining") == "0" and (reset := headers.get("x-ratelimit-reset", "")).isdecimal():
         return min(max(float(reset) - time.time(), 0.0) + 1.0, _LONGEST_PAUSE_S)
-    return _SECONDARY_PAUSE_S if b"secondary rate limit" in body.lower() else 0.0
+    return _SECONDARY_PAUSE_S if any(words in body.lower() for words in _LIMITED) else 0.0
