@@ -29,7 +29,7 @@ class Server:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
                 status, headers, body = server.answer(self.path, self.headers)
-                data = json.dumps(body).encode()
+                data = body if isinstance(body, bytes) else json.dumps(body).encode()
                 self.send_response(status)
                 for name, value in {**headers, "content-length": str(len(data))}.items():
                     self.send_header(name, value)
@@ -181,6 +181,14 @@ def test_a_refusal_is_an_error_with_a_hint(ask, server, status, hint):
     server.troubles["actions/runs"] = [(status, {}, {})]
     with pytest.raises(IngestError, match=hint):
         ask()
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"jobs": [', b'{"jobs": "\xff"}', b"[" * 100_000])
+def test_an_answer_that_is_none_is_asked_for_again(history, ask, server, waits, body):
+    server.troubles["runs/11/jobs"] = [(200, {}, body)]
+    ask()
+    assert len(history.runs()) == 5
+    assert waits == [(1, "the answer is no JSON object")]
 
 
 def test_a_server_that_is_not_there_is_an_error(ask, monkeypatch, waits):

@@ -141,7 +141,7 @@ class Api:
 def _decoded(body: bytes) -> Any:
     try:
         return json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
