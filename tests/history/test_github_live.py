@@ -104,6 +104,12 @@ def test_all_pages_of_runs_and_jobs_are_asked_for(history, ask, server, waits):
     assert waits == []
 
 
+def test_an_address_that_is_set_to_nothing_is_not_set(ask, server, waits, monkeypatch):
+    monkeypatch.setenv("GITHUB_API_URL", "")
+    monkeypatch.setattr(github_live, "_DEFAULT_URL", server.url)
+    assert ask()["tables"]["runs"] == 5
+
+
 def test_what_is_known_is_not_asked_for_again(ask, server):
     ask()
     server.asked.clear()

@@ -39,7 +39,7 @@ def take_live(name: str, intake: Intake) -> None:
     """
     if not _NAME.fullmatch(name):
         raise IngestError(name, "is no repository: pass github:owner/name")
-    url = os.environ.get("GITHUB_API_URL", _DEFAULT_URL)
+    url = os.environ.get("GITHUB_API_URL") or _DEFAULT_URL
     api = Api(url, os.environ.get("GITHUB_TOKEN", "") or os.environ.get("GH_TOKEN", ""), _pause)
     live = _Live(name, api, intake)
     until = intake.options.until or time.time()
