@@ -133,6 +133,12 @@ def test_a_job_without_an_end_is_known_as_late_as_others_take(history):
     assert sorted((facts.known - AT).tolist()) == [60, 61, 62]
 
 
+def test_a_history_of_requests_alone_is_told_as_such(history):
+    history.add_jobs([job("a", "p1", event="pull_request"), job("a", "p2", 9, event="pull_request")])
+    with pytest.raises(UsageError, match="all 2 attempts are on pull requests: ingest those of the trunk"):
+        trunk(history, Where())
+
+
 def test_several_repositories_are_no_trunk(history):
     history.add_jobs([job("a", repository="o/n"), job("a", repository="o/m")])
     with pytest.raises(UsageError, match="o/m, o/n"):

@@ -68,7 +68,10 @@ def _landed(rows: Columns, where: Where, notes: list[str]) -> Flags:
     chosen: Flags = (rows.text("commit").codes >= 0) & (rows.text("job").codes >= 0)
     if not chosen.all():
         notes.append(f"{int((~chosen).sum()):,} attempts without commit or job are left out")
-    chosen &= ~of_requests(rows)
+    landed = ~of_requests(rows)
+    if chosen.any() and not (chosen & landed).any():
+        raise UsageError(f"all {int(chosen.sum()):,} attempts are on pull requests: ingest those of the trunk too")
+    chosen &= landed
     codes, names = rows.text("branch")
     if not where.branch and (codes[chosen] >= 0).any():
         found, counts = np.unique(codes[chosen & (codes >= 0)], return_counts=True)
