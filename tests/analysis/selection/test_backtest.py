@@ -52,6 +52,18 @@ def test_what_happens_later_changes_no_earlier_decision(goal):
     assert all(before[commit] == after[commit] for commit in range(140, cut + 1))
 
 
+def test_queues_of_later_change_no_earlier_decision():
+    made = project(seed=4, commits=200)
+    facts = replace(made.facts, wait_min=np.ones(len(made.facts.known)))
+    worse = np.where((facts.known >= facts.decided[170]) & (facts.job % 2 == 0), 1000.0, 1.0)
+    one, two = (
+        Backtest.run(some, Plan(goal=Goal(budget=0.4)), terms=Terms(queue_weight=1.0)).steps
+        for some in (facts, replace(facts, wait_min=worse))
+    )
+    assert [step.selected for step in one[:30]] == [step.selected for step in two[:30]]
+    assert [step.selected for step in one[30:]] != [step.selected for step in two[30:]]
+
+
 def test_the_record_of_then_gives_the_decision_of_then():
     made = project(seed=6, commits=150)
     now = 120

@@ -16,9 +16,8 @@ from sooner.analysis.selection.calibrate import Past
 from sooner.analysis.selection.change import Wish, answer, drift
 from sooner.analysis.selection.cover import Constraints, Floor
 from sooner.analysis.selection.decide import Ranking
-from sooner.analysis.selection.facts import State, record
+from sooner.analysis.selection.facts import FLOOR_MIN, State, record
 from sooner.analysis.selection.gate import gate
-from sooner.analysis.selection.hazard import FLOOR_MIN
 from sooner.analysis.selection.lift import Lift
 from sooner.analysis.selection.request import (
     Asked,
@@ -30,7 +29,7 @@ from sooner.analysis.selection.request import (
     only_documentation,
     path_matches,
 )
-from sooner.analysis.selection.settings import JobSettings, constraints, idle, prices
+from sooner.analysis.selection.settings import JobSettings, constraints, idle, prices, terms
 
 JOBS = ["build", "linux_cuda_test", "linux_rocm_test", "integration (ozone)", "docs [fast]"]
 
@@ -71,7 +70,8 @@ def test_prices_are_of_jobs_and_runners_by_name_or_glob_in_any_case_the_first_th
 def test_jobs_that_take_no_time_cost_their_queue_and_no_more():
     attempts = [(0, job, State.PASSED, 0.0, minutes) for job, minutes in ((0, 0.0), (1, 0.1), (2, 10.0))]
     facts = replace(record(["c"], JOBS[:3], attempts), wait_min=np.full(3, 2.0))
-    cost = np.array([FLOOR_MIN, 0.1, 10.0]) * prices(facts, JobSettings(queue_weight=0.5))
+    price = terms(facts, JobSettings(queue_weight=0.5)).prices(facts)
+    cost = np.array([FLOOR_MIN, 0.1, 10.0]) * price
     assert cost.tolist() == pytest.approx([FLOOR_MIN + 1.0, 1.1, 11.0])
 
 

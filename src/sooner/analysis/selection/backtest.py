@@ -153,8 +153,7 @@ def _steered(learner: Learner, budget: float, selected: Mapping[int, Indices]) -
     seen, width = learner.judged_cells, len(learner.minutes)
     if seen is None or not selected:
         return budget * _JUST_BELOW
-    price = learner.terms.price
-    cost = (learner.minutes if price is None else learner.minutes * price)[seen.job]
+    cost = (learner.minutes * (1.0 if learner.price is None else learner.price))[seen.job]
     decided = np.isin(seen.commit, list(selected))
     keys = np.concatenate([commit * width + jobs for commit, jobs in selected.items()])
     paid = float(cost[decided & np.isin(seen.commit * width + seen.job, keys)].sum())
@@ -254,4 +253,4 @@ class Backtest(Struct, frozen=True, kw_only=True):
         """
         learner = Learner(facts, every=plan.every, terms=terms, lineage=lineage, quiet=quiet)
         (steps,) = compared(learner, [plan], progress)
-        return cls(steps=steps, summary=summary(facts, plan, steps, learner.past, learner.terms.price))
+        return cls(steps=steps, summary=summary(facts, plan, steps, learner.past, learner.terms.prices(facts)))

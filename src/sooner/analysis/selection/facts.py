@@ -44,6 +44,8 @@ catch 1 to 3 % fewer breakages than 8,400 do, over five budgets (`bench/selectio
 _FEWEST_COMMITS: Final = 1000
 _FEWEST_RUNS: Final = 50
 _CELLS: Final = ("commit", "job", "passes", "failures", "first_known", "first_failure", "first_pass", "minutes")
+FLOOR_MIN: Final = 0.05
+"""No job costs less than a run of so many minutes."""
 _FIRST_GUESS_MIN: Final = 10.0
 """Minutes of a job that never ended: only its first choice depends on this."""
 
@@ -278,6 +280,15 @@ def mean_minutes(facts: Record, *, before: float = NEVER) -> Numbers:
     spent = np.bincount(facts.job[counted], facts.minutes[counted], len(facts.jobs))
     count = np.bincount(facts.job[counted], minlength=len(facts.jobs))
     return np.where(count > 0, spent / np.maximum(count, 1), _FIRST_GUESS_MIN)
+
+
+def waits(facts: Record, *, before: float = NEVER) -> Numbers:
+    """Minutes that each job waits in the queue for every minute that it runs."""
+    counted = np.isfinite(facts.wait_min) & np.isfinite(facts.minutes) & (facts.known < before)
+    job, ran = facts.job[counted], np.maximum(facts.minutes[counted], FLOOR_MIN)
+    waited = np.bincount(job, facts.wait_min[counted], len(facts.jobs))
+    found: Numbers = waited / np.maximum(np.bincount(job, ran, len(facts.jobs)), FLOOR_MIN)
+    return found
 
 
 def latest(facts: Record, *, attempts: int = _LEARNED, commits: int = _FEWEST_COMMITS) -> Record:

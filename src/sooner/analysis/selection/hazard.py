@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from sooner.analysis.selection.facts import NEVER, Cells, Flags, Indices, Numbers, Record, cells, numbered
+from sooner.analysis.selection.facts import FLOOR_MIN, NEVER, Cells, Flags, Indices, Numbers, Record, cells, numbered
 from sooner.analysis.selection.flakes import guessed
 
 
@@ -68,8 +68,6 @@ HORIZON: Final = 3000
 _FEWEST_GAPS: Final = 5.0
 _GAPS: Final = 4.0
 """A job is alive unless it was away for four times as many commits as usual, and five at least."""
-FLOOR_MIN: Final = 0.05
-"""No job costs less than a run of so many minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,17 @@ from sooner.analysis.selection.calibrate import Past, level_for
 from sooner.analysis.selection.cover import Constraints
 from sooner.analysis.selection.decide import Ranking, rank
 from sooner.analysis.selection.doubt import doubted
-from sooner.analysis.selection.facts import Cells, Flags, Indices, Numbers, Record, cells, mean_minutes
+from sooner.analysis.selection.facts import (
+    NEVER,
+    Cells,
+    Flags,
+    Indices,
+    Numbers,
+    Record,
+    cells,
+    mean_minutes,
+    waits,
+)
 from sooner.analysis.selection.flakes import COUNTED, REAL, ROUNDS, Judged, Rates, judge
 from sooner.analysis.selection.hazard import MIXTURE, Sweep, View, mixture
 from sooner.analysis.selection.together import Together, together, word_groups
@@ -56,9 +66,18 @@ class Terms:
     """What the project lays down, by job."""
 
     price: Numbers | None = None
+    """Of a minute; 1 by default."""
+    queue_weight: float = 0.0
+    """What a minute in the queue costs, in minutes of running."""
     pinned: Mapping[int, str] = field(default_factory=dict)
     rules: Constraints = field(default_factory=Constraints)
     """Floors of facets, and jobs that need others."""
+
+    def prices(self, facts: Record, *, before: float = NEVER) -> Numbers | None:
+        """Of a minute of each job, with the queue as it was known before a time."""
+        if not self.queue_weight:
+            return self.price
+        return self.queue_weight * waits(facts, before=before) + (1.0 if self.price is None else self.price)
 
 
 class Learner:
@@ -99,6 +118,8 @@ class Learner:
         self.judged: Judged | None = None
         self.minutes = np.zeros(len(facts.jobs))
         """Mean minutes of each job, as known when it learned last."""
+        self.price = self.terms.price
+        """Of a minute of each job, as known then; None where all are 1."""
 
     def warm_up(self, first: int) -> None:
         """Rank the commits before the first choice, as if choices had been made there already.
@@ -142,6 +163,7 @@ class Learner:
         self._mixture = self._mixed(known, began, place)
         self.harmless = self._never_broken(known, judged)
         self.minutes = mean_minutes(self.facts, before=now)
+        self.price = self.terms.prices(self.facts, before=now)
         self._sweep.advance(commit)
         if self._lineage is not None:
             for old, new in self._lineage(commit):
@@ -181,7 +203,7 @@ class Learner:
         ranking = rank(
             view,
             self._mixture,
-            price=terms.price,
+            price=self.price,
             pinned=terms.pinned,
             together=self._together,
             rules=terms.rules,

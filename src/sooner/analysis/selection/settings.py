@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from sooner.analysis.selection.cover import Constraints, Floor
 from sooner.analysis.selection.facts import Numbers, Record
-from sooner.analysis.selection.hazard import FLOOR_MIN
 from sooner.analysis.selection.load import FOLDED_2019, folded
 from sooner.analysis.selection.policy import Terms
 from sooner.analysis.selection.request import DOCUMENTATION, members
@@ -99,27 +98,18 @@ def check_fold(suffixes: Sequence[str], said: str) -> None:
 
 
 def prices(facts: Record, settings: JobSettings) -> Numbers:
-    """Price of a minute of each job: of its runner, its own, and of the queue that it waits in."""
+    """Price of a minute of each job: of its runner, or its own."""
     found = np.ones(len(facts.jobs))
     for glob, price in reversed(settings.price.items()):  # the first that fits counts
         found[[*members(facts.runner, glob), *members(facts.jobs, glob)]] = price
-    if settings.queue_weight > 0:
-        waited, ran = _sums(facts, facts.wait_min), _sums(facts, np.maximum(facts.minutes, FLOOR_MIN))
-        found += settings.queue_weight * waited / np.maximum(ran, FLOOR_MIN)
     return np.maximum(found, 1e-6)
-
-
-def _sums(facts: Record, values: Numbers) -> Numbers:
-    known = np.isfinite(values) & np.isfinite(facts.minutes)
-    found: Numbers = np.bincount(facts.job[known], values[known], len(facts.jobs)).astype(np.float64)
-    return found
 
 
 def terms(facts: Record, settings: JobSettings) -> Terms:
     """What the rule must respect."""
     pinned = dict.fromkeys(sorted(i for glob in settings.pinned for i in members(facts.jobs, glob)), "pinned")
     rules = constraints(facts.jobs, settings, frozenset())
-    return Terms(price=prices(facts, settings), pinned=pinned, rules=rules)
+    return Terms(price=prices(facts, settings), queue_weight=settings.queue_weight, pinned=pinned, rules=rules)
 
 
 def idle(jobs: Sequence[str], settings: JobSettings, runners: Sequence[str] = ()) -> tuple[str, ...]:
