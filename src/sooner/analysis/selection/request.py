@@ -6,7 +6,7 @@ than a glob.
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
@@ -85,8 +85,7 @@ def asked(message: str, jobs: Sequence[str]) -> Asked:
     added: dict[str, str] = {}
     skipped: dict[str, str] = {}
     ignored = []
-    for found in _DIRECTIVE.finditer(message + "\n"):
-        words = found[1].strip()
+    for words in dict.fromkeys(words.strip() for words in _DIRECTIVE.findall(message)):
         verb, _, rest = words.replace("\t", " ").partition(" ")
         if words.lower() == "all":
             everything = True
@@ -135,15 +134,15 @@ def members(jobs: Sequence[str], glob: str) -> tuple[int, ...]:
     return ()
 
 
-def path_matches(path: str, glob: str) -> bool:
-    """Whether a path fits a glob: `**` is any number of folders, `*` and `?` stay within one."""
+def path_pattern(glob: str) -> re.Pattern[str]:
+    """What the whole of a path must match to fit a glob: `**` is any number of folders, `*` and `?` stay within one."""
     pattern = ""
     for part in re.split(r"(\*\*/|\*\*|\*|\?)", glob):
         pattern += {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part))
-    return re.fullmatch(pattern, path, re.DOTALL) is not None
+    return re.compile(pattern, re.DOTALL)
 
 
-def area_jobs(files: Iterable[str], areas: Mapping[str, Sequence[str]], jobs: Sequence[str]) -> dict[str, str]:
+def area_jobs(files: Sequence[str], areas: Mapping[str, Sequence[str]], jobs: Sequence[str]) -> dict[str, str]:
     """Jobs that belong to areas which the files touch, and why.
 
     Raises:
@@ -151,7 +150,7 @@ def area_jobs(files: Iterable[str], areas: Mapping[str, Sequence[str]], jobs: Se
     """
     found: dict[str, str] = {}
     for glob, names in areas.items():
-        if any(path_matches(path, glob) for path in files):
+        if any(map(path_pattern(glob).fullmatch, files)):
             for name in names:
                 found |= dict.fromkeys(matching(name, jobs, f"area {glob!r}"), f"area {glob}")
     return found
@@ -159,7 +158,8 @@ def area_jobs(files: Iterable[str], areas: Mapping[str, Sequence[str]], jobs: Se
 
 def only_documentation(files: Sequence[str], globs: Sequence[str] = DOCUMENTATION) -> bool:
     """Whether a change touches nothing but documentation; a change without files is not known to."""
-    return bool(files) and all(any(path_matches(path, glob) for glob in globs) for path in files)
+    patterns = [path_pattern(glob) for glob in globs]
+    return bool(files) and all(any(pattern.fullmatch(path) for pattern in patterns) for path in files)
 
 
 def in_sample(identity: str, share: float) -> bool:
