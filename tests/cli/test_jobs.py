@@ -225,6 +225,20 @@ def test_a_matrix_for_github_actions(here, project, kept):
     assert set(found) == {"job"}
 
 
+@pytest.mark.parametrize("format_", ["matrix", "github-output"])
+def test_more_jobs_than_a_matrix_of_github_may_have_are_told(capsys, monkeypatch, format_):
+    from sooner.analysis.selection.change import Answer, Line
+    from sooner.cli.jobs_change import printed
+
+    monkeypatch.delenv("GITHUB_OUTPUT", raising=False)
+    figures = {"level": 1.0, "recall": 1.0, "recall_low": 0.0, "drift": "", "run_all": False, "sampled": False}
+    for count in (256, 257):
+        lines = tuple(Line(job=f"job{i}", why="pinned") for i in range(count))
+        printed(Answer(jobs=lines, dropped=(), **figures), format_)
+        told = "warning: 257 jobs: GitHub refuses a matrix of more than 256" in capsys.readouterr().err
+        assert told is (count > 256)
+
+
 def test_outputs_for_github_cannot_be_ended_by_their_values(here, project, kept, monkeypatch):
     target = project / "output"
     monkeypatch.setenv("GITHUB_OUTPUT", str(target))

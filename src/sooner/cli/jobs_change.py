@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from sooner.analysis.selection.settings import JobSettings
 
 
+_LARGEST_MATRIX: Final = 256
+"""Jobs of one matrix (docs.github.com, "Running variations of jobs in a workflow")."""
 _AFTER_S: Final = 0.001
 """The rows of a record stand so much behind its first."""
 
@@ -199,6 +201,11 @@ def printed(found: "Answer", format_: str) -> str:
     names = [line.job for line in found.jobs]
     if format_ == "json":
         return printed_json(found) + "\n"
+    if format_ in ("matrix", "github-output") and len(names) > _LARGEST_MATRIX:
+        click.echo(
+            f"warning: {len(names)} jobs: GitHub refuses a matrix of more than {_LARGEST_MATRIX}: make several of them",
+            err=True,
+        )
     if format_ == "matrix":
         return printed_json({"job": names}) + "\n"
     if format_ == "github-output":
