@@ -85,6 +85,11 @@ def test_flakes_says_whether_the_model_can_be_believed(here, kept, table, tmp_pa
     assert "no job ran twice" in here("jobs", "flakes", "--history", tmp_path / "h").stdout
 
 
+def test_jobs_that_read_documentation_are_named_as_everywhere(here, kept):
+    done = here("jobs", "flakes", "--history", kept, "--reads", "dosc", "--reads", "DOCS", "--reads", "gp*")
+    assert (done.returncode, done.stderr) == (0, "warning: --reads: 'dosc' fits no job\n")
+
+
 def test_people_see_what_was_caught_missed_and_spent(here, kept):
     done = here("jobs", "backtest", "--history", kept, "--recall", "0.9")
     assert done.returncode == 0

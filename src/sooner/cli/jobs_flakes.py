@@ -1,6 +1,6 @@
 """`sooner jobs flakes`."""
 
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -27,7 +27,7 @@ def flakes(*, globs: tuple[str, ...], as_json: bool, **options: Any) -> int:
     from sooner.report.selection import flakes_text
 
     quiet = sorted(quiet_commits(facts, files_of(options["root"], where), settings))
-    exempt = [job for job in facts.jobs if any(fnmatchcase(job.lower(), glob.lower()) for glob in globs)]
+    exempt = _meant(globs, facts.jobs)
     held = held_out_repeats(facts)
     control = on_commits(facts, quiet) if quiet else None
     code = on_commits(facts, quiet, exempt) if quiet and exempt else None
@@ -36,3 +36,16 @@ def flakes(*, globs: tuple[str, ...], as_json: bool, **options: Any) -> int:
     else:
         click.echo(flakes_text(held, control, code))
     return int(ExitCode.ALL_PASSED)
+
+
+def _meant(globs: Sequence[str], jobs: Sequence[str]) -> list[str]:
+    """The jobs that names and globs mean; one that means none is told."""
+    from sooner.analysis.selection.request import members
+
+    found: list[str] = []
+    for glob in globs:
+        some = [jobs[i] for i in members(jobs, glob)]
+        if not some:
+            click.echo(f"warning: --reads: {glob!r} fits no job", err=True)
+        found += some
+    return found
