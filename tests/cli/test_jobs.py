@@ -440,6 +440,9 @@ def test_a_branch_that_is_not_known_is_told_with_those_that_are(here, kept, verb
         "queue_weight = -1.0",
         'price = {"gpu*" = -2.0}',
         "price = {x = inf}",
+        "recall = 0",
+        "budget = 0.0",
+        "sample = 1.5",
     ],
 )
 def test_settings_that_cannot_be_are_one_clear_error(here, project, kept, line):

@@ -73,7 +73,7 @@ def _check_numbers(settings: JobSettings, source: str) -> None:
             )
     for key in ("recall", "budget", "sample"):
         share = getattr(settings, key)
-        if share is not None and not 0.0 <= share <= 1.0:
+        if share is not None and not (0.0 < share <= 1.0 or (key == "sample" and share == 0.0)):
             raise SettingsError(f"{source}: tool.sooner.jobs.{key}: {share:g} is no share between 0 and 1")
     for key, price in {"queue_weight": settings.queue_weight, **_quoted("price", settings.price)}.items():
         if not 0.0 <= price < np.inf:
