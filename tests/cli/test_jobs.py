@@ -186,6 +186,22 @@ def test_areas_come_from_the_configuration(here, project, kept):
     assert {"job": "docs", "why": "area src/dtensor/**"} in found["jobs"]
 
 
+def test_an_area_whose_job_exists_no_more_stops_no_change(here, project):
+    import datetime as dt
+
+    lines = ["commit,time,job,status,duration_s"]
+    for i in range(40):
+        at = dt.datetime.fromtimestamp(MONDAY + i * 7200, dt.UTC).isoformat()
+        lines += [f"{i:040x},{at},{job},pass,60" for job in ("new", "old") if job == "new" or i < 10]
+    (project / "jobs.csv").write_text("\n".join(lines))
+    assert here("ingest", "jobs.csv", "--history", "h").returncode == 0
+    (project / "pyproject.toml").write_text('[tool.sooner.jobs.areas]\n"src/**" = ["new", "old"]\n')
+    done = change(here, project, "h", "--json")
+    assert [line["job"] for line in answer(done)["jobs"]] == ["new"]
+    assert "note: area src/**: 'old' runs no more" in done.stderr
+    assert "there is no job 'old'" in change(here, project, "h", message="[ci old]").stderr
+
+
 @pytest.mark.parametrize(
     "files",
     [

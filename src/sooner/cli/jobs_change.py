@@ -4,7 +4,7 @@ import codecs
 import hashlib
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -91,7 +91,7 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
         past=learner.past,
         wish=Wish(
             asked=request,
-            areas=area_jobs(files, settings.areas, living),
+            areas=_living(area_jobs(files, settings.areas, names), living),
             files=tuple(files),
             quiet=quiet,
             sampled=in_sample(identity, share),
@@ -108,6 +108,14 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
             click.echo("note: --record without --id: no outcome will be found for it; give the head sha", err=True)
         _record(options["root"], options["repository"], identity, found)
     return found
+
+
+def _living(areas: Mapping[str, str], living: Collection[str]) -> dict[str, str]:
+    """The jobs of the areas that exist still; a workflow that was removed must not stop all changes of its area."""
+    for job, area in areas.items():
+        if job not in living:
+            click.echo(f"note: {area}: {job!r} runs no more", err=True)
+    return {job: area for job, area in areas.items() if job in living}
 
 
 def _read(path: Path | None) -> str:
