@@ -16,12 +16,14 @@ from made import HOUR, project
 
 from sooner.analysis.selection.backtest import Backtest, Plan, Step, compared, summary
 from sooner.analysis.selection.calibrate import Past, recall_at
+from sooner.analysis.selection.choice import selection
 from sooner.analysis.selection.cover import Constraints, Floor
 from sooner.analysis.selection.decide import choose, rank
 from sooner.analysis.selection.facts import State, cells, mean_minutes, record, until
 from sooner.analysis.selection.hazard import MIXTURE, SPANS, Counts, Sweep
 from sooner.analysis.selection.names import known_lineage
 from sooner.analysis.selection.policy import Goal, Learner, Terms
+from sooner.analysis.selection.settings import JobSettings
 from sooner.analysis.selection.together import Together
 from sooner.analysis.selection.truth import cost_share, score, truths
 
@@ -359,6 +361,19 @@ def test_a_budget_holds_on_average_although_minutes_change():
     for budget in (0.3, 0.6):
         spent = cost_share(facts, selections(facts, Goal(budget=budget), train=0.3))
         assert budget - 0.03 <= spent <= budget
+
+
+def test_what_dropping_a_job_would_have_missed_is_what_no_other_selected_job_saw():
+    facts = project(seed=9, jobs=18, commits=300, rate=0.05, block=6, alone=0.0, flake=0.005).facts
+    learner = Learner(facts)
+    learner.warm_up(300)
+    learner.learn(300)
+    found = selection(learner, Goal(budget=0.1), JobSettings(), solver_s=1.0)
+    selected = {facts.jobs.index(line.job) for line in found.jobs if line.selected}
+    seen = [set(np.flatnonzero(event).tolist()) for event in learner.events]
+    for line in found.jobs:
+        job = facts.jobs.index(line.job)
+        assert line.alone == sum(job in jobs and not jobs & selected - {job} for jobs in seen)
 
 
 def test_a_job_that_few_commits_have_is_paid_for_only_there():

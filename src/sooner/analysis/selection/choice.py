@@ -29,7 +29,7 @@ class JobLine(Struct, frozen=True, kw_only=True):
     breakages: int
     """Of the job, that are known."""
     alone: int
-    """Of these, those that none of the selected jobs would have seen: what dropping it would have missed."""
+    """Of these, those that none of the other selected jobs would have seen: what dropping it would have missed."""
 
 
 class FixedSet(Struct, frozen=True, kw_only=True):
@@ -72,8 +72,7 @@ def selection(learner: Learner, goal: Goal, settings: JobSettings, *, solver_s: 
     why = reasons(view, ranking, choice)
     sees = learner.events
     selected = set(choice.selected)
-    seen = sees[:, sorted(selected)].any(axis=1) if selected else np.zeros(len(sees), dtype=bool)
-    by_one = sees.sum(axis=1)
+    seen_by = sees[:, sorted(selected)].sum(axis=1)
     lines = [
         JobLine(
             job=facts.jobs[job],
@@ -83,7 +82,7 @@ def selection(learner: Learner, goal: Goal, settings: JobSettings, *, solver_s: 
             cost_share=float(ranking.cost[job] / max(ranking.total, 1e-9)),
             risk_share=float(ranking.score[job]),
             breakages=int(sees[:, job].sum()),
-            alone=int((sees[:, job] & ((by_one == 1) if job in selected else ~seen)).sum()),
+            alone=int((sees[:, job] & (seen_by == (job in selected))).sum()),
         )
         for job in ranking.order
     ]
