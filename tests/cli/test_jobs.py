@@ -319,6 +319,21 @@ def test_a_result_that_stands_twice_does_not_hide_the_first_one(here, project):
     assert "results.json is no JSON: 'unit' stands twice in one object" in done.stderr
 
 
+def test_the_name_of_a_job_is_no_command_for_github(here, project):
+    name = "::stop-commands::x"
+    (project / "selection.json").write_text(json.dumps([name]))
+    (project / "results.json").write_text("{}")
+    done = here("jobs", "gate", "--selection", "selection.json", "--results", "results.json")
+    assert done.stdout.startswith(f"- {name}: selected, but there is no result of it\n")
+
+    from sooner.analysis.selection.validate import Control, HeldOut
+    from sooner.report.selection import flakes_text
+
+    held = HeldOut(**dict.fromkeys(HeldOut.__struct_fields__, 1))
+    control = Control(**(dict.fromkeys(Control.__struct_fields__, 1) | {"jobs": ((name, 1.0),)}))
+    assert not any(line.lstrip().startswith("::") for line in flakes_text(held, control, None).splitlines())
+
+
 def test_the_gate_tells_of_names_that_are_no_text(here, project):
     (project / "selection.json").write_text('{"jobs": [{"job": "unit \\ud800"}]}')
     (project / "results.json").write_text("{}")

@@ -35,7 +35,7 @@ def gate(*, selection: Path, results: Path, carriers: tuple[str, ...], as_json: 
         click.echo(printed_json({"passed": verdict.passed, "problems": problems, "selected": verdict.selected}))
     else:
         for problem in verdict.problems:
-            click.echo(one_line(problem))
+            click.echo(f"- {one_line(problem)}")  # a name at the beginning of a line may be a command for GitHub
         click.echo(f"{'passed' if verdict.passed else 'not passed'}: {counted(verdict.selected, 'job')} selected")
     return int(ExitCode.ALL_PASSED if verdict.passed else ExitCode.POLICY)
 

@@ -51,7 +51,7 @@ def backtest_text(summary: Summary, *, recall: float | None, budget: float | Non
         jobs = ", ".join(map(short, one.jobs))
         lines.append(f"  {one_line(one.sha)[:12]}  {jobs}  ({seen}, {percent(one.probability)} real)")
         if one.failure_line:
-            lines.append(f"      {short(one.failure_line, _LONGEST_LINE)}")
+            lines.append(f"      - {short(one.failure_line, _LONGEST_LINE)}")
     if len(summary.missed) > _MOST_MISSED:
         lines.append(f"  ... and {len(summary.missed) - _MOST_MISSED} more (--json)")
     return "\n".join(lines)
@@ -124,7 +124,7 @@ def flakes_text(held: HeldOut, control: Control | None, code: Control | None) ->
         if one is not None:
             rate = f"{one.rate:.1f} [{one.low:.1f}, {one.high:.1f}] (of {one.commits})"
             lines.append(f"breakages for 100 commits of documentation{name}: {rate}; for 100 others: {one.others:.1f}")
-            lines += [f"  {short(job)}: {share:.2f}" for job, share in one.jobs]
+            lines += [f"  - {short(job)}: {share:.2f}" for job, share in one.jobs]
     return "\n".join(lines)
 
 
