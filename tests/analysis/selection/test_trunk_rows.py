@@ -150,6 +150,12 @@ def test_files_of_a_commit_are_those_that_are_told(history):
     assert changed_files(history, Where()) == {"c1": ("a", "b")}
 
 
+def test_no_outcome_is_known_before_its_job_was_asked_for(history):
+    facts, _ = record(history, job("unit"), job("lint", "c2", 100, outcome=FAILED, completed=AT - 300))
+    assert facts.known.tolist() == [AT + 60, AT + 100]
+    assert facts.decided.tolist() == [AT, AT + 100]
+
+
 def test_clocks_that_differ_make_no_minutes_below_zero(history):
     facts, _ = record(history, job("unit"), job("lint", at=1, completed=AT - 300))
     assert sorted(facts.minutes.tolist()) == [0.0, 1.0]

@@ -96,6 +96,7 @@ def _record(rows: Columns, chosen: Flags, lines: _Lines, notes: list[str]) -> Re
     seconds = rows.number("completed") - started
     typical = float(np.nanmedian(seconds[chosen])) if np.isfinite(seconds[chosen]).any() else _UNTIMED_S
     known = np.where(np.isfinite(known), known, np.fmax(asked, started) + max(typical, _UNTIMED_S))
+    known = np.maximum(known, asked)  # clocks differ: nothing is known before it is asked for
     if lost := int((~chosen).sum()):
         notes.append(f"{lost:,} attempts say nothing here (other branches, still running, without a time)")
     jobs, names = _job_names(rows, chosen)
