@@ -236,6 +236,12 @@ def test_more_runs_than_github_shows_are_asked_for_in_parts(ask, server):
     assert len(windows) == 3
 
 
+def test_a_time_that_ends_before_it_begins_is_an_error(take, server):
+    with pytest.raises(IngestError, match="--since is 2026-01-01T00:00:00Z, not before --until, 2025-12-31T00:00:00Z"):
+        take("github:o/n", since=T0, until=T0 - DAY)
+    assert server.asked == []
+
+
 @pytest.mark.parametrize("name", ["github:", "github:no-slash", "github:a/b/c"])
 def test_a_name_that_is_no_repository_is_an_error(ask, name):
     with pytest.raises(IngestError, match="github:owner/name"):

@@ -35,7 +35,7 @@ def take_live(name: str, intake: Intake) -> None:
     """Ask about a repository: runs since `options.since`, or of the last two weeks.
 
     Raises:
-        IngestError: It is no repository, or GitHub refuses.
+        IngestError: It is no repository, the time ends before it begins, or GitHub refuses.
     """
     if not _NAME.fullmatch(name):
         raise IngestError(name, "is no repository: pass github:owner/name")
@@ -44,6 +44,8 @@ def take_live(name: str, intake: Intake) -> None:
     live = _Live(name, api, intake)
     until = intake.options.until or time.time()
     since = intake.options.since or until - _DEFAULT_DAYS * 86_400
+    if since >= until:
+        raise IngestError(name, f"--since is {_stamp(since)}, not before --until, {_stamp(until)}")
     try:
         live.take(since, until)
     finally:
