@@ -66,6 +66,7 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
     from sooner.analysis.selection.change import Wish, answer
     from sooner.analysis.selection.request import area_jobs, asked, changed_paths, in_sample, only_documentation
     from sooner.analysis.selection.settings import constraints
+    from sooner.model.text import one_line
 
     names = list(facts.jobs)
     known_files = files_of(options["root"], where)
@@ -74,7 +75,7 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
     living = [names[job] for job in ranking.order]
     request = asked(message, living)
     for words in request.ignored:
-        click.echo(f"note: {words} names no job: it changes nothing", err=True)
+        click.echo(f"note: {one_line(words)} names no job: it changes nothing", err=True)
     files = changed_paths(listed)
     share = settings.sample if options["sample"] is None else options["sample"]
     if not 0.0 <= share <= 1.0:

@@ -108,6 +108,12 @@ def test_ci_skip_alone_skips_nothing_and_is_mentioned():
     assert (found.skipped, found.added, found.ignored) == ({}, {}, ("[ci skip]",))
 
 
+@pytest.mark.parametrize("words", ["[ci docs [fast]", "[ci all", "[CI skip build [x"])
+def test_a_directive_that_is_not_closed_is_mentioned(words):
+    found = asked(f"fix {words}\n\n[ci build]", JOBS)
+    assert (list(found.added), found.everything, found.skipped, found.ignored) == (["build"], False, {}, (words,))
+
+
 def test_an_unknown_name_is_an_error_that_names_the_nearest():
     with pytest.raises(UnknownJobError, match="did you mean 'linux_cuda_test'") as caught:
         asked("[ci linux_cuda_tset]", JOBS)

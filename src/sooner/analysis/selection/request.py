@@ -18,6 +18,7 @@ from sooner.model.errors import UsageError
 
 _DIRECTIVE: Final = re.compile(r"\[ci[ \t]++([^\[\]\r\n]+(?:\[[^\[\]\r\n]*\][^\[\]\r\n]*)*)\]", re.IGNORECASE)
 """`[ci WORDS]`; the words may hold brackets of a glob. Blanks are not given back: there may be a megabyte."""
+_NOT_CLOSED: Final = re.compile(r"\[ci[ \t]++[^\[\]\r\n][^\r\n]{,80}", re.IGNORECASE)
 _MOST_NAMED: Final = 5
 _ESCAPE: Final = re.compile(r"\\(?:([0-7]{3})|(.))", re.DOTALL)
 _ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
@@ -52,7 +53,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     """Job -> the words that ask for it."""
     skipped: Mapping[str, str] = {}
     ignored: tuple[str, ...] = ()
-    """Directives that say nothing, such as `[ci skip]` alone."""
+    """Directives that say nothing, such as `[ci skip]` alone, or that are not closed."""
 
 
 def changed_paths(text: str) -> list[str]:
@@ -96,6 +97,7 @@ def asked(message: str, jobs: Sequence[str]) -> Asked:
                 ignored.append(f"[ci {words}]")
         else:
             added |= dict.fromkeys(matching(words, jobs, "[ci]"), f"[ci {words}]")
+    ignored += _NOT_CLOSED.findall(_DIRECTIVE.sub("", message))[:_MOST_NAMED]
     skipped = {job: why for job, why in skipped.items() if job not in added}
     return Asked(everything=everything, added=added, skipped=skipped, ignored=tuple(ignored))
 
