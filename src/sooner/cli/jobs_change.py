@@ -140,19 +140,6 @@ def files_of(root: str | None, where: Any) -> dict[str, tuple[str, ...]]:
         return changed_files(history, where)
 
 
-def _broken(facts: "Record", learner: "Learner") -> dict[str, frozenset[int]]:
-    """By job: commits on which it really broke."""
-    from sooner.analysis.selection.flakes import REAL
-
-    found: dict[str, set[int]] = {}
-    if learner.judged is not None and learner.judged_cells is not None:
-        real = learner.judged.began >= REAL
-        known = learner.judged_cells
-        for commit, job in zip(known.commit[real].tolist(), known.job[real].tolist(), strict=True):
-            found.setdefault(facts.jobs[job], set()).add(commit)
-    return {job: frozenset(commits) for job, commits in found.items()}
-
-
 def quiet_commits(facts: "Record", files: Mapping[str, tuple[str, ...]], settings: "JobSettings") -> frozenset[int]:
     """Commits that touch only documentation."""
     from sooner.analysis.selection.request import only_documentation
@@ -162,10 +149,14 @@ def quiet_commits(facts: "Record", files: Mapping[str, tuple[str, ...]], setting
 
 
 def _lifts(facts: "Record", learner: "Learner", files: Mapping[str, tuple[str, ...]]) -> Any:
+    from sooner.analysis.selection.flakes import REAL
     from sooner.analysis.selection.lift import lifts
 
-    known = {i: files[sha] for i, sha in enumerate(facts.commits) if sha in files}
-    return lifts(known, _broken(facts, learner)) if known else []
+    told = {i: files[sha] for i, sha in enumerate(facts.commits) if sha in files}
+    known, judged = learner.judged_cells, learner.judged
+    if not told or known is None or judged is None:
+        return []
+    return lifts(told, facts.jobs, known.commit, known.job, judged.began >= REAL)
 
 
 def _record(root: str | None, repository: str, identity: str, found: "Answer") -> None:

@@ -162,20 +162,37 @@ def test_builds_and_tests_have_matrices_of_their_own():
     assert by_phi(facts, JobSettings(), "test", cut=0.5).jobs == ("x_test",)
 
 
+def lifted(files, real, ran=None):
+    """The lifts of jobs by name; they ran on all commits, or on these."""
+    jobs = list(real)
+    cells = [(c, j) for j, job in enumerate(jobs) for c in sorted(files if ran is None else ran[job])]
+    commit, job = np.array(cells).T
+    return lifts(files, jobs, commit, job, np.array([c in real[jobs[j]] for c, j in cells]))
+
+
 def test_a_folder_that_breaks_a_job_is_found_and_chance_is_not():
     files = {c: ("dtensor/ops/a.py",) if c % 10 == 0 else ("core/b.py",) for c in range(300)}
     real = {"dtensor": frozenset(range(0, 300, 20)), "core": frozenset(range(0, 300, 37))}
-    found = lifts(files, real)
+    found = lifted(files, real)
     assert {(one.folder, one.job) for one in found} == {("dtensor", "dtensor"), ("dtensor/ops", "dtensor")}
     assert found[0].lift > 5
     assert folders("a/b/c/d.py") == ["a", "a/b", "a/b/c"]
+    assert lifted({0: ("a.py",)}, {"x": frozenset({0})}) == lifted({0: ()}, {"x": frozenset()}) == []
+
+
+def test_a_folder_without_which_a_job_does_not_run_does_not_predict_it():
+    files = {c: ("docs/a.md",) if c % 5 == 0 else ("core/b.py",) for c in range(300)}
+    real = {"docs": frozenset(range(0, 300, 25)), "core": frozenset(range(0, 300, 37))}
+    ran = {"docs": frozenset(range(0, 300, 5)), "core": frozenset(range(300))}
+    assert [one.job for one in lifted(files, real)] == ["docs"]
+    assert lifted(files, real, ran) == []
 
 
 def test_folders_that_have_nothing_to_do_with_jobs_predict_hardly_any():
     chance = np.random.default_rng(1)
     files = {c: [f"part{i}/a.py" for i in chance.choice(100, 5, replace=False)] for c in range(500)}
     real = {f"job{i}": frozenset(chance.choice(500, 12, replace=False).tolist()) for i in range(60)}
-    assert len(lifts(files, real)) <= 2
+    assert len(lifted(files, real)) <= 2
 
 
 def test_states_other_than_pass_and_fail_are_counted_apart():

@@ -1,19 +1,19 @@
 """Which folders predict which jobs: a layer that only ever adds jobs, where a permutation test supports it. Pure.
 
 For a folder and a job the question is whether the job's breakages fall on commits that touch the folder more often than
-if they were dealt out among all commits at random. The distribution of that number over all permutations is known
-(hypergeometric), so nothing is drawn; false discoveries over all pairs are held at 5 % (Benjamini and Hochberg 1995).
-On Apache Ozone nothing passes: there, file names predict no breakage.
+if they were dealt out at random among all commits on which the job ran. The distribution of that number over all
+permutations is known (hypergeometric), so nothing is drawn; false discoveries over all pairs are held at 5 % (Benjamini
+and Hochberg 1995). On Apache Ozone nothing passes: there, file names predict no breakage.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
 
-from sooner.analysis.selection.facts import Flags, Numbers
+from sooner.analysis.selection.facts import Flags, Indices, Numbers
 
 _FEWEST: Final = 3
 """Breakages of a job on commits of a folder: fewer are an anecdote."""
@@ -28,7 +28,7 @@ class Lift(Struct, frozen=True, kw_only=True):
     folder: str
     job: str
     lift: float
-    """Rate of breakages on its commits over the rate on all."""
+    """Rate of breakages on its commits over the rate on all, of those on which the job ran."""
     breakages: int
     p: float
 
@@ -39,33 +39,54 @@ def folders(path: str) -> list[str]:
     return ["/".join(parts[:depth]) for depth in _DEPTHS if depth <= len(parts)]
 
 
-def lifts(files: Mapping[int, Sequence[str]], broken: Mapping[str, frozenset[int]]) -> list[Lift]:
+def lifts(
+    files: Mapping[int, Sequence[str]], jobs: Sequence[str], commit: Indices, job: Indices, broken: Flags
+) -> list[Lift]:
     """Supported pairs of folder and job.
 
     Args:
         files: By commit; only commits whose files are known.
-        broken: By job: commits on which it really broke.
+        jobs: Names.
+        commit: Of each cell, a job that came to a verdict on a commit.
+        job: Of each cell.
+        broken: Whether it really broke there.
     """
+    from scipy.sparse import csr_array
     from scipy.stats import hypergeom
 
-    touching: dict[str, set[int]] = {}
-    for commit, paths in files.items():
-        for folder in {folder for path in paths for folder in folders(path)}:
-            touching.setdefault(folder, set()).add(commit)
-    commits, found, chances, tried = len(files), [], [], 0
-    often = sum(len(some) >= _FEWEST for some in touching.values())
-    for job, breakages in broken.items():
-        known = breakages & files.keys()
-        tried += often if len(known) >= _FEWEST else 0
-        for folder, some in touching.items():
-            both = len(known & some)
-            if both < _FEWEST:
-                continue
-            chances.append(float(hypergeom.sf(both - 1, commits, len(known), len(some))))
-            lift = both / len(some) / (len(known) / commits)
-            found.append(Lift(folder=folder, job=job, lift=lift, breakages=both, p=chances[-1]))
-    kept = discoveries(np.array(chances), tried=tried)
-    return [one for one, keep in zip(found, kept, strict=True) if keep and one.lift >= _LEAST_LIFT]
+    told = np.isin(commit, list(files))
+    commit, job, broken = commit[told], job[told], broken[told]
+    names, touching = _touching(files)
+    shape = (touching.shape[1], len(jobs))
+    touched = (touching @ csr_array((np.ones_like(job), (commit, job)), shape)).toarray()
+    both = (touching @ csr_array((broken.astype(np.int64), (commit, job)), shape)).toarray()
+    runs, breakages = np.bincount(job, minlength=len(jobs)), np.bincount(job[broken], minlength=len(jobs))
+    b, a = np.nonzero(both.T >= _FEWEST)
+    many, some = both[a, b], touched[a, b]
+    chances = hypergeom.sf(many - 1, runs[b], breakages[b], some)
+    rates = many / some / (breakages[b] / runs[b])
+    tried = int(((touched >= _FEWEST) & (breakages >= _FEWEST)).sum())
+    kept = np.flatnonzero(discoveries(chances, tried=tried) & (rates >= _LEAST_LIFT))
+    return [
+        Lift(folder=names[a[i]], job=jobs[b[i]], lift=float(rates[i]), breakages=int(many[i]), p=float(chances[i]))
+        for i in kept.tolist()
+    ]
+
+
+def _touching(files: Mapping[int, Sequence[str]]) -> tuple[list[str], Any]:
+    """Folders, and [folder, commit], sparse: ones where the commit touches the folder."""
+    from scipy.sparse import csr_array
+
+    place: dict[str, int] = {}
+    touched = {
+        (place.setdefault(folder, len(place)), commit)
+        for commit, paths in files.items()
+        for path in paths
+        for folder in folders(path)
+    }
+    at = np.array(sorted(touched), dtype=np.int64).reshape(-1, 2).T
+    shape = (len(place), max(files, default=-1) + 1)
+    return list(place), csr_array((np.ones(at.shape[1], dtype=np.int64), (at[0], at[1])), shape)
 
 
 def discoveries(p: Numbers, share: float = _DISCOVERIES, *, tried: int = 0) -> Flags:
