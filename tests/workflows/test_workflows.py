@@ -174,6 +174,22 @@ def test_its_periodic_part_is_a_new_workflow_of_the_same_jobs_by_the_clock():
     assert new.jobs["linux-rocm-test"].needs == ("linux-rocm-build", "llm-td")
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_what_holds_for_all_jobs_holds_for_those_of_a_periodic_workflow_too(newline):
+    settings = (
+        "permissions:   # of the token\n  id-token: write\n\n  contents: read",
+        "env: { WIDE: 'yes' }",
+        "defaults:\n  run:\n    shell: bash -l {0}",
+    )
+    text = TRUNK.replace("permissions: read-all\n", "\n# Why.\n".join(settings) + "   # of all\n")
+    text = text.replace("\n", newline)
+    new = new_periodic(
+        read(text, "trunk.yml"), "periodic.yml", name="periodic", cron=cron_every(3), job_id="linux-rocm-build",
+        config="distributed", shards=[Shards(label="linux.rocm.gpu.gfx950.4", count=3)],
+    )  # fmt: skip
+    assert [new.slice(span) for span in new.settings] == [one.replace("\n", newline) for one in settings]
+
+
 def test_a_comment_with_a_colon_below_the_id_of_a_job_stays_with_it_in_a_periodic_workflow():
     text = TRUNK.replace("  linux-rocm-build:\n", "  linux-rocm-build:\n    # Note: this takes an hour.\n")
     text = text.replace("  linux-rocm-test:\n", "  linux-rocm-test:\n    # Why: it is the widest.\n")

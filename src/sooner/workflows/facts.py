@@ -112,6 +112,8 @@ class Workflow(Struct, frozen=True, kw_only=True):
     triggers: Span | None = None
     """The value of `on`."""
     triggers_style: Style = Style.BLOCK
+    settings: tuple[Span, ...] = ()
+    """What holds for all jobs, keys included: `permissions`, `env`, `defaults`."""
     jobs: Mapping[str, Job] = {}
     jobs_span: Span = Span(0, 0)
 

@@ -30,7 +30,7 @@ def new_periodic(
     head = [
         f"name: {written(name)}", "", "on:", "  schedule:", f"    - cron: {written(cron)}", "  workflow_dispatch:", "",
         "concurrency:", "  group: ${{ github.workflow }}-${{ github.ref_name }}-${{ github.event_name == 'schedule' }}",
-        "  cancel-in-progress: false", "", "jobs:", "",
+        "  cancel-in-progress: false", "", *(f"{source.slice(span)}{newline}" for span in source.settings), "jobs:", "",
     ]  # fmt: skip
     draft = read(newline.join(head) + (newline * 2).join(block.rstrip() for block in blocks) + newline, path)
     job, matrix = find_matrix(draft, config, job_id)

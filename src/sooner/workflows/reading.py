@@ -11,6 +11,7 @@ _EXPRESSION: Final = "${{"
 _BLANK_LINES: Final = re.compile(r"(?:\r?\n[ \t]*(?:#[^\r\n]*)?)+\Z")
 """Lines at the end in which nothing stands, or a comment."""
 _COLON: Final = re.compile(r"\s*:")
+_OF_ALL_JOBS: Final = frozenset(("permissions", "env", "defaults"))
 _LONGEST: Final = 4_000_000
 """Characters; GitHub takes workflow files of half a megabyte at most."""
 
@@ -46,6 +47,7 @@ def read(text: str, path: str) -> Workflow:
         schedule=_span(schedule) if schedule is not None else None,
         triggers=_span(triggers) if triggers is not None else None,
         triggers_style=_style(triggers) if triggers is not None else Style.BLOCK,
+        settings=tuple(_settings(root)),
         jobs={str(key.value): _job(key, node, text, aliases) for key, node in jobs.value if _is_scalar(key)},
         jobs_span=_span(jobs),
     )
@@ -164,6 +166,12 @@ def _value(node: Any) -> Value:
     if kind == "bool":
         return text.lower() == "true"
     return None if kind == "null" else text
+
+
+def _settings(root: Any) -> Iterator[Span]:
+    for key, value in root.value:
+        if _is_scalar(key) and key.value in _OF_ALL_JOBS and value.start_mark.index < value.end_mark.index:
+            yield Span(key.start_mark.index, _last_end(value, 0))
 
 
 def _crons(schedule: Any) -> Iterator[Spot]:
