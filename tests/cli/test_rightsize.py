@@ -155,6 +155,20 @@ def test_an_existing_periodic_workflow_is_extended(here, suite, project):
     assert text.count('config: "slow"') == 3
 
 
+@pytest.mark.parametrize("others", ["py: '3.10'|py: '3.12'", "shard: 1/2|shard: 2/2"])
+def test_rows_of_a_periodic_workflow_that_cannot_be_edited_get_no_others_beside_them(here, suite, project, others):
+    rows = "".join(f"          - {{ config: distributed, {one}, runner: linux.gpu.4 }}\n" for one in others.split("|"))
+    head = "on:\n  schedule:\n    - cron: '0 3 * * *'\njobs:\n  t:\n    runs-on: ${{ matrix.runner }}\n    strategy:\n"
+    (project / "periodic.yml").write_text(f"{head}      matrix:\n        include:\n{rows}")
+    done = here(
+        "rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "all-on-2+all-every-3h",
+        "--periodic", "periodic.yml", "--apply",
+    )  # fmt: skip
+    assert done.returncode == 4, done.stdout
+    assert "periodic.yml: the rows of config 'distributed' of job t differ in" in done.stderr
+    assert (project / "trunk.yml").read_text() == TRUNK
+
+
 def test_lanes_that_share_a_config_need_a_key(here, suite, project):
     ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "by-need", "--diff")
     refused = here(*ask)

@@ -569,6 +569,14 @@ def test_a_config_that_a_matrix_did_not_have_is_added_behind_its_rows():
     assert rows(new, "distributed") == rows(workflow, "distributed")
 
 
+@pytest.mark.parametrize(("row", "missing"), [("{config: slow, shard: 1}", "runner"), ("{runner: x.1}", "config")])
+def test_rows_are_not_added_beside_one_that_does_not_say_what_they_must(row, missing):
+    workflow = read(sharded(row), "w.yml")
+    job, matrix = find_matrix(workflow, None)
+    with pytest.raises(ByHandError, match=f"the last row of job t has no `{missing}`: add rows of config 'd' by hand"):
+        with_more_rows(workflow, job, matrix, "d", [Shards(label="x.4", count=2)])
+
+
 @pytest.mark.parametrize(
     "on",
     [

@@ -24,6 +24,7 @@ from sooner.workflows.edits import (
     cron_every,
     find_lists,
     find_matrix,
+    has_rows,
     repeated_for,
     with_cron,
     with_listed_shards,
@@ -262,14 +263,13 @@ def _periodic(
                 click.echo(f"note: {path}: job {one.id} has `if: {asked}`: see that it holds on a schedule", err=True)
         return path, "", made.text
     old = read_file(Path(path))
-    try:
-        its_job, matrix = find_matrix(old, question.config, question.in_job if question.in_job in old.jobs else None)
+    in_job = question.in_job if question.in_job in old.jobs else None
+    if has_rows(old, question.config, in_job):
+        its_job, matrix = find_matrix(old, question.config, in_job)
         new = with_shards(old, its_job, matrix, question.config, shards)
-    except WorkflowError:
-        its_job, matrix = find_matrix(old, None, question.in_job if question.in_job in old.jobs else None)
-        if question.config is None:
-            raise
-        new = with_more_rows(old, its_job, matrix, question.config, shards)
+    else:
+        its_job, matrix = find_matrix(old, None, in_job)
+        new = with_more_rows(old, its_job, matrix, question.config or "", shards)
     return path, old.text, with_cron(new, cron).text
 
 

@@ -40,6 +40,13 @@ def cron_every(hours: float) -> str:
     return f"0 {'*' if hours == 1 else ','.join(map(str, times))} * * *"
 
 
+def has_rows(workflow: Workflow, config: str | None, job_id: str | None = None) -> bool:
+    """Whether any job, or one, has rows of a config, be they such that can be edited or not."""
+    return any(
+        matrix.of(config) for job in workflow.jobs.values() if job_id in {None, job.id} for matrix in job.matrices
+    )
+
+
 def find_matrix(workflow: Workflow, config: str | None, job_id: str | None = None) -> tuple[Job, Matrix]:
     """The one matrix that has rows of a config.
 
@@ -151,10 +158,18 @@ def _expected(matrix: Matrix, rows: Sequence[Row], wanted: Sequence[Mapping[str,
 
 
 def with_more_rows(workflow: Workflow, job: Job, matrix: Matrix, config: str, shards: Sequence[Shards]) -> Workflow:
-    """The workflow with rows of a config that the matrix did not have yet, modelled on its last row."""
+    """The workflow with rows of a config that the matrix did not have yet, modelled on its last row.
+
+    Raises:
+        ByHandError: That row does not say its config, or its runner: a new one beside it would not either.
+    """
     model = matrix.rows[-1]
+    key = label_key(job, matrix)
+    if missing := [name for name in ("config", key) if name not in model.cells]:
+        problem = f"the last row of job {job.id} has no `{missing[0]}`: add rows of config {config!r} by hand"
+        raise ByHandError(workflow.path, problem)
     like = matrix.of(model.text("config") or None)
-    wanted = rows_wanted([model], config, shards, label_key(job, matrix), like)
+    wanted = rows_wanted([model], config, shards, key, like)
     texts = [row_text(workflow, model, values) for values in wanted]
     splices = added(workflow, model.span, texts, matrix.style)
     return _checked(workflow, splices, job, matrix, [*(row.values for row in matrix.rows), *wanted])
