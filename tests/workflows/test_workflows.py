@@ -597,6 +597,14 @@ def test_a_cron_is_added_once(on, newline):
     assert once.text.count("\r\n") == (once.text.count("\n") if newline == "\r\n" else 0)
 
 
+def test_a_cron_comes_behind_all_that_the_last_one_says():
+    item = "    - cron: '0 1 * * *'\n      timezone: Europe/Berlin   # theirs\n"
+    text = f"on:\n  schedule:\n{item}\n  push:\njobs: {{ t: {{ uses: x }} }}\n"
+    assert with_cron(read(text, "w.yml"), "0 */6 * * *").text == text.replace(
+        item, f"{item}    - cron: '0 */6 * * *'\n"
+    )
+
+
 @pytest.mark.parametrize("on", ["[push]", "{ push: }", "\n  schedule: [{ cron: 0 2 * * * }]"])
 def test_a_cron_that_cannot_be_added_is_an_error_that_says_what_to_do(on):
     with pytest.raises(WorkflowError, match="add `- cron: "):

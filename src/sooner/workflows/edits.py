@@ -297,12 +297,12 @@ def with_cron(workflow: Workflow, cron: str) -> Workflow:
     if any(spot.value == cron for spot in workflow.crons):
         return workflow
     newline = workflow.newline
-    if workflow.crons:
+    if workflow.crons and workflow.schedule is not None:
         last = workflow.crons[-1]
         start = workflow.text.rfind("\n", 0, last.span.begin) + 1
         line = workflow.text[start : last.span.begin]
         if line.strip() == "- cron:":
-            end = _line_end(workflow.text, last.span.end)
+            end = _line_end(workflow.text, workflow.schedule.end)
             text = f"{newline}{line}{written(cron, workflow.slice(last.span))}"
             return _with_cron(workflow, Splice(Span(end, end), text), cron)
     elif workflow.triggers is not None and workflow.triggers_style is Style.BLOCK and workflow.schedule is None:

@@ -44,7 +44,7 @@ def read(text: str, path: str) -> Workflow:
         text=text,
         name=_text(top.get("name")),
         crons=tuple(_crons(schedule)),
-        schedule=_span(schedule) if schedule is not None else None,
+        schedule=Span(_span(schedule).begin, _last_end(schedule, 0)) if schedule is not None else None,
         triggers=_span(triggers) if triggers is not None else None,
         triggers_style=_style(triggers) if triggers is not None else Style.BLOCK,
         settings=tuple(_settings(root)),
