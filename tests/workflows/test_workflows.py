@@ -11,10 +11,10 @@ pytest.importorskip("ruamel.yaml")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sooner.workflows.crons import cron_every, hours_between
 from sooner.workflows.edits import (
     Shards,
     _checked,
-    cron_every,
     find_lists,
     find_matrix,
     repeated_for,
@@ -597,18 +597,23 @@ def test_a_cron_is_added_once(on, newline):
     assert once.text.count("\r\n") == (once.text.count("\n") if newline == "\r\n" else 0)
 
 
+@pytest.mark.parametrize("there", ["15 */6 * * *", "0 0,6,12,18 * * *", "7 5-23/6 * * *", "0 1,7-19/6 * * *"])
+def test_a_workflow_that_runs_as_often_already_gets_no_second_cron(there):
+    workflow = read(f"on:\n  schedule:\n    - cron: {there}\njobs: {{ t: {{ uses: x }} }}\n", "w.yml")
+    assert with_cron(workflow, cron_every(6)) is workflow
+
+
 def test_a_cron_comes_behind_all_that_the_last_one_says():
     item = "    - cron: '0 1 * * *'\n      timezone: Europe/Berlin   # theirs\n"
     text = f"on:\n  schedule:\n{item}\n  push:\njobs: {{ t: {{ uses: x }} }}\n"
-    assert with_cron(read(text, "w.yml"), "0 */6 * * *").text == text.replace(
-        item, f"{item}    - cron: '0 */6 * * *'\n"
-    )
+    more = f"{item}    - cron: '0 */6 * * *'\n"
+    assert with_cron(read(text, "w.yml"), "0 */6 * * *").text == text.replace(item, more)
 
 
 @pytest.mark.parametrize("on", ["[push]", "{ push: }", "\n  schedule: [{ cron: 0 2 * * * }]"])
 def test_a_cron_that_cannot_be_added_is_an_error_that_says_what_to_do(on):
     with pytest.raises(WorkflowError, match="add `- cron: "):
-        with_cron(read(f"on: {on}\njobs:\n  a:\n    runs-on: b\n", "w.yml"), "0 1 * * *")
+        with_cron(read(f"on: {on}\njobs:\n  a:\n    runs-on: b\n", "w.yml"), "0 */6 * * *")
 
 
 @pytest.mark.parametrize(("hours", "cron"), [(1, "0 * * * *"), (3, "0 0,3,6,9,12,15,18,21 * * *"), (24, "0 0 * * *")])
@@ -620,6 +625,18 @@ def test_hours_as_cron(hours, cron):
 def test_hours_that_cron_cannot_say(hours):
     with pytest.raises(ValueError, match=re.escape(str(hours))):
         cron_every(hours)
+
+
+@pytest.mark.parametrize("hours", [1, 2, 3, 4, 6, 8, 12, 24])
+def test_a_cron_of_so_many_hours_is_understood_as_that(hours):
+    assert hours_between(cron_every(hours)) == hours
+
+
+@pytest.mark.parametrize(
+    "cron", ["0 0,3 * * *", "0 3 * * 1", "0 3 1 * *", "*/5 * * * *", "0 */5 * * *", "@daily", "0 x * * *", "0 25 * * *"]
+)
+def test_a_cron_whose_runs_are_not_as_far_from_each_other_is_every_so_many_hours_of_none(cron):
+    assert hours_between(cron) is None
 
 
 @pytest.mark.parametrize(

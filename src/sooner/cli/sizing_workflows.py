@@ -19,9 +19,9 @@ from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.text import one_line
 from sooner.report.wording import counted
+from sooner.workflows.crons import cron_every
 from sooner.workflows.edits import (
     Shards,
-    cron_every,
     find_lists,
     find_matrix,
     has_rows,

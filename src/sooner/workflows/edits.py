@@ -8,13 +8,13 @@ from typing import Final
 
 from msgspec import Struct
 
+from sooner.workflows.crons import hours_between
 from sooner.workflows.errors import ByHandError, WorkflowError
 from sooner.workflows.facts import Job, Matrix, Row, Span, Spot, Style, Value, Where, Workflow
 from sooner.workflows.numbering import BY_HAND, OF_MATRIX, fixed_label, label_key, label_of, numbering, refuse_variants
 from sooner.workflows.reading import read
 from sooner.workflows.splices import Splice, added, removed, row_splices, row_text, spliced, value_splice, written
 
-_DAY_H: Final = 24
 _SHARD_KEYS: Final = ("shard", "shards", "group", "split", "part", "index")
 _COUNT_KEYS: Final = ("num_shards", "num-shards", "shard_count", "groups", "splits", "total")
 
@@ -26,18 +26,6 @@ class Shards(Struct, frozen=True, kw_only=True):
     count: int
     more: Mapping[str, Value] = {}
     """Further keys of each row, such as what its script selects tests by."""
-
-
-def cron_every(hours: float) -> str:
-    """A cron of every so many hours, in the style of PyTorch's periodic workflows: `0 0,3,6,... * * *`.
-
-    Raises:
-        ValueError: Cron cannot say it: the hours do not divide a day.
-    """
-    if hours != int(hours) or not 1 <= hours <= _DAY_H or _DAY_H % int(hours):
-        raise ValueError(hours)
-    times = range(0, _DAY_H, int(hours))
-    return f"0 {'*' if hours == 1 else ','.join(map(str, times))} * * *"
 
 
 def has_rows(workflow: Workflow, config: str | None, job_id: str | None = None) -> bool:
@@ -289,12 +277,13 @@ def _is_flow(workflow: Workflow, items: Sequence[Spot]) -> bool:
 
 
 def with_cron(workflow: Workflow, cron: str) -> Workflow:
-    """The workflow with a cron; as it is where it has that one already.
+    """The workflow with a cron; as it is where one of its own has it run as often already, be it at another minute.
 
     Raises:
         WorkflowError: Its `on` is written in a way that cannot be extended.
     """
-    if any(spot.value == cron for spot in workflow.crons):
+    often = hours_between(cron)
+    if any(spot.value == cron or (often and hours_between(str(spot.value)) == often) for spot in workflow.crons):
         return workflow
     newline = workflow.newline
     if workflow.crons and workflow.schedule is not None:
