@@ -187,6 +187,7 @@ def test_people_see_the_tests_and_a_count(here, history):
         (("--within", "soon"), "--within 'soon' is no span such as 24h or 7d"),
         (("--now", "later"), "--now 'later': neither ISO 8601"),
         (("--runner", "gpu"), "write LABEL=N"),
+        (("--runner", "gpu=²"), "write LABEL=N"),
         (("--history", "nowhere"), "there is no history at nowhere"),
         (("--policy", "bad.toml"), "wthin is unknown: there are at, exempt, rule, runners, within"),
         (("--needs", "bad.toml"), "bad.toml: is no"),

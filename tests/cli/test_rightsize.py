@@ -227,6 +227,8 @@ def test_rows_on_several_runners_are_said_to_be_taken_for_one(here, suite, proje
         (("--current", "ubuntu-22.04:2"), "say it with --runner N=ubuntu-22.04"),
         (("--current", "big:2"), "say it with --runner N=big"),
         (("--runner", "linux"), "write N=LABEL"),
+        (("--runner", "²=linux"), "write N=LABEL"),
+        (("--current", "linux.gpu.4:²"), "write LABEL:SHARDS"),
         (("--runner", "2=a", "--runner", "2=b", "--current", "a:1"), "two labels of one size"),
         ((), "say which runners there are"),
         (("--current", "g.4:1", "--option", "none"), "--option 'none': there are current, all-on-1"),

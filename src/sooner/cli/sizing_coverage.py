@@ -82,7 +82,7 @@ def _check_span(within: str | None) -> None:
 
 def _runner(text: str) -> tuple[str, int]:
     label, _, count = text.rpartition("=")
-    if not label or not count.isdigit():
+    if not label or not count.isdecimal():
         raise UsageError(f"--runner {text!r}: write LABEL=N, such as linux.gpu.4=4")
     return label, int(count)
 

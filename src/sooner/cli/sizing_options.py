@@ -111,7 +111,7 @@ def _periods(given: Sequence[float]) -> tuple[float, ...]:
 
 def _runner(text: str) -> Runner:
     count, _, label = text.partition("=")
-    if not count.isdigit() or not label:
+    if not count.isdecimal() or not label:
         raise UsageError(f"--runner {text!r}: write N=LABEL, such as 4=linux.gpu.4")
     return Runner(devices=int(count), label=label)
 
@@ -120,7 +120,7 @@ def _current(text: str | None, runners: Sequence[Runner]) -> tuple[Runner, int] 
     if text is None:
         return None
     label, _, shards = text.rpartition(":")
-    if not label or not shards.isdigit() or not int(shards):
+    if not label or not shards.isdecimal() or not int(shards):
         raise UsageError(f"--current {text!r}: write LABEL:SHARDS, such as linux.gpu.4:3")
     return runner_of(label, runners), int(shards)
 
