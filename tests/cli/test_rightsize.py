@@ -191,6 +191,19 @@ def test_where_the_periodic_workflow_cannot_be_written_the_other_stays_as_it_was
     assert [path.name for path in project.iterdir() if path.name.startswith(".trunk")] == []
 
 
+def test_a_periodic_workflow_that_no_path_leads_to_is_one_clear_error(here, suite, project):
+    (project / "loop.yml").symlink_to("loop.yml")
+    (project / "file").write_text("")
+    for path, why in (
+        ("loop.yml", "Too many levels"), ("x" * 300, "File name too long"), ("file/p.yml", "Not a directory"),
+    ):  # fmt: skip
+        options = ("--config", "distributed", "--option", "all-on-2+all-every-3h", "--periodic", path, "--apply")
+        done = here("rightsize", "trunk.yml", *suite, *options)
+        assert done.returncode == 4, done.stderr
+        assert f"{path}: cannot be read: {why}" in done.stderr
+    assert (project / "trunk.yml").read_text() == TRUNK
+
+
 def test_a_file_that_is_a_link_stays_one(here, suite, project, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (project / "trunk.yml").rename(tmp_path / "elsewhere" / "real.yml")

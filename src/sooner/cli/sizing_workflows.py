@@ -91,7 +91,7 @@ def runners_in(question: "Question") -> list[Runner]:
     from sooner.cli.sizing_options import runner_of
 
     found: dict[str, Runner] = {}
-    periodic = [question.periodic] if question.periodic and Path(question.periodic).exists() else []
+    periodic = [question.periodic] if question.periodic and _is_there(question.periodic) else []
     for path in (*question.files, *periodic):
         workflow = read_file(Path(path))
         in_job = question.in_job if question.in_job in workflow.jobs else None
@@ -148,6 +148,16 @@ def read_file(path: Path) -> Workflow:
     except UnicodeDecodeError as error:
         raise WorkflowError(str(path), f"is no UTF-8 text: {error}") from error
     return read(text, str(path))
+
+
+def _is_there(path: str) -> bool:
+    try:
+        Path(path).stat()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise WorkflowError(path, f"cannot be read: {error.strerror}") from error
+    return True
 
 
 def apply_option(question: "Question", shown: Priced | None) -> int:
@@ -254,7 +264,7 @@ def _periodic(
             f"cron cannot say `every {clock[0].every_h:g} hours`: choose a --period that divides 24"
         ) from None
     shards = _shards(clock, question.lane_key)
-    if not Path(path).exists():
+    if not _is_there(path):
         name = Path(path).stem
         made = new_periodic(source, path, name=name, cron=cron, job_id=job.id, config=question.config, shards=shards)
         for one in made.jobs.values():
