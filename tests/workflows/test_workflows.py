@@ -432,6 +432,7 @@ def test_rows_that_are_numbered_from_0_stay_so():
     [
         (["py: '3.10', shard: 1", "py: '3.10', shard: 2", "py: '3.12', shard: 1", "py: '3.12', shard: 2"], "py"),
         (["path: tests/core", "path: tests/wide"], "path"),
+        (["shard: 1, path: tests/core", "shard: 2, path: tests/wide"], "path"),
         (["shard: 1/2", "shard: 2/2"], "shard"),
         (["more: [a]", "more: [b]"], "more"),
         (["group: 3", "group: 7"], "group"),

@@ -92,6 +92,8 @@ def refuse_variants(
 ) -> None:
     """Rows of a config must be its shards: more or fewer of what differs in something else are not the same tests.
 
+    Where rows say how many shards there are, each is one of those, whatever else it says.
+
     Args:
         workflow: The file.
         job: Its job.
@@ -105,7 +107,8 @@ def refuse_variants(
     rows = matrix.of(config)
     key = label_key(job, matrix)
     found = numbering(rows, key)
-    if any(len({row.text(name) for row in rows}) == len(rows) for name in found.first):
+    is_counted = any(_COUNT_KEY.fullmatch(name) for row in rows for name in row.cells)
+    if is_counted and any(len({row.text(name) for row in rows}) == len(rows) for name in found.first):
         return
     known = {key, "config", *more, *found.first, *found.counts}
     names = dict.fromkeys(name for row in rows for name in (*row.cells, *row.others) if name not in known)
