@@ -456,6 +456,14 @@ def test_a_runner_that_is_a_list_in_its_row_is_not_edited():
             edited(sharded(f"{{config: d, {written_out}"), "d", [Shards(label="x.2", count=2)])
 
 
+def test_a_runner_that_is_json_as_text_stays_json():
+    text = sharded('{config: d, runner: \'["own", "x.4"]\'}').replace("matrix.runner", "fromJSON(matrix.runner)")
+    with pytest.raises(ByHandError, match=re.escape('the runner of job t is JSON: ["own", "x.4"]; name it and others')):
+        edited(text, "d", [Shards(label="x.2", count=1)])
+    new = edited(text, "d", [Shards(label='["own", "x.2"]', count=1)])
+    assert new.text == text.replace("x.4", "x.2")
+
+
 def test_the_runner_of_rows_that_do_not_name_it_is_that_of_the_job():
     text = sharded("{config: d, shard: 1}", "{config: d, shard: 2}").replace("${{ matrix.runner }}", "x.4")
     assert edited(text, "d", [Shards(label="x.2", count=2)]).text == re.sub(

@@ -15,6 +15,7 @@ from sooner.workflows.numbering import BY_HAND, OF_MATRIX, fixed_label, label_ke
 from sooner.workflows.reading import read
 from sooner.workflows.splices import Splice, added, removed, row_splices, row_text, spliced, value_splice, written
 
+_JSON: Final = ("[", "{")
 _SHARD_KEYS: Final = ("shard", "shards", "group", "split", "part", "index")
 _COUNT_KEYS: Final = ("num_shards", "num-shards", "shard_count", "groups", "splits", "total")
 
@@ -111,6 +112,7 @@ def with_shards(workflow: Workflow, job: Job, matrix: Matrix, config: str | None
     key = label_key(job, matrix)
     refuse_variants(workflow, job, matrix, config, {name for one in shards for name in one.more})
     label = "" if any(key in row.cells or key in row.others for row in rows) else fixed_label(job, matrix, rows)
+    _refuse_other_kind(workflow, job, [row.text(key) for row in rows], shards)
     wanted = rows_wanted(rows, config, shards, key)
     if label is None or (label and len({one.label for one in shards}) > 1):
         problem = f"the rows of job {job.id} do not name the runner (`{key}`)"
@@ -127,6 +129,15 @@ def with_shards(workflow: Workflow, job: Job, matrix: Matrix, config: str | None
     splices += removed(workflow, [row.span for row in matrix.rows], gone, matrix.style)
     new = _checked(workflow, splices, job, matrix, _expected(matrix, rows, wanted))
     return with_runs_on(new, job.id, label, shards[0].label) if label not in {"", shards[0].label} else new
+
+
+def _refuse_other_kind(workflow: Workflow, job: Job, labels: Sequence[str], shards: Sequence[Shards]) -> None:
+    """What `fromJSON` makes labels of (`["self-hosted", "gpu.4"]`) must stay JSON."""
+    for old in filter(None, labels):
+        for new in (one.label for one in shards):
+            if old.startswith(_JSON) and not new.startswith(_JSON):
+                problem = f"the runner of job {job.id} is JSON: {old}; name it and others so, as in --runner '2=[...]'"
+                raise ByHandError(workflow.path, problem)
 
 
 def _expected(matrix: Matrix, rows: Sequence[Row], wanted: Sequence[Mapping[str, Value]]) -> list[dict[str, Value]]:
@@ -156,6 +167,7 @@ def with_more_rows(workflow: Workflow, job: Job, matrix: Matrix, config: str, sh
     if missing := [name for name in ("config", key) if name not in model.cells]:
         problem = f"the last row of job {job.id} has no `{missing[0]}`: add rows of config {config!r} by hand"
         raise ByHandError(workflow.path, problem)
+    _refuse_other_kind(workflow, job, [model.text(key)], shards)
     like = matrix.of(model.text("config") or None)
     wanted = rows_wanted([model], config, shards, key, like)
     texts = [row_text(workflow, model, values) for values in wanted]
@@ -245,6 +257,8 @@ def with_listed_shards(workflow: Workflow, job: Job, matrix: Matrix, key: str, s
     Raises:
         WorkflowError: It cannot be edited so.
     """
+    label = label_of(job, matrix)
+    _refuse_other_kind(workflow, job, [label], [shards])
     old = matrix.lists[key]
     begin = old[0].value
     is_text = isinstance(begin, str) and begin.isdecimal()  # `['1', '2']`; an edit of other text (`1/2`) is refused
@@ -267,7 +281,6 @@ def with_listed_shards(workflow: Workflow, job: Job, matrix: Matrix, key: str, s
         raise WorkflowError(
             workflow.path, f"the edit of {job.id} would not give the shards that were meant: nothing was changed"
         )
-    label = label_of(job, matrix)
     return new if label == shards.label else with_runs_on(new, job.id, label, shards.label)
 
 
