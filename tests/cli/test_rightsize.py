@@ -96,6 +96,14 @@ def test_the_change_and_its_periodic_workflow_are_shown_then_made(here, suite, p
     assert sorted(path.name for path in project.iterdir() if path.suffix == ".yml") == ["periodic.yml", "trunk.yml"]
 
 
+def test_a_patch_of_files_with_spaces_in_their_names_is_one_that_patch_takes(here, suite, project):
+    (project / "trunk.yml").rename(project / "the trunk.yml")
+    options = ("--config", "distributed", "--option", "all-on-2+all-every-3h", "--periodic", "by clock.yml", "--diff")
+    lines = here("rightsize", "the trunk.yml", *suite, *options).stdout.splitlines()
+    heads = [line for line in lines if line.startswith(("--- ", "+++ "))]
+    assert heads == ["--- a/the trunk.yml\t", "+++ b/the trunk.yml\t", "--- /dev/null", "+++ b/by clock.yml\t"]
+
+
 def test_a_change_that_was_made_is_there_to_be_made_again_and_changes_nothing(here, suite, project):
     ask = (
         "rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "all-on-2+all-every-3h", "--periodic",

@@ -285,6 +285,7 @@ def _periodic(
 
 def _diff(path: str, old: str, new: str) -> str:
     name = path.lstrip("/")
+    name += "\t" * (" " in name)  # as git does: else patch takes what comes before the space for the name
     lines = difflib.unified_diff(
         _LINE.findall(old),
         _LINE.findall(new),
