@@ -174,6 +174,22 @@ def test_its_periodic_part_is_a_new_workflow_of_the_same_jobs_by_the_clock():
     assert new.jobs["linux-rocm-test"].needs == ("linux-rocm-build", "llm-td")
 
 
+@pytest.mark.parametrize(
+    ("jobs", "why"),
+    [
+        ("{ t: { runs-on: x.4, strategy: { matrix: { include: [{ config: d }] } } } }", "jobs"),
+        (
+            "\n  a:\n    env: &e { A: 1 }\n  t:\n    env: *e\n    strategy: { matrix: { include: [{ config: d }] } }",
+            "alias",
+        ),
+    ],
+)
+def test_jobs_that_cannot_stand_alone_are_an_error_about_the_file_that_is_there(jobs, why):
+    source = read(f"on: push\njobs: {jobs}\n", "w.yml")
+    with pytest.raises(WorkflowError, match=rf"^w.yml: the jobs of t make no .*{why}.*: write p.yml by hand"):
+        new_periodic(source, "p.yml", name="p", cron=cron_every(3), job_id="t", config="d", shards=[])
+
+
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_what_holds_for_all_jobs_holds_for_those_of_a_periodic_workflow_too(newline):
     settings = (
@@ -565,6 +581,14 @@ def test_an_edit_that_would_do_anything_else_changes_nothing():
         with pytest.raises(WorkflowError, match=r"nothing was changed|is no YAML"):
             _checked(workflow, [Splice(spot.span, text)], job, matrix, rest)
     assert _checked(workflow, [], job, matrix, rest) == workflow
+
+
+@pytest.mark.parametrize("style", ["|", ">-"])
+def test_braces_of_a_comment_before_a_matrix_are_not_its_own(style):
+    text = TRUNK.replace("test-matrix: |", f"test-matrix: {style}   # {{ of all }} shards")
+    text = text.replace("  # wide", "")
+    new = edited(text, "distributed", [Shards(label="linux.rocm.gpu.gfx950.2", count=3)])
+    assert new.text == text.replace("gfx950.4", "gfx950.2")
 
 
 def test_a_config_that_a_matrix_did_not_have_is_added_behind_its_rows():

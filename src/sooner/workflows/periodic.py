@@ -23,6 +23,9 @@ def new_periodic(
         job_id: The job whose matrix has the config; the jobs that it needs, and those that need it, come with it.
         config: Whose rows are kept.
         shards: What they say.
+
+    Raises:
+        WorkflowError: A job that it needs is not there, or its jobs cannot stand without the rest of the file.
     """
     newline = source.newline
     kept = _closure(source, job_id)
@@ -32,7 +35,12 @@ def new_periodic(
         "concurrency:", "  group: ${{ github.workflow }}-${{ github.ref_name }}-${{ github.event_name == 'schedule' }}",
         "  cancel-in-progress: false", "", *(f"{source.slice(span)}{newline}" for span in source.settings), "jobs:", "",
     ]  # fmt: skip
-    draft = read(newline.join(head) + (newline * 2).join(block.rstrip() for block in blocks) + newline, path)
+    text = newline.join(head) + (newline * 2).join(block.rstrip() for block in blocks) + newline
+    try:
+        draft = read(text, path)
+    except WorkflowError as error:  # jobs in braces, or with the alias of an anchor that stands elsewhere
+        problem = f"the jobs of {job_id} make no workflow of their own ({error.problem}): write {path} by hand"
+        raise WorkflowError(source.path, problem) from error
     job, matrix = find_matrix(draft, config, job_id)
     others = [i for i, row in enumerate(matrix.rows) if config is not None and row.text("config") != config]
     gone = removed(draft, [row.span for row in matrix.rows], others, matrix.style)

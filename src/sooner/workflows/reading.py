@@ -240,7 +240,8 @@ def _test_matrix(node: Any, text: str) -> Matrix | None:
         return None
     span = _span(node)
     raw = text[span.begin : span.end]
-    opening = raw.find("{")
+    head = raw.find("\n") if node.style in {"|", ">"} else 0  # a comment may stand there
+    opening = raw.find("{", max(head, 0))
     if opening < 0 or (node.style == '"' and "\\" in raw) or (node.style == "'" and "''" in raw[1:-1]):
         return None
     closing = raw.rfind("}")
