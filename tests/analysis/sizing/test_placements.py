@@ -67,6 +67,11 @@ def test_what_becomes_of_a_test(one, devices, becomes):
         ({"4": "skip", "8": "run"}, "unknown", None, 6, Fate.UNKNOWN),
         ({"8": "run"}, 2, None, 16, Fate.FULL),  # what the largest number says that was asked
         ({"8": "skip"}, 2, None, 16, Fate.SKIPPED),
+        ({"8": "skip"}, 16, None, 16, Fate.FULL),  # unless the fewest lies above it
+        ({"8": "absent"}, 10, None, 12, Fate.FULL),
+        ({"8": "skip"}, 16, None, 12, Fate.SKIPPED),
+        ({"8": "run"}, 2, 8, 16, Fate.SKIPPED),
+        ({"8": "fail"}, 2, 8, 16, Fate.FAILS),
         ({"8": "run"}, 7, None, 6, Fate.SKIPPED),
     ],
 )

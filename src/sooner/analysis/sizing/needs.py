@@ -83,9 +83,20 @@ def _answer(need: TestNeed, devices: int) -> str:
         return known
     below = [n for n in PROBED if n < devices and str(n) in need.profile]
     above = [n for n in PROBED if n > devices and str(n) in need.profile]
-    if below and (not above or need.profile[str(below[-1])] == need.profile[str(above[0])]):
-        return need.profile[str(below[-1])]
     least, most = number(need.min), number(need.max)
+    if below and not above:
+        return _beyond(need.profile[str(below[-1])], below[-1], devices, least, most)
+    if below and need.profile[str(below[-1])] == need.profile[str(above[0])]:
+        return need.profile[str(below[-1])]
     if least is None:
         return "unknown"
     return "run" if devices >= least and (most is None or devices <= most) else "skip"
+
+
+def _beyond(answer: str, probed: int, devices: int, least: int | None, most: int | None) -> str:
+    """What holds above the largest number that was probed: its answer, unless the fewest or the most lie above it."""
+    if most is not None and devices > most:
+        return "skip" if answer == "run" else answer
+    if answer in {"skip", "absent"} and least is not None and probed < least <= devices:
+        return "run"
+    return answer
