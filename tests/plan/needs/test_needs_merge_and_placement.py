@@ -144,6 +144,16 @@ def test_every_kind_of_disagreement():
     assert counted(found)["orphan"] == 2
 
 
+@pytest.mark.parametrize(
+    ("letters", "least", "size", "is_orphan"),
+    [("sssssr", 6, 6, False), ("sssssr", 6, 5, True), ("ssssss", 16, 16, False), ("ssssss", 16, 8, True)],
+)
+def test_a_job_of_a_size_that_was_not_probed_executes_what_runs_from_fewer_on(letters, least, size, is_orphan):
+    jobs = placement_of(f'[[job]]\nname = "d"\ndevices = {size}\npaths = ["t.py"]\n', "p.toml")
+    found = differences([replace(needs(letters), min=least, gpu_min=least, full=least)], jobs)
+    assert [each.kind for each in found] == ["orphan"] * is_orphan
+
+
 def test_a_guard_for_the_number_of_the_device_that_is_touched_is_no_over_declaration():
     tight = needs("ssssrr", gpu_min=4, full=4, text="device_count() < 4", devices=1)
     loose = needs("ssssrr", gpu_min=4, full=4, text="device_count() < 4", devices=1)

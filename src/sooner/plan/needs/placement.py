@@ -172,9 +172,11 @@ def _listed(sizes: tuple[int, ...]) -> str:
 
 
 def _runs_at(needs: TestNeeds, size: int) -> bool:
-    """Whether it runs at a size; of sizes between those of the profile, the next smaller one counts."""
+    """Whether it runs at a size; of sizes beside the profile's, the fewest that lies between counts, else the next."""
     known = sorted(map(int, needs.profile))
     nearest = max((each for each in known if each <= size), default=known[0])
+    if isinstance(needs.min, int) and nearest < needs.min <= size:
+        return True
     return needs.profile[str(nearest)] in (Verdict.RUN, Verdict.UNKNOWN)
 
 
