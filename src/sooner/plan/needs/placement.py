@@ -20,6 +20,8 @@ _DECLARED: Final = (
 )
 _KEYWORD: Final = re.compile(r"[\w:+\-.\[\]\\/]+")
 _ONE_MORE: Final = re.compile(r"device_count\(\)\s*(?:<=|>)\s*(\d+)")
+_AT_MOST: Final = re.compile(r"skip_?if\b(?!.*\bnot\b).*?device_count\(\)\s*>", re.IGNORECASE)
+"""Skips where there are more than some number: that asks for none."""
 _WORDS: Final = {
     "require_multi": 2,
     "skip_if_single_gpu": 2,
@@ -111,7 +113,7 @@ def declared_of(needs: TestNeeds) -> int | None:
     numbers: list[int] = []
     for each in needs.evidence:
         numbers += [int(match) for pattern in _DECLARED for match in pattern.findall(each.text)]
-        numbers += [int(match) + 1 for match in _ONE_MORE.findall(each.text)]
+        numbers += [int(match) + 1 for match in _ONE_MORE.findall(each.text) if not _AT_MOST.search(each.text)]
         numbers += [count for word, count in _WORDS.items() if word in each.text]
     return max(numbers, default=None)
 
