@@ -195,6 +195,17 @@ def test_a_file_needs_what_the_neediest_of_its_tests_needs():
     assert fate(c.need, 2) is Fate.FALLS_BACK or fate(c.need, 2) is Fate.FEWER_RANKS
 
 
+@pytest.mark.parametrize("wide", [2, 4, 16])
+def test_a_file_has_its_full_need_only_where_each_of_its_tests_has(wide):
+    at_two = {str(n): "run" if n == 2 else "skip" for n in (0, 1, 2, 3, 4, 8)}
+    only_at_two = need("t.py::exact", 2, max=2, profile=at_two)
+    members = [Test(need=one, seconds=1) for one in (only_at_two, need("t.py::wide", wide), need("t.py::cpu", 0))]
+    (file,) = by_file(members)
+    for devices in (0, 1, 2, 3, 4, 6, 8, 16):
+        is_whole = all(fate(one.need, devices) is Fate.FULL for one in members)
+        assert (fate(file.need, devices) is Fate.FULL) is is_whole
+
+
 # The proposal.
 
 

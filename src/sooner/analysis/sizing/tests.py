@@ -68,19 +68,37 @@ def by_file(tests: Sequence[Test]) -> list[Test]:
 
 def _file(path: str, members: Sequence[Test]) -> Test:
     needs = [test.need for test in members]
-    full = [number(need.full) for need in needs]
-    known = [one for one in full if one is not None]
     least = [one for one in (number(need.min) for need in needs) if one is not None]
     gpu = [one for one in (number(need.gpu_min) for need in needs) if one is not None]
-    profile = {str(n): "run" if any(fate(need, n) is not Fate.SKIPPED for need in needs) else "skip" for n in PROBED}
+    full = _full(needs)
     need = replace(
         needs[0],
         nodeid=path,
         path=path,
-        profile=profile,
+        profile={str(n): _answer(needs, n, full) for n in PROBED},
         min=min(least, default=0),
         gpu_min=min(gpu) if gpu else None,
-        full="unknown" if len(known) < len(full) else max(known),
+        full="unknown" if full is None else full,
+        max=None,
         adaptive=any(need.adaptive for need in needs),
     )
     return Test(need=need, seconds=sum(test.seconds for test in members))
+
+
+def _full(needs: Sequence[TestNeed]) -> int | None:
+    """The fewest devices at which all of a file's tests cover all that they can; None: at no known number."""
+    known = [one for one in (number(need.full) for need in needs) if one is not None]
+    if len(known) < len(needs):
+        return None
+    return next((n for n in sorted({*known, *PROBED}) if n >= max(known) and _is_whole(needs, n)), None)
+
+
+def _is_whole(needs: Sequence[TestNeed], devices: int) -> bool:
+    return all(fate(need, devices) is Fate.FULL for need in needs)
+
+
+def _answer(needs: Sequence[TestNeed], devices: int, full: int | None) -> str:
+    """What a file does at a number; where a test of it runs only at fewer, that is not known to be its full need."""
+    if full is not None and devices > full and not _is_whole(needs, devices):
+        return "unknown"
+    return "run" if any(fate(need, devices) is not Fate.SKIPPED for need in needs) else "skip"
