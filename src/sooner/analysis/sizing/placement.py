@@ -13,7 +13,7 @@ from msgspec import Struct
 from sooner.analysis.sizing.needs import Fate, TestNeed, fate, number
 from sooner.model.devices import Device, DeviceId, DeviceKind
 from sooner.model.units import UnitKey
-from sooner.schedule.shard import shard
+from sooner.schedule.shard import shards as split
 from sooner.schedule.simulate import makespan, simulate
 from sooner.schedule.work import Work
 
@@ -123,7 +123,7 @@ def lane(
     ]
     seconds = {work.key: work.seconds or 0.0 for work in works}
     count = shards or _count(works, seconds, runner, terms)
-    parts = [shard(works, seconds, index=i, count=count) for i in range(1, count + 1)]
+    parts = split(works, seconds, count)
     by_key = {work.key: work for work in works}
     walls = [terms.setup_s + _wall([by_key[key] for key in part], seconds, runner, terms) for part in parts]
     return Lane(
@@ -152,7 +152,7 @@ def _count(works: Sequence[Work], seconds: Mapping[UnitKey, float], runner: Runn
     count = max(1, min(_MOST_SHARDS, len(works), ceil(area / width / room - 1e-9)))
     longest = max(seconds.values(), default=0.0)
     while count < _MOST_SHARDS and len(works) > count and longest < room:
-        parts = [shard(works, seconds, index=i, count=count) for i in range(1, count + 1)]
+        parts = split(works, seconds, count)
         by_key = {work.key: work for work in works}
         if max(_wall([by_key[k] for k in part], seconds, runner, terms) for part in parts) <= room * 1.02:
             break
