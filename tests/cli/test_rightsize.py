@@ -259,6 +259,9 @@ def test_rows_on_several_runners_are_said_to_be_taken_for_one(here, suite, proje
         (("--current", "g.4:1", "--commits-per-day", "nan"), "--commits-per-day nan: must be a number above 0"),
         (("--current", "g.4:1", "--target", "nan"), "--target nan: must be a number above 0"),
         (("--current", "g.4:1", "--setup", "nan"), "--setup must not be negative"),
+        (("--current", "g.4:1", "--setup", "inf"), "--setup inf: must be a number of minutes"),
+        (("--current", "g.4:257"), "a matrix has 256 jobs at most"),
+        (("--runner", "9" * 5000 + "=g"), "write N=LABEL"),
         (("--current", "g.4:1", "--max-moved", "-3"), "--max-moved must not be negative"),
         (("--runner", "2=g.4", "--runner", "4=g.4", "--current", "g.4:1"), "one label of two sizes"),
         (("--apply",), "say which workflow files"),
@@ -299,6 +302,10 @@ def test_needs_must_be_given_and_be_needs(here, project):
     done = here("rightsize", "--needs", "n.json", "--runner", "1=g")
     assert done.returncode == 4
     assert "is not what `sooner needs --json` prints" in done.stderr
+    (project / "n.json").write_text('[{"nodeid": "t.py::t", "min": 1, "full": 1, "profile": {"1": "maybe"}}]')
+    done = here("rightsize", "--needs", "n.json", "--runner", "1=g")
+    assert done.returncode == 4
+    assert "Invalid enum value 'maybe'" in done.stderr
 
 
 def test_queues_are_replayed_where_the_pools_are_understood(here, suite, project):

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 _PERIODS = (3.0, 6.0, 12.0, 24.0)
 _TARGET_MIN = 60.0
+_COUNT = re.compile("[0-9]{1,4}")
+"""A number of devices or shards, as options say it."""
+_MOST_JOBS = 256
+"""In a matrix: https://docs.github.com/en/actions/reference/limits."""
 _SIZE = re.compile("[1-9][0-9]*")
 """What a label ends in where that is a number of devices: the 04 of `ubuntu-22.04` is none."""
 
@@ -70,12 +74,7 @@ class Question(Struct, frozen=True, kw_only=True):
             raise UsageError("--apply edits, --diff only shows: choose one")
         if (options["apply"] or options["diff"]) and not options["files"]:
             raise UsageError("say which workflow files: sooner rightsize .github/workflows/trunk.yml --diff ...")
-        for name in ("max_delay", "allow_loss", "max_moved", "setup"):
-            if options[name] is not None and not options[name] >= 0:
-                raise UsageError(f"--{name.replace('_', '-')} must not be negative")
-        for name in ("commits_per_day", "target"):
-            if options[name] is not None and not 0 < options[name] < inf:
-                raise UsageError(f"--{name.replace('_', '-')} {options[name]:g}: must be a number above 0")
+        _check_numbers(options)
         runners = tuple(_runner(text) for text in options["runners"])
         if len({runner.devices for runner in runners}) < len(runners):
             raise UsageError("--runner: two labels of one size: name the one that shards shall run on")
@@ -103,6 +102,17 @@ class Question(Struct, frozen=True, kw_only=True):
         )  # fmt: skip
 
 
+def _check_numbers(options: Mapping[str, Any]) -> None:
+    for name in ("max_delay", "allow_loss", "max_moved", "setup"):
+        if options[name] is not None and not options[name] >= 0:
+            raise UsageError(f"--{name.replace('_', '-')} must not be negative")
+    if options["setup"] == inf:
+        raise UsageError("--setup inf: must be a number of minutes")
+    for name in ("commits_per_day", "target"):
+        if options[name] is not None and not 0 < options[name] < inf:
+            raise UsageError(f"--{name.replace('_', '-')} {options[name]:g}: must be a number above 0")
+
+
 def _periods(given: Sequence[float]) -> tuple[float, ...]:
     if not all(0 < hours < inf for hours in given):
         raise UsageError("--period must be above 0 hours")
@@ -111,7 +121,7 @@ def _periods(given: Sequence[float]) -> tuple[float, ...]:
 
 def _runner(text: str) -> Runner:
     count, _, label = text.partition("=")
-    if not count.isdecimal() or not label:
+    if not _COUNT.fullmatch(count) or not label:
         raise UsageError(f"--runner {text!r}: write N=LABEL, such as 4=linux.gpu.4")
     return Runner(devices=int(count), label=label)
 
@@ -120,8 +130,10 @@ def _current(text: str | None, runners: Sequence[Runner]) -> tuple[Runner, int] 
     if text is None:
         return None
     label, _, shards = text.rpartition(":")
-    if not label or not shards.isdecimal() or not int(shards):
+    if not label or not _COUNT.fullmatch(shards) or not int(shards):
         raise UsageError(f"--current {text!r}: write LABEL:SHARDS, such as linux.gpu.4:3")
+    if int(shards) > _MOST_JOBS:
+        raise UsageError(f"--current {text!r}: a matrix has {_MOST_JOBS} jobs at most")
     return runner_of(label, runners), int(shards)
 
 

@@ -18,7 +18,7 @@ class TestNeed(Struct, frozen=True, kw_only=True):
 
     nodeid: str
     path: str = ""
-    profile: Mapping[str, str] = {}
+    profile: Mapping[str, Answer] = {}
     """At so many visible devices: run, skip, fail, absent or unknown."""
     min: int | str | None = "unknown"
     """Fewest visible devices at which it runs; None: it never does."""
@@ -77,7 +77,7 @@ def fate(need: TestNeed, devices: int) -> Fate:
     return Fate.FEWER_RANKS
 
 
-def _answer(need: TestNeed, devices: int) -> str:
+def _answer(need: TestNeed, devices: int) -> Answer:
     """The profile at a number that may not have been probed: where both neighbours agree, what they say."""
     if (known := need.profile.get(str(devices))) is not None:
         return known
@@ -93,7 +93,7 @@ def _answer(need: TestNeed, devices: int) -> str:
     return "run" if devices >= least and (most is None or devices <= most) else "skip"
 
 
-def _beyond(answer: str, probed: int, devices: int, least: int | None, most: int | None) -> str:
+def _beyond(answer: Answer, probed: int, devices: int, least: int | None, most: int | None) -> Answer:
     """What holds above the largest number that was probed: its answer, unless the fewest or the most lie above it."""
     if most is not None and devices > most:
         return "skip" if answer == "run" else answer

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from sooner.analysis.sizing.needs import PROBED, Fate, TestNeed, fate, number
+from sooner.analysis.sizing.needs import PROBED, Answer, Fate, TestNeed, fate, number
 from sooner.analysis.sizing.placement import Test
 
 _UNKNOWN_S: Final = 1.0
@@ -97,7 +97,7 @@ def _is_whole(needs: Sequence[TestNeed], devices: int) -> bool:
     return all(fate(need, devices) is Fate.FULL for need in needs)
 
 
-def _answer(needs: Sequence[TestNeed], devices: int, full: int | None) -> str:
+def _answer(needs: Sequence[TestNeed], devices: int, full: int | None) -> Answer:
     """What a file does at a number; where a test of it runs only at fewer, that is not known to be its full need."""
     if full is not None and devices > full and not _is_whole(needs, devices):
         return "unknown"
