@@ -128,8 +128,14 @@ def test_a_job_that_comes_as_a_machine_becomes_free_is_not_taken_before_those_th
 
 def test_a_job_that_needs_another_is_ready_when_that_one_has_ended():
     nan = float("nan")
-    found = ready([0, 5, 6, 7], [20, 9, nan, 30], ["a", "b", "c", "d"], [[], ["a"], ["nobody", "a", "b"], ["c"]])
-    assert found == [0, 20, 20, 7]
+    found = ready([0, 5, 6, 7], [20, 25, nan, 30], ["a", "b", "c", "d"], [[], ["a"], ["nobody", "a", "b"], ["c"]])
+    assert found == [0, 20, 25, 7]
+
+
+def test_a_job_waits_neither_for_itself_nor_for_what_ended_no_sooner_than_it():
+    ended, needed = [20, 9, 30, float("nan")], [["a"], ["a", "c"], ["a", "c"], ["c"]]
+    found = ready([0, 5, 6, 7], ended, ["a", "b", "c", "d"], needed)
+    assert found == [0, 5, 20, 30]
 
 
 # The general replay.

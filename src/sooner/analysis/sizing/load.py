@@ -75,12 +75,15 @@ def by_label(rows: Rows) -> tuple[dict[str, Label], list[str]]:
 def ready(
     created: Sequence[float], completed: Sequence[float], ids: Sequence[str], needs: Sequence[Sequence[str]]
 ) -> list[float]:
-    """When jobs could have started: they were created, and all that they need (by its id, where known) had ended."""
+    """When jobs could have started: they were created, and all that they need (by its id, where known) had ended.
+
+    What ended no sooner than the job itself, such as the job itself, is none that it waited for.
+    """
     ended = dict(zip(ids, completed, strict=True))
     nothing = float("-inf")
     return [
-        max(at, *(end for one in needed if (end := ended.get(one, nothing)) == end), nothing)
-        for at, needed in zip(created, needs, strict=True)
+        max(at, *(end for one in needed if (end := ended.get(one, nothing)) == end and not end >= own), nothing)
+        for at, own, needed in zip(created, completed, needs, strict=True)
     ]
 
 
