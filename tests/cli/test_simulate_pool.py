@@ -2,6 +2,7 @@
 
 import csv
 import datetime as dt
+import gzip
 import json
 import subprocess
 import sys
@@ -133,6 +134,10 @@ def test_people_see_a_table(here, jobs):
         ("label,created\na,1\n", ("--pools", "none.json"), "none.json: cannot be read"),
         ("[1, 2]", (), "holds something that is no object"),
         ("{]", (), "is no JSON"),
+        ("[" * 100_000, (), "is no JSON"),
+        ('[{"label": "a", "created": 1' + "0" * 400 + "}]", (), "jobs.csv:2: created is too large a number"),
+        ("label,created\na,1\n", ("--horizon", "nan"), "--horizon nan: must be above 0 hours"),
+        ("label,created\na,1\n", ("--horizon", "inf"), "--horizon inf: must be above 0 hours"),
     ],
 )
 def test_what_is_not_understood_is_one_clear_error(here, project, text, options, problem):
@@ -141,6 +146,14 @@ def test_what_is_not_understood_is_one_clear_error(here, project, text, options,
     assert done.returncode == 4
     assert problem in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_was_packed_and_is_broken_is_one_clear_error(here, project):
+    packed = gzip.compress(b"label,created\n" + bytes(range(256)) * 9)
+    (project / "jobs.csv.gz").write_bytes(packed[:12] + b"\xff" * 40 + packed[52:])
+    done = here("simulate-pool", "--jobs", "jobs.csv.gz")
+    assert done.returncode == 4
+    assert "jobs.csv.gz: cannot be read: Error" in done.stderr
 
 
 def test_without_jobs_there_is_one_clear_error(here):

@@ -7,6 +7,7 @@ import gzip
 import io
 import itertools
 import tomllib
+import zlib
 from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
@@ -63,7 +64,7 @@ def data_of(path: Path) -> bytes:
     try:
         data = path.read_bytes()
         return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-    except (OSError, EOFError, gzip.BadGzipFile) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise SizingFileError(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
@@ -78,7 +79,7 @@ def document(path: Path, data: bytes | None = None) -> Any:
         if path.suffix.lower() == ".toml":
             return tomllib.loads(data.decode("utf-8-sig"))
         return msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.DecodeError) as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.DecodeError, RecursionError) as error:
         raise SizingFileError(path, f"is no {path.suffix.lower().strip('.').upper() or 'JSON'}: {error}") from error
 
 
@@ -138,7 +139,7 @@ def _objects(path: Path, data: bytes) -> list[dict[str, Any]]:
             if len(found) == 1 and isinstance(found[0], dict):
                 inner = next((value for value in found[0].values() if isinstance(value, list)), None)
                 found = inner if inner is not None else found
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise SizingFileError(path, f"is no JSON: {error}") from error
     for line, one in enumerate(found, 1):
         if not isinstance(one, dict):
@@ -187,7 +188,7 @@ def numbers(path: Path, name: str, values: Column, *, is_time: bool) -> list[flo
     """
     try:
         found = list(map(float, values))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = [_number(path, name, line, value, is_time=is_time) for line, value in enumerate(values, 2)]
     if is_time and any(value > _MILLISECONDS for value in found):
         found = [_as_seconds(value) for value in found]
@@ -205,6 +206,8 @@ def _number(path: Path, name: str, line: int, value: Any, *, is_time: bool) -> f
         return float("nan")
     try:
         return float(value)
+    except OverflowError:
+        raise SizingFileError(path, f"{name} is too large a number", line=line) from None
     except (TypeError, ValueError):
         if is_time:
             return epoch(path, name, line, value)
@@ -219,7 +222,7 @@ def names(cell: Any) -> list[str]:
     if text.startswith("["):
         try:
             return texts(msgspec.json.decode(text.encode(), type=list[Any]))
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             text = text.strip("[]")
     return [] if text.lower() in _NOTHING else text.replace(",", " ").replace(";", " ").split()
 

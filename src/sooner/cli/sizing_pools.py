@@ -1,6 +1,7 @@
 """What `sooner simulate-pool` does: reads jobs and pools, fits and judges each pool, prints."""
 
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,7 +45,7 @@ class Question(Struct, frozen=True, kw_only=True):
             raise UsageError("say where the jobs are: --jobs FILE, or --history DIR")
         if not 0 < options["train"] < 1:
             raise UsageError(f"--train {options['train']}: the share must lie between 0 and 1")
-        if options["horizon"] <= 0:
+        if not 0 < options["horizon"] < inf:
             raise UsageError(f"--horizon {options['horizon']}: must be above 0 hours")
         return cls(
             jobs=Path(options["jobs"]) if options["jobs"] else None,
