@@ -141,6 +141,20 @@ def test_a_job_waits_neither_for_itself_nor_for_what_ended_no_sooner_than_it():
 # The general replay.
 
 
+@pytest.mark.parametrize("how", ["given up", "cancelled"])
+def test_who_stood_behind_a_wide_job_that_is_gone_starts_at_once(how):
+    widths = {"one": 1, "all": 4}
+    pool = Nodes(nodes=(Node(count=1, devices=4, widths=widths),))
+    gone = {"patience": 5} if how == "given up" else {"group": "g", "push": "1"}
+    tasks = [
+        Task(label="one", created=0, seconds=100),
+        Task(label="all", created=1, seconds=10, **gone),
+        Task(label="one", created=2, seconds=10),
+        Task(label="elsewhere", created=5, seconds=1, group="g", push="2"),
+    ]
+    assert play(tasks, {"one": pool, "all": pool}).started[2] == 5
+
+
 def test_a_job_that_is_given_up_in_the_queue_takes_no_machine_and_nobody_waits_for_it_longer():
     tasks = [
         Task(label="t", created=0, seconds=10),

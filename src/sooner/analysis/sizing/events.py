@@ -161,6 +161,7 @@ class _Replay:
             self._result.completed[index] = now
             for follower in self._waiting_for.get(index, ()):
                 self._gone[follower] = True
+            self._stop_waiting(index, now)
 
     def _cancel_older(self, index: int, now: float) -> None:
         task = self._tasks[index]
@@ -184,6 +185,8 @@ class _Replay:
             result.completed[index] = now
             if is_held:
                 self._leave(index, now)
+            else:
+                self._stop_waiting(index, now)
 
     def start(self, index: int, now: float, handover: float) -> None:
         """A machine takes a job."""
@@ -216,6 +219,11 @@ class _Replay:
             self._missing[follower] -= 1
             if not self._missing[follower] and not self._gone[follower]:
                 self.at(max(now, self._tasks[follower].created), _READY, follower)
+
+    def _stop_waiting(self, index: int, now: float) -> None:
+        pool = self._pool_of[index]
+        if isinstance(pool, _Split):
+            pool.fill(now)
 
     def _leave(self, index: int, now: float) -> None:
         pool = self._pool_of[index]
@@ -375,14 +383,15 @@ class _Split:
     def join(self, index: int, now: float) -> None:
         """A job comes."""
         self._lines[self._replay.width(index, self._widths)].add(index, now)
-        self._fill(now)
+        self.fill(now)
 
     def free(self, index: int, now: float) -> None:
         """A job leaves its devices."""
         self._free[self._place.pop(index)] += self._replay.width(index, self._widths)
-        self._fill(now)
+        self.fill(now)
 
-    def _fill(self, now: float) -> None:
+    def fill(self, now: float) -> None:
+        """Jobs that fit take their devices; also when one that they were kept waiting for is gone."""
         while True:
             heads = sorted((head, width) for width, line in self._lines.items() if (head := line.head()) is not None)
             if self._pool.reserves:
