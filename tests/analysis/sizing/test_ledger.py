@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from sooner.analysis.sizing.ledger import Entry, Execution, Required, Rule, Standing, ledger, span
+from sooner.analysis.sizing.ledger import Entry, Execution, Required, Rule, Standing, ledger, matches, span
 from sooner.analysis.sizing.needs import TestNeed
 
 NOW = 1_000_000.0
@@ -80,6 +80,12 @@ def test_the_first_rule_that_matches_counts_and_others_are_left_out():
     needs = {e.test: TestNeed(nodeid=e.test, min=0, full=0) for e in executions}
     found = {e.test: e.standing for e in ledger(needs, needs, executions, rules, NOW)}
     assert found == {"slow/a.py::t": Standing.COVERED, "fast/a.py::t": Standing.LATE}
+
+
+@pytest.mark.parametrize("match", ["t.py::test_a[nccl-2]", "t.py::test_a[nccl-*]", "*::test_a[[]nccl-?[]]", "t.py"])
+def test_a_rule_means_a_test_with_parameters_as_its_id_is_written(match):
+    assert matches("t.py::test_a[nccl-2]", match)
+    assert not matches("t.py::test_a[nccl-2]", "t.py::test_a[gloo-*]")
 
 
 def test_exempt_tests_and_tests_that_can_never_run_are_said_to_be_so():

@@ -157,6 +157,12 @@ def test_a_job_of_a_size_that_was_not_probed_executes_what_runs_from_fewer_on(le
     assert [each.kind for each in found] == ["orphan"] * is_orphan
 
 
+def test_a_job_may_name_a_test_with_its_parameters():
+    jobs = placement_of('[[job]]\nname = "d"\ndevices = 2\npaths = ["t.py::test_a[tp-2]"]\n', "p.toml")
+    found = differences([needs("ssrrrr", nodeid=f"t.py::test_a[{one}]") for one in ("tp-2", "tp-4")], jobs)
+    assert [(each.nodeid, each.kind) for each in found] == [("t.py::test_a[tp-4]", "not placed")]
+
+
 def test_a_guard_for_the_number_of_the_device_that_is_touched_is_no_over_declaration():
     tight = needs("ssssrr", gpu_min=4, full=4, text="device_count() < 4", devices=1)
     loose = needs("ssssrr", gpu_min=4, full=4, text="device_count() < 4", devices=1)

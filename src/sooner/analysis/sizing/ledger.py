@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from typing import Final
 
 from msgspec import Struct
 
 from sooner.analysis.sizing.needs import TestNeed, number
+from sooner.model.patterns import is_meant
 
 _UNITS: Final = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0}
 _SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d|w)")
@@ -127,7 +127,7 @@ def ledger(
 
 def matches(test: str, pattern: str) -> bool:
     """Whether a pattern means a test: the whole node id, or its path."""
-    return fnmatchcase(test, pattern) or fnmatchcase(test.split("::", maxsplit=1)[0], pattern)
+    return is_meant(test, pattern) or is_meant(test.split("::", maxsplit=1)[0], pattern)
 
 
 def _entry(test: str, need: TestNeed | None, ran: Sequence[Execution], rule: Rule, now: float) -> Entry:

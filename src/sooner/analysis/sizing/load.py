@@ -11,6 +11,7 @@ from sooner.analysis.sizing.groups import released
 from sooner.analysis.sizing.ledger import Execution
 from sooner.history import History, HistoryOutcome
 from sooner.history.reading import EVERYTHING, Where
+from sooner.model.patterns import is_meant
 
 _FEW: Final = 50
 """Jobs without a start at the end of a record that make it one whose end is to be predicted."""
@@ -187,7 +188,7 @@ def let_go_by_workflow(rows: Rows, workflows: Sequence[str], branches: Sequence[
 
 def meant(names: Sequence[str], pattern: str) -> Flags:
     """Which jobs a pattern means."""
-    known = {name: fnmatchcase(name, pattern) for name in set(names)}
+    known = {name: is_meant(name, pattern) for name in set(names)}
     return np.array([known[name] for name in names], dtype=np.bool_)
 
 

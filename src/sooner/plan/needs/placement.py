@@ -4,12 +4,12 @@ import ast
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from msgspec import Struct
 
 from sooner.model.errors import SettingsError
+from sooner.model.patterns import is_meant
 from sooner.plan.needs.facts import TestNeeds, Verdict
 
 _DECLARED: Final = (
@@ -196,7 +196,7 @@ def _need(needs: TestNeeds) -> int | None:
 def _is_any(nodeid: str, patterns: Sequence[str]) -> bool:
     path = nodeid.partition("::")[0]
     return any(
-        fnmatchcase(nodeid, pattern) or fnmatchcase(path, pattern) or path.startswith(f"{pattern.rstrip('/')}/")
+        is_meant(nodeid, pattern) or is_meant(path, pattern) or path.startswith(f"{pattern.rstrip('/')}/")
         for pattern in patterns
     )
 
