@@ -170,7 +170,9 @@ def test_a_guard_for_the_number_of_the_device_that_is_touched_is_no_over_declara
     assert [each.detail for each in found] == ["its guard asks for 4, and it touches 1, for which 2 must be visible"]
 
 
-@pytest.mark.parametrize("text", ["[[job]]\nname='a'", "[[job]]\ndevices='2'\npaths=[]", "[["])
+@pytest.mark.parametrize(
+    "text", ["[[job]]\nname='a'", *(f"[[job]]\ndevices={n}\npaths=[]" for n in ("'2'", "-4", "true")), "[["]
+)
 def test_a_placement_that_is_not_understood_is_an_error(text):
     with pytest.raises(SettingsError, match=r"p\.toml"):
         placement_of(text, "p.toml")

@@ -87,7 +87,8 @@ def placement_of(text: str, source: str) -> list[Job]:
 
 def _job(entry: Any, source: str, number: int) -> Job:
     paths = entry.get("paths") if isinstance(entry, dict) else None
-    if not isinstance(paths, list) or not isinstance(entry.get("devices"), int):
+    devices = entry.get("devices") if isinstance(entry, dict) else None
+    if not isinstance(paths, list) or type(devices) is not int or devices < 0:
         raise SettingsError(
             f"{source}: job {number}: a [[job]] has `name`, `devices` (a number) and `paths` (patterns)"
         )
@@ -101,7 +102,7 @@ def _job(entry: Any, source: str, number: int) -> Job:
         raise SettingsError(f"{source}: job {number}: `without` is a list of patterns")
     return Job(
         name=str(entry.get("name", number)),
-        devices=entry["devices"],
+        devices=devices,
         paths=tuple(map(str, paths)),
         without=tuple(map(str, without)),
         keyword=str(entry.get("keyword", "")),
