@@ -271,6 +271,15 @@ def test_a_job_that_cannot_be_read_is_named(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("part", ["5", "{a: 1}", "'${{ fromJSON(inputs.rows) }}'", "[1, null]"])
+def test_parts_of_a_workflow_that_are_no_lists_of_mappings_name_no_rows_and_no_steps(tmp_path, part):
+    matrix = f"{{include: {part}, exclude: {part}}}"
+    job = f"{{runs-on: gpu.2, strategy: {{matrix: {matrix}}}, steps: [{{run: pytest tests}}]}}"
+    assert [each.devices for each in placement_from(written(tmp_path, "a.yml", f"jobs: {{a: {job}}}"))] == [2]
+    step = f"steps: [{{steps: {part}, command: pytest tests, num_gpus: 2}}]"
+    assert [each.devices for each in placement_from(written(tmp_path, "b.yml", step))] == [2]
+
+
 @pytest.mark.parametrize(
     ("label", "is_told"), [("[self-hosted, big]", True), ("ubuntu-24.04", False), ("linux.gpu.4", False)]
 )

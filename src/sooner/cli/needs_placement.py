@@ -216,15 +216,19 @@ def matrix_rows(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     axes = {key: each for key, each in matrix.items() if key not in ("include", "exclude") and isinstance(each, list)}
     made = islice(product(*axes.values()), _MOST_ROWS) if axes else []
     rows = [dict(zip(axes, values, strict=True)) for values in made]
-    without = [each for each in matrix.get("exclude") or [] if isinstance(each, dict)]
+    without = _mappings(matrix.get("exclude"))
     rows = [row for row in rows if not any(_agrees(row, each, each) for each in without)]
     first = [dict(row) for row in rows]
-    for more in (each for each in matrix.get("include") or [] if isinstance(each, dict)):
+    for more in _mappings(matrix.get("include")):
         fitting = [i for i, row in enumerate(first) if _agrees(row, more, axes.keys() & more.keys())]
         for i in fitting:
             rows[i] |= more
         rows += [] if fitting else [dict(more)]
     return list(rows)
+
+
+def _mappings(part: Any) -> list[Mapping[str, Any]]:
+    return [each for each in part if isinstance(each, dict)] if isinstance(part, list) else []
 
 
 def _agrees(row: Mapping[str, Any], other: Mapping[str, Any], keys: Iterable[str]) -> bool:
@@ -235,8 +239,7 @@ def _test_matrix(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The rows of a `test-matrix` string, in PyTorch's style."""
     text = given.get("test-matrix")
     document = _yaml(text, Path("test-matrix")) if isinstance(text, str) and "${{" not in text else None
-    rows = document.get("include") if isinstance(document, dict) else None
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return _mappings(document.get("include")) if isinstance(document, dict) else []
 
 
 def _row_devices(row: Mapping[str, Any], label: str) -> int | None:
@@ -257,7 +260,7 @@ def _of_step(step: Any, path: Path, notes: list[str]) -> Iterator[Job]:
     """A step of a Buildkite pipeline; in vLLM's, a step without a number has one device."""
     if not isinstance(step, dict):
         return
-    for inner in step.get("steps") or []:
+    for inner in _mappings(step.get("steps")):
         yield from _of_step(inner, path, notes)
     commands = step.get("commands") or step.get("command") or []
     text = "\n".join(map(str, commands)) if isinstance(commands, list) else str(commands)
