@@ -85,6 +85,10 @@ def devices_of(jobs, pattern):
         ("self-hosted gpu", 1),
         ("ubuntu-22.04", 0),
         ("${{ matrix.runner }}", None),
+        ("${{ needs.a.outputs.prefix }}linux.g4dn.12xlarge.nvidia.gpu", 4),
+        ("${{ inputs.prefix }}linux.rocm.gpu.gfx950.2", 2),
+        ("linux.gpu.${{ inputs.gpu4 }}", None),
+        ("linux.gpu.$SIZE", None),
     ],
 )
 def test_devices_are_read_from_the_name_of_a_runner(label, devices):
@@ -307,6 +311,23 @@ def test_jobs_of_github_actions_are_read_with_their_matrices(tmp_path):
     assert devices_of(jobs, "*/distributed/*") == [2]
     assert devices_of(jobs, "*/tests/distributed/*") == [4]
     assert devices_of(jobs, "tests/unit/*") == [0]
+
+
+def test_a_runner_in_a_test_matrix_may_begin_with_what_is_computed(tmp_path):
+    text = """
+        jobs:
+          build:
+            uses: ./.github/workflows/_linux-build.yml
+            with:
+              test-matrix: |
+                { include: [
+                  { config: "distributed", shard: 1, runner: "${{ needs.label.outputs.type }}linux.g4dn.12xlarge" },
+                ]}
+          test:
+            uses: ./.github/workflows/_linux-test.yml
+            with: { test-matrix: "${{ needs.build.outputs.test-matrix }}" }
+    """
+    assert devices_of(placement_from(written(tmp_path, "ci.yml", text)), "*/distributed/*/*") == [4]
 
 
 def test_a_pipeline_says_the_number_of_devices_beside_the_commands(tmp_path):

@@ -35,6 +35,7 @@ _TAGS: Final = re.compile(
 )
 _COUNT_KEYS: Final = ("num_devices", "num_gpus", "gpus", "num-gpus", "gpu_count", "devices")
 _OF_MATRIX: Final = re.compile(r"\$\{\{\s*matrix\.([\w.-]+)\s*\}\}")
+_COMPUTED: Final = re.compile(r"\$\{\{.*?\}\}")
 _NEVER: Final = ("false", "${{ false }}", "${{false}}")
 _MOST_ROWS: Final = 512
 """GitHub makes 256 jobs of a matrix at most."""
@@ -65,10 +66,12 @@ def placement_from(path: Path, notes: list[str] | None = None) -> list[Job]:
 
 
 def devices_of_label(label: str) -> int | None:
-    """How many devices a runner has by its name; 0 for one that names none, None where the name is computed."""
-    if "${{" in label or "$" in label:
-        return None
-    low = label.lower()
+    """How many devices a runner has by its name; 0 for one that names none.
+
+    Of a name that is computed, what is written out counts (`${{ needs.a.outputs.prefix }}linux.gpu.4`); None where
+    that says no number.
+    """
+    low = _COMPUTED.sub("", label.lower())
     for name, count in _INSTANCES.items():
         if name in low:
             return count
@@ -76,6 +79,8 @@ def devices_of_label(label: str) -> int | None:
         found = pattern.search(low)
         if found:
             return int(found[1])
+    if "$" in label:
+        return None
     return 1 if _HAS_ONE.search(low) else 0
 
 
@@ -238,7 +243,9 @@ def _agrees(row: Mapping[str, Any], other: Mapping[str, Any], keys: Iterable[str
 def _test_matrix(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The rows of a `test-matrix` string, in PyTorch's style."""
     text = given.get("test-matrix")
-    document = _yaml(text, Path("test-matrix")) if isinstance(text, str) and "${{" not in text else None
+    if not isinstance(text, str) or text.lstrip().startswith("${{"):
+        return []
+    document = _yaml(text, Path("test-matrix"))
     return _mappings(document.get("include")) if isinstance(document, dict) else []
 
 
