@@ -330,6 +330,17 @@ def test_a_runner_in_a_test_matrix_may_begin_with_what_is_computed(tmp_path):
     assert devices_of(placement_from(written(tmp_path, "ci.yml", text)), "*/distributed/*/*") == [4]
 
 
+def test_a_test_matrix_that_cannot_be_read_is_named_and_hides_no_other_job(tmp_path):
+    text = """
+        jobs:
+          build: {uses: ./b.yml, with: {test-matrix: "{ include: [{ config: d, runner: ${{ inputs.a }}gpu.4 }]}"}}
+          other: {runs-on: gpu.2, steps: [{run: pytest tests}]}
+    """
+    notes = []
+    assert [job.devices for job in placement_from(written(tmp_path, "ci.yml", text), notes)] == [2]
+    assert "job build: its test-matrix is no YAML before GitHub fills it" in notes[0]
+
+
 def test_a_pipeline_says_the_number_of_devices_beside_the_commands(tmp_path):
     jobs = placement_from(written(tmp_path, "test-pipeline.yaml", PIPELINE))
     assert devices_of(jobs, "*/distributed/test_comm.py") == [4]

@@ -143,7 +143,12 @@ def _of_action(name: str, job: Any, path: Path, notes: list[str], most: int | No
     labels = job.get("runs-on", next((given[key] for key in _LABEL_KEYS if key in given), ""))
     label = " ".join(map(str, labels)) if isinstance(labels, list) else str(labels)
     doubts: dict[str, None] = {}
-    for row in [*matrix_rows(job), *_test_matrix(given)] or [{}]:
+    try:
+        tested = _test_matrix(given)
+    except SettingsError:
+        doubts["its test-matrix is no YAML before GitHub fills it"] = None
+        tested = []
+    for row in [*matrix_rows(job), *tested] or [{}]:
         named = _named_in(job, given, row, most)
         calls = [*named.calls, *_named_by(row, most, has_commands=bool(named.calls))]
         devices = _row_devices(row, filled(label, row))
