@@ -12,7 +12,7 @@ import pytest
 
 from sooner.analysis.sizing.synthetic import Recipe, SharedRecipe, made, shared_queues, shared_tasks
 from sooner.cli.sizing_declared import declarations
-from sooner.cli.sizing_files import numbers
+from sooner.cli.sizing_files import SizingFileError, numbers
 
 
 @pytest.fixture(scope="module")
@@ -220,6 +220,10 @@ def test_nodes_that_several_labels_share_may_be_declared_and_their_number_be_fit
         ({"n": {**NODES, "reserves": "yes"}}, "n: `reserves` is true or false, not 'yes'"),
         ({"n": NODES, "gpu.2": 4}, "gpu.2 is declared twice: as a pool of its own, and on n"),
         ({"gpu.2": {"capacity": 4, "boot_s": -3}}, "boot_s -3 is no number of seconds"),
+        ({"gpu.2": "inf"}, "capacity 'inf' is more than 1,000,000 machines"),
+        ({"gpu.2": 1e300}, "capacity 1e+300 is more than 1,000,000 machines"),
+        ({"gpu.2": "many"}, "p.json: capacity 'many' is no number"),
+        ({"n": {**NODES, "nodes": 10**12}}, f"n: {10**12} is no number of nodes"),
     ],
 )
 def test_nodes_that_cannot_be_are_one_clear_error(here, shared_nodes, pools, problem):
@@ -228,6 +232,12 @@ def test_nodes_that_cannot_be_are_one_clear_error(here, shared_nodes, pools, pro
     assert done.returncode == 4
     assert problem in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_a_table_of_pools_says_is_refused_with_its_line(tmp_path):
+    (tmp_path / "p.csv").write_text("label,capacity,at\na,4,\nb,4,later\n")
+    with pytest.raises(SizingFileError, match=r"p\.csv:3: at 'later' is no time"):
+        declarations(tmp_path / "p.csv")
 
 
 def test_what_a_file_says_that_nobody_understands_is_named_and_ignored(here, jobs, project):

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from sooner.analysis.sizing.declared import Crowd
     from sooner.analysis.sizing.facts import PoolSpec, Queue
 
+_MOST: Final = 1_000_000
+"""Machines, nodes, devices: each of them is replayed."""
 _CAPACITY: Final = ("capacity", "machines", "size", "runners", "servers", "count", "max", "concurrency", "slots")
 _AT: Final = ("at", "from", "since", "time", "start")
 _BOOT: Final = ("boot_s", "boot_seconds", "boot")
@@ -158,7 +160,7 @@ def _pool(path: Path, line: int, row: Mapping[str, Any]) -> Declared:
 
 
 def _seconds(path: Path, line: int, name: str, value: Any) -> float:
-    found = numbers(path, name, [value], is_time=False)[0]
+    found = numbers(path, name, [value], is_time=False, line=line)[0]
     if not found >= 0:
         raise SizingFileError(path, f"{name} {value!r} is no number of seconds", line=line)
     return found
@@ -178,12 +180,14 @@ def _steps(path: Path, line: int, capacity: Any, at: Any) -> list[tuple[float, f
             else:
                 raise SizingFileError(path, f"capacity {one!r} is no pair of a time and a number", line=line)
         return found
-    count = numbers(path, "capacity", [capacity], is_time=False)[0]
+    count = numbers(path, "capacity", [capacity], is_time=False, line=line)[0]
     if count != count:  # noqa: PLR0124 - not a number
         return []
     if count < 0:
         raise SizingFileError(path, f"capacity {capacity!r} is negative", line=line)
-    return [(float("-inf") if at is None else numbers(path, "at", [at], is_time=True)[0], count)]
+    if count > _MOST:
+        raise SizingFileError(path, f"capacity {capacity!r} is more than {_MOST:,} machines", line=line)
+    return [(float("-inf") if at is None else numbers(path, "at", [at], is_time=True, line=line)[0], count)]
 
 
 def _shared(path: Path, row: Mapping[str, Any]) -> Shared:
@@ -231,7 +235,7 @@ def _widths(path: Path, name: str, widths: Any, most: int) -> dict[str, int]:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MOST
 
 
 def _check_labels(path: Path, pools: Mapping[str, Declared], shared: list[Shared]) -> None:

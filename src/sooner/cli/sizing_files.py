@@ -180,8 +180,8 @@ def texts(values: Column) -> list[str]:
     return [",".join(map(str, v)) if isinstance(v, list | tuple) else str(v if v is not None else "") for v in values]
 
 
-def numbers(path: Path, name: str, values: Column, *, is_time: bool) -> list[float]:
-    """A column of numbers, or of times as epoch seconds; NaN for nothing.
+def numbers(path: Path, name: str, values: Column, *, is_time: bool, line: int = 2) -> list[float]:
+    """A column of numbers, or of times as epoch seconds; NaN for nothing. The first stands in a line, 0 for none.
 
     Raises:
         SizingFileError: A cell is neither.
@@ -189,7 +189,7 @@ def numbers(path: Path, name: str, values: Column, *, is_time: bool) -> list[flo
     try:
         found = list(map(float, values))
     except (TypeError, ValueError, OverflowError):
-        found = [_number(path, name, line, value, is_time=is_time) for line, value in enumerate(values, 2)]
+        found = [_number(path, name, at, value, is_time=is_time) for at, value in enumerate(values, line)]
     if is_time and any(value > _MILLISECONDS for value in found):
         found = [_as_seconds(value) for value in found]
     return found
