@@ -235,6 +235,17 @@ def test_what_no_key_of_the_matrix_says_is_named_with_its_line(here, suite, proj
     assert "says 4" not in same.stderr
 
 
+def test_a_runner_that_is_computed_in_part_keeps_that_part_or_it_is_said_that_it_goes(here, suite, project):
+    (project / "trunk.yml").write_text(TRUNK.replace('runner: "', 'runner: "${{ inputs.fleet }}'))
+    ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "all-on-2", "--diff")
+    kept = here(*ask)
+    assert kept.stdout.count('+          { config: "distributed"') == 3
+    assert kept.stdout.count('"${{ inputs.fleet }}linux.gpu.2"') == 3
+    assert "note:" not in kept.stderr
+    gone = here(*ask, "--runner", "2=linux.gpu.2")
+    assert "note: trunk.yml: '${{ inputs.fleet }}linux.gpu.4' becomes 'linux.gpu.2'" in gone.stderr
+
+
 def test_rows_on_several_runners_are_said_to_be_taken_for_one(here, suite, project):
     (project / "trunk.yml").write_text(TRUNK.replace('num_shards: 3, runner: "linux.gpu.4"', "runner: linux.gpu.2", 1))
     done = here("rightsize", "trunk.yml", *suite, "--config", "distributed")

@@ -212,6 +212,7 @@ def _changes(question: "Question", shown: Priced) -> list[tuple[str, str, str]]:
     _note_others(question, workflow.path)
     new = with_shards(workflow, job, matrix, question.config, _shards(commit, question.lane_key))
     rows = matrix.of(question.config)
+    _note_computed(workflow, [row.text(label_key(job, matrix)) for row in rows], commit)
     keys = numbering(rows, label_key(job, matrix)).first
     _note_counts(workflow, job, matrix, list(keys), len(rows), [len(lane.shards) for lane in commit])
     changes = [(workflow.path, workflow.text, new.text)]
@@ -226,6 +227,15 @@ def _note_others(question: "Question", edited: str) -> None:
         with contextlib.suppress(WorkflowError):
             if path not in (edited, question.periodic) and _place([path], question.config, question.in_job):
                 click.echo(f"note: {path} has such rows too: of several files the first is edited, {edited}", err=True)
+
+
+def _note_computed(workflow: Workflow, labels: Sequence[str], lanes: Sequence[Lane]) -> None:
+    """Say so where a label with an expression (`${{ needs.a.outputs.prefix }}gpu.4`) gives way to one without."""
+    computed = next((label for label in labels if "${{" in label), None)
+    plain = next((lane.runner.label for lane in lanes if "${{" not in lane.runner.label), None)
+    if computed and plain:
+        told = f"{computed!r} becomes {plain!r}: what is computed in it stays if --runner N=LABEL has it too"
+        click.echo(f"note: {workflow.path}: {told}", err=True)
 
 
 def _note_counts(  # noqa: PLR0917 - one place and what changes in it
