@@ -141,6 +141,12 @@ def test_a_job_waits_neither_for_itself_nor_for_what_ended_no_sooner_than_it():
 # The general replay.
 
 
+def test_of_jobs_that_waited_for_the_same_one_the_most_urgent_is_first():
+    tasks = [Task(label="t", created=0, seconds=10)]
+    tasks += [Task(label="t", created=0, seconds=10, after=(0,), priority=first) for first in (0, 2, 1)]
+    assert play(tasks, {"t": Machines(capacity=flat(1))}).started == [0, 30, 10, 20]
+
+
 @pytest.mark.parametrize("how", ["given up", "cancelled"])
 def test_who_stood_behind_a_wide_job_that_is_gone_starts_at_once(how):
     widths = {"one": 1, "all": 4}

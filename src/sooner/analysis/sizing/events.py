@@ -99,6 +99,8 @@ class _Replay:
         for index, task in enumerate(tasks):
             for other in task.after:
                 self._waiting_for.setdefault(other, []).append(index)
+        for followers in self._waiting_for.values():  # they come at one moment: the machine is for who is first
+            followers.sort(key=self._places.__getitem__)
         self._arrivals = sorted((task.created, index) for index, task in enumerate(tasks) if not task.after)
         """Of tasks that wait for no other; kept out of the heap of events, which stays small so."""
 
