@@ -344,6 +344,21 @@ def test_numbers_of_shards_that_are_text_stay_text(quote, count):
     assert [spot.value for spot in lists["num_shards"]] == [str(count)]
 
 
+@pytest.mark.parametrize(
+    ("shards", "runs_on", "problem"),
+    [
+        ("[]", "x.4", "no job has a matrix with rows, or with a list of shards"),
+        ("[[1], [2]]", "x.4", "no job has a matrix with rows, or with a list of shards"),
+        ("[1, 2]", "${{ fromJSON(matrix.runner) }}", "no job has a matrix with rows, or with a list of shards"),
+        ("[1, 3, 5]", "x.4", "the shards of job t do not follow each other"),
+    ],
+)
+def test_a_list_that_is_not_the_shards_of_one_runner_is_refused(shards, runs_on, problem):
+    text = f"jobs:\n  t:\n    runs-on: {runs_on}\n    strategy: {{ matrix: {{ shard: {shards} }} }}\n"
+    with pytest.raises(WorkflowError, match=problem):
+        find_lists(read(text, "w.yml"))
+
+
 def test_a_list_of_shards_that_are_no_numbers_is_refused():
     workflow = read(MATRIX.replace("[1, 2, 3]", "['1/2', '2/2']").replace("[self-hosted, gpu-4]", "gpu-4"), "w.yml")
     job, matrix, key = find_lists(workflow, "listed")

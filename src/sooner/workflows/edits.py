@@ -233,7 +233,7 @@ def find_lists(workflow: Workflow, job_id: str | None = None) -> tuple[Job, Matr
         if job_id in (None, job.id)
         for matrix in job.matrices
         for key in _SHARD_KEYS
-        if matrix.where is Where.STRATEGY and not matrix.rows and key in matrix.lists and label_of(job, matrix)
+        if matrix.where is Where.STRATEGY and not matrix.rows and matrix.lists.get(key) and _is_fixed(job, matrix)
     ]
     if len(found) != 1:
         many = f"several jobs list shards: {', '.join(job.id for job, *_ in found)}: choose one with --in-job"
@@ -241,7 +241,16 @@ def find_lists(workflow: Workflow, job_id: str | None = None) -> tuple[Job, Matr
     job, matrix, key = found[0]
     if matrix.is_cut:
         raise ByHandError(workflow.path, f"job {job.id} leaves out shards (`exclude`): {BY_HAND}")
+    numbers = [int(str(spot.value)) for spot in matrix.lists[key] if str(spot.value).isdecimal()]
+    if numbers != list(range(numbers[0], numbers[0] + len(numbers)) if numbers else ()):
+        raise ByHandError(workflow.path, f"the shards of job {job.id} do not follow each other: {BY_HAND}")
     return job, matrix, key
+
+
+def _is_fixed(job: Job, matrix: Matrix) -> bool:
+    """Whether a job has one runner, and it is written out."""
+    label = label_of(job, matrix)
+    return bool(label) and "${{" not in label
 
 
 def repeated_for(job: Job, matrix: Matrix, key: str) -> list[str]:
