@@ -10,6 +10,7 @@ from sooner.plan.needs.code_texts import CODE_TEXTS, run_code
 from sooner.plan.needs.enumerations import is_enumeration
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.meshes import NamedMesh
+from sooner.plan.needs.replacing import name_in_tree
 from sooner.plan.needs.state import DEEPEST, EVERYWHERE, LIBRARY_FUEL
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import (
@@ -118,7 +119,7 @@ class Calling(Attributes):
         """
         if "__asked__" in func.attrs:
             self.trace.ask(func.attrs["__asked__"])
-        override = self.overrides.get(f"{func.module.name}.{func.name}", MISSING)
+        override = self.overrides.get(name_in_tree(func), MISSING) if self.overrides else MISSING
         if override is not MISSING and override is not func:
             return self.call(override, args, kwargs)
         owner = "" if func.owner is None else func.owner.name

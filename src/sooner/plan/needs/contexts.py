@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.testing_names import SWALLOWING, is_expected, kept, patch_now
+from sooner.plan.needs.replacing import kept, patch_now
+from sooner.plan.needs.testing_names import SWALLOWING, is_expected
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,

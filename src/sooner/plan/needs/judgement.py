@@ -10,8 +10,9 @@ from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import AtSize, Verdict
 from sooner.plan.needs.fixtures import RANKS, Fixtures, Values, argument_names, is_worker, plugin_modules
 from sooner.plan.needs.machine import Machine
+from sooner.plan.needs.replacing import patch_now
 from sooner.plan.needs.state import LIBRARY_FUEL, TEST_FUEL
-from sooner.plan.needs.testing_names import may_guard, patch_now
+from sooner.plan.needs.testing_names import may_guard
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import (
     MISSING,

@@ -13,6 +13,7 @@ from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.outside_kinds import is_scalar_type, record_text
 from sooner.plan.needs.parameterized_classes import of_parameterized
 from sooner.plan.needs.python_names import BUILTINS, method_of
+from sooner.plan.needs.replacing import patched
 from sooner.plan.needs.rule_words import words
 from sooner.plan.needs.rules import Rule
 from sooner.plan.needs.standard_library import FUNCTIONS, alias, method_of_tuple
@@ -22,7 +23,6 @@ from sooner.plan.needs.testing_names import (
     doubt_guard,
     environment_value,
     mark_now,
-    patched,
     skipping,
     unittest_method,
 )

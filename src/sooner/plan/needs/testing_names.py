@@ -1,8 +1,7 @@
-"""pytest, unittest and mock: skips, marks, fixtures, patches, environment variables."""
+"""pytest and unittest: skips, marks, fixtures, environment variables."""
 
 import ast
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
@@ -212,94 +211,6 @@ def environment_value(machine: "Machine", name: str, default: Any = None) -> Any
     if default is MISSING:
         return MISSING
     return machine.soft(default) if not isinstance(default, Unknown | Ext) else default
-
-
-# mock
-
-
-def patched(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
-    """`mock.patch(...)` and its family, `monkeypatch.setattr(...)`; None where a call is none of them."""
-    tail = ".".join(path.split(".")[-2:])
-    if tail in ("mock.patch", "mocker.patch") or path == "patch":
-        return _patch(machine, tail, args, kwargs)
-    if path.endswith("patch.object"):
-        if len(args) > 1 and isinstance(hard(args[1]), str):
-            target = args[0].path if isinstance(args[0], Ext) else getattr(args[0], "name", "")
-            return _patch(machine, tail, [f"{target}.{hard(args[1])}", *args[2:]], kwargs)
-        return UNKNOWN
-    if path.endswith("patch.dict"):
-        values = hard(args[1]) if len(args) > 1 else kwargs
-        gone = dict.fromkeys(machine.environment, MISSING) if hard(kwargs.get("clear")) is True else {}
-        return Mark("__environment__", (gone | values if isinstance(values, dict) else gone,), {})
-    owner, _, what = tail.partition(".")
-    return _monkeypatched(machine, what, args) if owner in _MONKEYPATCHES else None
-
-
-_MONKEYPATCHES: Final = ("monkeypatch", "mp", "MonkeyPatch()")
-
-
-def _monkeypatched(machine: "Machine", what: str, args: Args) -> Any:
-    if what == "setattr":
-        return _set_attribute(machine, args)
-    name = hard(args[0]) if args else None
-    if what == "setenv" and len(args) > 1 and isinstance(name, str):
-        machine.environment[name] = args[1]
-        return MISSING
-    if what == "delenv" and isinstance(name, str):
-        machine.environment[name] = MISSING
-        return MISSING
-    return None
-
-
-def _patch(machine: "Machine", tail: str, args: Args, kwargs: Kwargs) -> Any:
-    target = hard(args[0]) if args else None
-    if not isinstance(target, str):
-        return UNKNOWN
-    if "return_value" in kwargs:
-        given = kwargs["return_value"]
-        value: Any = Native("mocked", lambda _args, _kwargs: given)
-    elif "side_effect" in kwargs and isinstance(kwargs["side_effect"], Func):
-        value = kwargs["side_effect"]
-    else:
-        value = args[1] if len(args) > 1 else kwargs.get("new", Unknown("mock"))
-    if tail.startswith("mocker"):
-        machine.overrides[target] = value
-        return UNKNOWN
-    return Mark("__patch__", (target, value), {})
-
-
-def _set_attribute(machine: "Machine", args: Args) -> Any:
-    if len(args) >= 3 and isinstance(hard(args[1]), str):  # noqa: PLR2004 - setattr(owner, name, value)
-        owner, name, value = args[0], hard(args[1]), args[2]
-        if isinstance(owner, Ext):
-            machine.overrides[f"{owner.path}.{name}"] = value
-        elif not isinstance(owner, Unknown):
-            machine.overrides[f"{getattr(owner, 'name', '')}.{name}"] = value
-    elif len(args) == 2 and isinstance(hard(args[0]), str):  # noqa: PLR2004 - setattr("owner.name", value)
-        machine.overrides[hard(args[0])] = args[1]
-    return MISSING
-
-
-def patch_now(machine: "Machine", mark: Mark) -> Callable[[], None]:
-    """Put a patch in place; what is given back takes it away."""
-    store = machine.environment if mark.name == "__environment__" else machine.overrides
-    undo = kept(store)
-    if mark.name == "__environment__":
-        store.update(mark.args[0])
-    else:
-        store[mark.args[0]] = mark.args[1]
-    return undo
-
-
-def kept(store: dict[str, Any]) -> Callable[[], None]:
-    """What puts everything back into a dict that is in it now."""
-    before = dict(store)
-
-    def undo() -> None:
-        store.clear()
-        store.update(before)
-
-    return undo
 
 
 # unittest's methods

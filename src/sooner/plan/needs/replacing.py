@@ -1,0 +1,143 @@
+"""What tests put in the place of something: `mock.patch` and its family, pytest's `monkeypatch`."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.values import (
+    MISSING,
+    UNKNOWN,
+    Args,
+    Cls,
+    Ext,
+    Func,
+    Kwargs,
+    Mark,
+    Mod,
+    Native,
+    OutOfFuel,
+    Raised,
+    Skip,
+    Unknown,
+    Wrapped,
+    hard,
+)
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+_MONKEYPATCHES: Final = ("monkeypatch", "mp", "MonkeyPatch()")
+
+
+def name_in_tree(func: Func) -> str:
+    """The name by which a function of the tree is replaced: its module's, its class's, its own."""
+    owner = "" if func.owner is None else f"{func.owner.name}."
+    return f"{func.module.name}.{owner}{func.name}"
+
+
+def patched(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
+    """`mock.patch(...)` and its family, `monkeypatch.setattr(...)`; None where a call is none of them."""
+    tail = ".".join(path.split(".")[-2:])
+    if tail in ("mock.patch", "mocker.patch") or path == "patch":
+        return _patch(machine, tail, args, kwargs)
+    if path.endswith("patch.object"):
+        target = _target(machine, args[0], hard(args[1])) if len(args) > 1 else ""
+        return _patch(machine, tail, [target, *args[2:]], kwargs) if target else UNKNOWN
+    if path.endswith("patch.dict"):
+        values = hard(args[1]) if len(args) > 1 else kwargs
+        gone = dict.fromkeys(machine.environment, MISSING) if hard(kwargs.get("clear")) is True else {}
+        return Mark("__environment__", (gone | values if isinstance(values, dict) else gone,), {})
+    owner, _, what = tail.partition(".")
+    return _monkeypatched(machine, what, args) if owner in _MONKEYPATCHES else None
+
+
+def _monkeypatched(machine: "Machine", what: str, args: Args) -> Any:
+    if what == "setattr":
+        return _set_attribute(machine, args)
+    name = hard(args[0]) if args else None
+    if what == "setenv" and len(args) > 1 and isinstance(name, str):
+        machine.environment[name] = args[1]
+        return MISSING
+    if what == "delenv" and isinstance(name, str):
+        machine.environment[name] = MISSING
+        return MISSING
+    return None
+
+
+def _patch(machine: "Machine", tail: str, args: Args, kwargs: Kwargs) -> Any:
+    target = hard(args[0]) if args else None
+    if not isinstance(target, str):
+        return UNKNOWN
+    target = _of_tree(machine, target)
+    if "return_value" in kwargs:
+        given = kwargs["return_value"]
+        value: Any = Native("mocked", lambda _args, _kwargs: given)
+    elif "side_effect" in kwargs and isinstance(kwargs["side_effect"], Func):
+        value = kwargs["side_effect"]
+    else:
+        value = args[1] if len(args) > 1 else kwargs.get("new", Unknown("mock"))
+    if tail.startswith("mocker"):
+        machine.overrides[target] = value
+        return UNKNOWN
+    return Mark("__patch__", (target, value), {})
+
+
+def _set_attribute(machine: "Machine", args: Args) -> Any:
+    if len(args) >= 3 and (target := _target(machine, args[0], hard(args[1]))):  # noqa: PLR2004 - setattr(owner, name, value)
+        machine.overrides[target] = args[2]
+    elif len(args) == 2 and isinstance(hard(args[0]), str):  # noqa: PLR2004 - setattr("owner.name", value)
+        machine.overrides[_of_tree(machine, hard(args[0]))] = args[1]
+    return MISSING
+
+
+def _target(machine: "Machine", owner: Any, name: Any) -> str:
+    """The name of what is replaced in a module, a class or something outside; "" where that is not known."""
+    if not isinstance(name, str) or isinstance(owner, Unknown):
+        return ""
+    if isinstance(owner, Ext):
+        return f"{owner.path}.{name}"
+    return _named(machine, owner, [name]) or f"{getattr(owner, 'name', '')}.{name}"
+
+
+def _of_tree(machine: "Machine", target: str) -> str:
+    """The name of a function of the tree behind a dotted name, by whatever folder it is imported; else the name."""
+    parts = target.split(".")
+    for count in range(len(parts) - 1, 0, -1):
+        path = machine.sources.module(".".join(parts[:count]), machine.current[0])
+        if path:
+            return _named(machine, machine.load(path), parts[count:]) or target
+    return target
+
+
+def _named(machine: "Machine", value: Any, names: list[str]) -> str:
+    with suppress(Raised, Skip, OutOfFuel):
+        for name in names:
+            value = hard(value)
+            found = value.find(name) if isinstance(value, Cls) else MISSING
+            value = machine.attribute(value, name) if found is MISSING else found
+            if not isinstance(value, Mod | Cls | Func | Wrapped):
+                return ""
+    func = value.func if isinstance(value, Wrapped) else value
+    return name_in_tree(func) if isinstance(func, Func) else ""
+
+
+def patch_now(machine: "Machine", mark: Mark) -> Callable[[], None]:
+    """Put a patch in place; what is given back takes it away."""
+    store = machine.environment if mark.name == "__environment__" else machine.overrides
+    undo = kept(store)
+    if mark.name == "__environment__":
+        store.update(mark.args[0])
+    else:
+        store[mark.args[0]] = mark.args[1]
+    return undo
+
+
+def kept(store: dict[str, Any]) -> Callable[[], None]:
+    """What puts everything back into a dict that is in it now."""
+    before = dict(store)
+
+    def undo() -> None:
+        store.clear()
+        store.update(before)
+
+    return undo

@@ -1,0 +1,81 @@
+"""What a test puts in the place of the library's own functions: mock's patches, pytest's monkeypatch."""
+
+from small_projects import devices_of
+
+LIBRARY = {
+    "src/bolt/__init__.py": "",
+    "src/bolt/cuda.py": """
+    import torch
+
+    def count_of_devices():
+        return torch.cuda.device_count()
+
+    class Accelerator:
+        @staticmethod
+        def auto_device_count():
+            return count_of_devices()
+
+        @classmethod
+        def is_available(cls):
+            return cls.auto_device_count() > 0
+
+        def name(self):
+            return "cuda" if self.is_available() else "cpu"
+    """,
+    "src/bolt/picking.py": """
+    from bolt.cuda import Accelerator, count_of_devices
+
+    def pick(wanted):
+        if wanted > count_of_devices():
+            raise ValueError("too many")
+        return list(range(wanted))
+    """,
+}
+
+
+def test_a_function_of_a_library_that_a_test_replaces_is_not_asked():
+    found = devices_of(
+        "tests/test_it.py",
+        LIBRARY
+        | {
+            "tests/test_it.py": """
+            from unittest import mock
+
+            import bolt.cuda
+            import torch
+            from bolt.cuda import Accelerator
+            from bolt.picking import pick
+
+            @mock.patch("bolt.cuda.count_of_devices", return_value=2)
+            def test_patched(_):
+                assert Accelerator.auto_device_count() == 2
+
+            @mock.patch("bolt.picking.count_of_devices", return_value=8)
+            def test_patched_where_it_is_imported(_):
+                assert pick(8) == list(range(8))
+
+            def test_patched_for_a_while():
+                with mock.patch("bolt.cuda.Accelerator.is_available", return_value=True):
+                    assert Accelerator.is_available()
+                with mock.patch.object(Accelerator, "auto_device_count", return_value=4):
+                    assert Accelerator.auto_device_count() == 4
+
+            def test_monkeypatched(monkeypatch):
+                monkeypatch.setattr(bolt.cuda, "count_of_devices", lambda: 3)
+                monkeypatch.setattr("bolt.cuda.Accelerator.name", lambda self: "tpu")
+                assert Accelerator.auto_device_count() == 3
+                assert Accelerator().name() == "tpu"
+
+            def test_asked():
+                assert Accelerator.auto_device_count() >= 2
+            """,
+        },
+    )
+    host = (0, None, 0)
+    assert found == {
+        "test_patched": host,
+        "test_patched_where_it_is_imported": host,
+        "test_patched_for_a_while": host,
+        "test_monkeypatched": host,
+        "test_asked": (2, 2, 2),
+    }
