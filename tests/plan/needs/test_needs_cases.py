@@ -603,3 +603,33 @@ def test_cases_are_counted_where_their_values_are_a_frameworks_members_by_whatev
         },
     )
     assert sorted(found) == ["TestIt::test_op_op0", "TestIt::test_op_op1"]
+
+
+def test_types_of_numbers_say_their_names_where_they_are_classes():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import jax.numpy as jnp
+            import ml_dtypes
+            import pytest
+            import torch
+
+            @pytest.mark.parametrize("kind", [jnp.bfloat16, jnp.float8_e4m3fn, jnp.int4, ml_dtypes.float8_e5m2])
+            def test_class(kind):
+                pass
+
+            @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float8_e4m3fn])
+            def test_object(kind):
+                pass
+            """
+        },
+    )
+    assert list(found) == [
+        "test_class[bfloat16]",
+        "test_class[float8_e4m3fn]",
+        "test_class[int4]",
+        "test_class[float8_e5m2]",
+        "test_object[kind0]",
+        "test_object[kind1]",
+    ]

@@ -283,3 +283,26 @@ def test_a_model_that_vllm_writes_out_is_loaded_by_an_engine_of_the_arguments_si
         },
     )
     assert found == {"test_written": (2, 2, 2)}
+
+
+def test_paddles_devices_are_counted():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import unittest
+            import paddle
+            from paddle import fluid
+
+            class TestParallel(unittest.TestCase):
+                @unittest.skipIf(paddle.device.cuda.device_count() < 2, "two")
+                def test_two(self):
+                    pass
+
+                @unittest.skipIf(fluid.core.get_cuda_device_count() == 0, "one")
+                def test_one(self):
+                    pass
+            """
+        },
+    )
+    assert found == {"TestParallel::test_two": (2, 2, 2), "TestParallel::test_one": (1, 1, 1)}

@@ -12,6 +12,7 @@ from sooner.plan.needs.enumerations import is_mixed_member
 from sooner.plan.needs.fixtures import OUTER, Fixtures, argument_names
 from sooner.plan.needs.generated_cases import generated
 from sooner.plan.needs.machine import Machine
+from sooner.plan.needs.outside_kinds import is_scalar_type
 from sooner.plan.needs.state import TEST_FUEL
 from sooner.plan.needs.values import (
     UNKNOWN,
@@ -445,6 +446,8 @@ def _value_id(machine: Machine, value: Any, name: str, index: int, by: Any) -> s
 
 
 _DTYPES: Final = re.compile(r"torch\.(b?float\d*|double|half|u?int\d+|long|short|bool|bfloat16|complex\d+|float8_\w+)")
+_SCALARS_WITH_NAMES: Final = ("jax.", "ml_dtypes.", "numpy.")
+"""Whose types of numbers are classes, or say their name as classes do."""
 _MEMBERS: Final = re.compile(r"(?!torch\.|jax\.)(?:[\w.]+\.)?[A-Z]\w*[a-z]\w*\.[A-Z][A-Z0-9_]+")
 """`SoftmaxType.SCALED`: more likely a member of an enumeration than anything else, but PyTorch's and JAX's own."""
 
@@ -470,14 +473,19 @@ def plain_id(value: Any, name: str, index: int) -> str | None:
         return own if isinstance(own, str) else f"{name}{index}"
     if isinstance(value, Func | Cls | Native):
         return value.name
-    if isinstance(value, Ext):
-        last = value.path.rpartition(".")[2]
-        if _DTYPES.fullmatch(value.path) or last.startswith("float8") or last == "bfloat16":
-            return f"{name}{index}"
-        if _MEMBERS.fullmatch(value.path):
-            return ".".join(value.path.split(".")[-2:])
-        return last if "()" not in value.path else f"{name}{index}"
-    return f"{name}{index}"  # an object, or what is not known: more likely an object than a word
+    said = _name_outside(value) if isinstance(value, Ext) else None
+    return said or f"{name}{index}"  # an object, or what is not known: more likely an object than a word
+
+
+def _name_outside(value: Ext) -> str | None:
+    last = value.path.rpartition(".")[2]
+    if is_scalar_type(value) and value.path.startswith(_SCALARS_WITH_NAMES):
+        return last
+    if _DTYPES.fullmatch(value.path) or last.startswith("float8") or last == "bfloat16":
+        return None
+    if _MEMBERS.fullmatch(value.path):
+        return ".".join(value.path.split(".")[-2:])
+    return None if "()" in value.path else last
 
 
 def _expanded(machine: Machine, mark: Mark, func: Any) -> _Axis | None:
