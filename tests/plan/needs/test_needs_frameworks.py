@@ -464,10 +464,20 @@ def test_a_tensor_that_is_made_without_a_device_is_on_the_host():
 
             def test_device():
                 check(torch.randn(3, device="cuda"))
+
+            def measure(device):
+                return torch.cuda.memory_stats() if device.type == "cuda" else {}
+
+            def test_measured_on_the_host():
+                measure(torch.randn(3).device)
+
+            def test_measured():
+                torch.set_default_device("cuda")
+                measure(torch.randn(3).device)
             """
         },
     )
-    assert [(each.gpu_min, each.full) for each in found.values()] == [(None, 0), (1, 2)]
+    assert [(each.gpu_min, each.full) for each in found.values()] == [(None, 0), (1, 2), (None, 0), (1, 1)]
 
 
 def test_local_tensors_have_all_ranks_in_one_process_on_one_device():

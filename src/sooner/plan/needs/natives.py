@@ -14,7 +14,7 @@ from sooner.plan.needs.outside_kinds import is_scalar_type, record_text
 from sooner.plan.needs.parameterized_classes import of_parameterized
 from sooner.plan.needs.python_names import BUILTINS, method_of
 from sooner.plan.needs.replacing import patched
-from sooner.plan.needs.rule_words import words
+from sooner.plan.needs.rule_words import is_on_host, words
 from sooner.plan.needs.rules import Rule
 from sooner.plan.needs.standard_library import FUNCTIONS, alias, method_of_tuple
 from sooner.plan.needs.testing_names import (
@@ -48,6 +48,7 @@ from sooner.plan.needs.values import (
     Unknown,
     hard,
     is_plain,
+    name_of,
 )
 
 if TYPE_CHECKING:
@@ -150,14 +151,21 @@ class Natives:
                 return modelled
         if path.startswith("pytest.mark."):
             return Mark(name, (), {}, *machine.current)
-        if name in ("name", "__name__") and is_scalar_type(scalar := Ext(value.path.removesuffix(".dtype"))):
-            return scalar.path.rpartition(".")[2]
-        known = self.constant(path)
+        known = self._of_value(value, name)
+        if known is MISSING:
+            known = self.constant(path)
         if known is not MISSING:
             return known
         if len(path) > _LONGEST_PATH:
             path = f"...{path[-_LONGEST_PATH:]}"
         return Ext(path) if isinstance(value, Ext) else Unknown(path)
+
+    def _of_value(self, value: Any, name: str) -> Any:
+        """The device of a tensor of the host, the name of a type of numbers, or MISSING."""
+        if name == "device" and is_on_host(self.machine, value):
+            return Dev("cpu")
+        scalar = Ext(value.path.removesuffix(".dtype")) if name in ("name", "__name__") else None
+        return name_of(scalar) if is_scalar_type(scalar) else MISSING
 
     def _of_model(self, parent: str, path: str, name: str) -> Any:
         """A module that the rules stand in for, or a name of one; MISSING where it is neither."""

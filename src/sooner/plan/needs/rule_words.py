@@ -309,8 +309,13 @@ def _on_host(machine: "Machine", args: list[Any]) -> Any:
     """Whether something is given a tensor that was made on the host, before anything was done on a device."""
     given = [hard(each) for each in (*(machine.items_of(args[0]) or ()), *hard(args[1]).values())]
     given += [hard(inner) for each in given if isinstance(each, list | tuple) for inner in each]
-    made = any(isinstance(each, Unknown) and _HOST_TENSOR.match(each.path) for each in given)
-    return made and not machine.trace.touched and not machine.trace.used
+    return any(is_on_host(machine, each) for each in given)
+
+
+def is_on_host(machine: "Machine", value: Any) -> bool:
+    """Whether something is a tensor that was made on the host, before anything was done on a device."""
+    is_made = isinstance(value, Unknown) and _HOST_TENSOR.match(value.path) is not None
+    return is_made and not machine.trace.touched and not machine.trace.used
 
 
 def _has_stranger(machine: "Machine", args: list[Any]) -> Any:
