@@ -906,3 +906,36 @@ def test_the_accelerator_that_is_waited_for_must_be_there():
         "test_stream_of_the_host": (0, None, 0),
         "test_event_on_a_stream": (1, 1, 1),
     }
+
+
+def test_the_kind_and_number_of_devices_that_accelerates_tests_ask_for_are_those_that_are_there():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/helpers.py": """
+            import pytest
+            from accelerate.test_utils.testing import get_backend
+
+            torch_device, device_count, memory_allocated = get_backend()
+
+            def require_non_cpu(test):
+                return pytest.mark.skipif(torch_device == "cpu", reason="needs a device")(test)
+
+            def require_several(test):
+                return pytest.mark.skipif(torch_device == "cpu" or device_count < 2, reason="needs several")(test)
+            """,
+            "tests/test_it.py": """
+            from helpers import require_non_cpu, require_several
+
+            @require_non_cpu
+            class TestIt:
+                def test_one(self):
+                    pass
+
+                @require_several
+                def test_several(self):
+                    pass
+            """,
+        },
+    )
+    assert found == {"TestIt::test_one": (1, 1, 1), "TestIt::test_several": (2, 2, 2)}
