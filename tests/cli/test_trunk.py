@@ -177,6 +177,7 @@ def test_a_broken_document_does_not_stop_the_loop(here):
     ("of_signal", "limits", "text"),
     [
         ({"flake_prior": [-1, 2]}, {}, "`float` >= 0"),
+        ({"flake_prior": [1000, 1]}, {}, "flake_prior is [failures, runs]: 1000 failures of 1 runs"),
         ({"priors": {"b": -1}}, {}, "`float` >= 0"),
         ({}, {"revert_probability": 2}, "`float` <= 1"),
         ({}, {"max_reruns_per_commit": -4}, "`int` >= 0"),

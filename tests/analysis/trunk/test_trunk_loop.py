@@ -210,7 +210,7 @@ def odd_question(seed: int) -> Question:
                 )
                 for _ in range(generator.choice([0, 1, 3, 30, 120]))
             ),
-            flake_prior=generator.choice([None, (0, 0), (5, 0), (1000, 10), (0.5, 1e6)]),
+            flake_prior=generator.choice([None, (0, 0), (5, 5), (1000, 1000), (0.5, 1e6)]),
             priors=generator.choice([{}, {"c1": 0.0}, {"c0": 1e9}]),
         )
         for k in range(generator.choice([1, 2, 9]))

@@ -64,6 +64,16 @@ class Signal(Struct, frozen=True, kw_only=True):
     priors: dict[str, NotNegative] = {}
     """How much more than others a commit is suspect before anything ran, by sha; 1 where it is not named."""
 
+    def __post_init__(self) -> None:
+        """Refuse a flake rate above one: probabilities would be none.
+
+        Raises:
+            ValueError: There were more failures than runs.
+        """
+        failures, runs = self.flake_prior or (0.0, 0.0)
+        if failures > runs:
+            raise ValueError(f"flake_prior is [failures, runs]: {failures:g} failures of {runs:g} runs")
+
 
 class Limits(Struct, frozen=True, kw_only=True):
     """What the decisions keep to."""
