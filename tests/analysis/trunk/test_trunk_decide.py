@@ -218,6 +218,18 @@ def test_two_reverts_that_rules_decide_are_one_revert_too() -> None:
     assert (decision.signals, decision.probability) == (("s0", "s1"), None)
 
 
+def test_what_a_revert_says_of_its_runs_does_not_depend_on_which_signal_came_first() -> None:
+    events = events_of(lambda i, _t: i >= 20, commits=28, now=14, extra={20: [12.1] * 3, 19: [12.1] * 3})
+    fewer = [event for event in events if event.sha != "c3"]
+    told = {
+        (decision.failures, decision.successes)
+        for signals in ((events, fewer), (fewer, events))
+        for decision in decide(question(*signals, now=14, commits=28), Policy.RULES).decisions
+        if isinstance(decision, Revert)
+    }
+    assert told == {(9, 23)}
+
+
 def test_where_no_run_is_allowed_it_says_so_and_waits_only_for_what_is_under_way() -> None:
     for now, reason in ((12.1, Reason.WAITING), (25.0, Reason.NOT_ENOUGH_EVIDENCE)):
         asked = question(events_of(lambda i, _t: i >= 20, commits=26, now=now), now=now, commits=26)

@@ -222,7 +222,7 @@ def _quiet(case: Case, found: Posterior) -> Hold:
 
 
 def _together(decisions: Sequence[Decision]) -> Iterator[Decision]:
-    """Reverts of one commit are one revert; the probability is the highest of them."""
+    """Reverts of one commit are one revert, with what is said of the surest signal, else of the one with most runs."""
     reverts: dict[str, Revert] = {}
     rest: list[Decision] = []
     for decision in decisions:
@@ -236,7 +236,7 @@ def _together(decisions: Sequence[Decision]) -> Iterator[Decision]:
 
 
 def _joined(one: Revert, other: Revert) -> Revert:
-    best = one if (one.probability or 0) >= (other.probability or 0) else other
+    best = max(one, other, key=lambda revert: (revert.probability or 0, revert.failures, revert.successes))
     return Revert(
         signals=(*one.signals, *other.signals),
         culprit=one.culprit,
