@@ -286,6 +286,15 @@ def test_no_more_runs_of_a_commit_are_asked_for_than_the_limit_allows() -> None:
     assert all(again.count == 1 for again in decision.reruns)
 
 
+def test_runs_that_were_lost_count_against_the_limit_of_their_commit() -> None:
+    lost = [Event(sha=sha, status=Status.PENDING, started_at=12.1 * HOUR) for sha in ("c19", "c20") for _ in range(2)]
+    events = [*events_of(lambda i, _t: i >= 20, commits=26, now=40), *lost]
+    asked = question(events, now=40, commits=26)
+    decision = one(msgspec.structs.replace(asked, limits=Limits(max_reruns_per_commit=2)))
+    assert isinstance(decision, Hold)
+    assert decision.reason is Reason.NOT_ENOUGH_EVIDENCE
+
+
 def test_answers_read_as_the_interface_says() -> None:
     events = events_of(lambda i, _t: i >= 20, commits=26, now=12.1)
     document = msgspec.to_builtins(decide(question(events, now=12.1, commits=26)))

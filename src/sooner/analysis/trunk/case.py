@@ -164,6 +164,8 @@ class Case:
         self.done: list[Run] = []
         """Runs as (place, hour of the start, 1 for failed)."""
         self.pending: list[tuple[int, float]] = []
+        self._lost: list[int] = []
+        """Places of runs that nobody waits for any longer."""
         self._failed_at: list[tuple[int, float]] = []
         """Failures as (place, hour when it was known)."""
         self._old_runs = 0
@@ -188,6 +190,7 @@ class Case:
             self.runs.append((hour, has_failed, i))
             self.done.append((i, hour, has_failed))
         self.now = question.now / 3600
+        self._lost = [i for i, hour in self.pending if self._is_lost(hour)]
         self.pending = [(i, hour) for i, hour in self.pending if not self._is_lost(hour)]
         self.priors = window.suspicion.copy()
         for i, factor in window.related_to(self.signal.key):
@@ -336,6 +339,6 @@ class Case:
         return self.limits.max_reruns_per_decision > 0 and self.runs_left(place) > 0
 
     def runs_left(self, place: int) -> int:
-        """How often a commit may run again."""
-        done = int(self.failures[place] + self.passes[place]) + self.under_way(place)
+        """How often a commit may run again; what was lost had its run."""
+        done = int(self.failures[place] + self.passes[place]) + self.under_way(place) + self._lost.count(place)
         return max(0, self.limits.max_reruns_per_commit + (1 if done else 0) - done)
