@@ -219,6 +219,13 @@ def test_commits_that_are_oldest_first_are_told_but_judged_in_their_order(here):
     assert len(json.loads(done.stdout)["decisions"]) == 1
 
 
+def test_times_in_milliseconds_are_told(here):
+    late = json.dumps(document(now=START * 1000))
+    done = here("trunk", "decide", "--jsonl", stdin=f"{late}\n{late}\n")
+    assert done.returncode == 0
+    assert done.stderr == "sooner: line 1: times look like milliseconds; they must be epoch seconds\n"
+
+
 def test_simulated_trunks_compare_the_policies(here):
     done = here("trunk", "simulate", "--trunks", "4", "--scenario", "flakes 0.01", "--jobs", "1", "--json")
     rows = json.loads(done.stdout)

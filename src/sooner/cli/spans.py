@@ -7,7 +7,7 @@ from typing import Final
 from sooner.model.errors import UsageError
 
 _SECONDS: Final = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
-_EPOCH_MS: Final = 1e11
+EPOCH_MS: Final = 1e11
 """Epoch seconds from here on are milliseconds: 1973 as those, the year 5138 as seconds."""
 _SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)")
 
@@ -53,9 +53,9 @@ def epoch_of(text: str, option: str) -> float:
             moment = iso_epoch(text)
         except ValueError:
             raise UsageError(f"{option} {text!r}: neither ISO 8601 (2026-11-01T12:00) nor epoch seconds") from None
-    if is_number and _EPOCH_MS <= moment < _EPOCH_MS * 100:
+    if is_number and EPOCH_MS <= moment < EPOCH_MS * 100:
         raise UsageError(f"{option} {text!r} is in milliseconds: epoch seconds are {moment / 1000:.0f}")
-    if not 0 <= moment < _EPOCH_MS:
+    if not 0 <= moment < EPOCH_MS:
         raise UsageError(f"{option} {text!r}: no time between 1970 and 5138")
     return moment
 

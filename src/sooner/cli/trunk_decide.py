@@ -36,8 +36,8 @@ def _serve(policy: "Policy") -> int:
 
     decoder, encoder = msgspec.json.Decoder(Question), msgspec.json.Encoder()
     code: int = 0
-    has_warned = False
     strange: set[str] = set()
+    doubts: set[str] = set()
     if sys.stdin.isatty():
         click.echo("sooner: type documents, one a line, or pipe them in (Ctrl-D ends)", err=True)
     for number, said in enumerate(sys.stdin.buffer, start=1):
@@ -47,9 +47,9 @@ def _serve(policy: "Policy") -> int:
         try:
             question = decoder.decode(line)
             strange |= _warned(line, number, strange)
-            if not has_warned and _is_upside_down(question):
-                has_warned = True
-                click.echo(f"sooner: line {number}: commits look oldest first; they must be newest first", err=True)
+            for doubt in sorted(_doubts(question) - doubts):
+                doubts.add(doubt)
+                click.echo(f"sooner: line {number}: {doubt}", err=True)
             answer = encoder.encode(decide_about(question, policy))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             text = f"line {number}: {error}"
@@ -81,8 +81,20 @@ def _warned(line: bytes, number: int, known: set[str]) -> set[str]:
     return unknown
 
 
+def _doubts(question: "Question") -> set[str]:
+    """What looks like a mistake: documents are judged as they are, so this is only said."""
+    from sooner.cli.spans import EPOCH_MS
+
+    found = set()
+    if _is_upside_down(question):
+        found.add("commits look oldest first; they must be newest first")
+    if question.now >= EPOCH_MS:
+        found.add("times look like milliseconds; they must be epoch seconds")
+    return found
+
+
 def _is_upside_down(question: "Question") -> bool:
-    """Whether each commit is newer than the one before; order is what counts, so this is only said."""
+    """Whether each commit is newer than the one before; order is what counts."""
     times = [commit.time for commit in question.commits]
     return len(times) > 1 and all(one < other for one, other in itertools.pairwise(times))
 
