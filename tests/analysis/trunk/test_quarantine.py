@@ -73,6 +73,13 @@ def test_a_job_enters_only_where_jobs_are_asked_for():
     assert done.quarantine.tests == ()
 
 
+def test_what_has_no_name_does_not_enter():
+    made = [*runs("FP P FP", name=""), *runs("FP P FP")]
+    done = update(Quarantine(), made)
+    assert [entry.id for entry in done.entered] == ["t.py::test_a"]
+    assert read_quarantine(quarantine_text(done.quarantine), source="q.toml") == done.quarantine
+
+
 def entry(**more):
     return Entry(**{"id": "t.py::test_a", "since": TODAY, "stable_runs": 5, **more})
 

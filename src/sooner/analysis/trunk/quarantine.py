@@ -126,7 +126,7 @@ def _table(
 
 
 def _may_enter(row: Flaky, rule: Rule, held: Collection[tuple[str, str]]) -> bool:
-    is_new = not any(
+    is_new = bool(row.id) and not any(  # what has no name cannot be told again
         (name, variant) in held for name in {row.id, _function_of(row.id)} for variant in {row.variant, ""}
     )
     has_flaked = row.failures >= rule.failures and row.commits >= rule.commits
