@@ -84,6 +84,16 @@ def test_jobs_enter_where_they_are_asked_for(here, history, project):
     assert '[[job]]\nid = "ci / linux"' in (project / "q.toml").read_text()
 
 
+def test_of_entries_whose_kind_was_not_asked_for_nothing_is_said(here, history, project):
+    text = 'version = 1\n[[test]]\nid = "t.py::test_flaky"\n[[job]]\nid = "ci / linux"\n'
+    for kind in ("job", "test"):
+        (project / "q.toml").write_text(text)
+        done = here("trunk", "flaky", "--history", history, "--kind", kind, "--write", "q.toml", "--check", "--json")
+        assert json.loads(done.stdout)["quarantine"] | {"file": ""} == {
+            "file": "", "tests": 1, "jobs": 1, "entered": [], "left": [], "silent": []
+        }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

@@ -142,9 +142,10 @@ def _updated(order: Order, old: Quarantine, rows: Sequence[Any], runs: Mapping[A
     from sooner.analysis.trunk.quarantine import Rule, updated
 
     today = datetime.fromtimestamp(order.where.until or time.time(), UTC).date()
-    kinds = frozenset({Kind.JOB if order.kind == "job" else Kind.TEST})
-    rule = None if order.check else Rule(failures=order.failures, commits=order.commits, kinds=kinds)
-    return updated(old, rows, runs, today=today, rule=rule)
+    entering = frozenset({Kind.JOB if order.kind == "job" else Kind.TEST})
+    rule = None if order.check else Rule(failures=order.failures, commits=order.commits, kinds=entering)
+    kinds = frozenset(Kind) if order.kind == "all" else entering
+    return updated(old, rows, runs, today=today, rule=rule, kinds=kinds)
 
 
 def _told(order: Order, update: "Update | None") -> dict[str, object] | None:

@@ -67,6 +67,7 @@ def updated(
     *,
     today: date,
     rule: Rule | None,
+    kinds: Collection[Kind] = frozenset(Kind),
 ) -> Update:
     """The quarantine of today.
 
@@ -76,9 +77,12 @@ def updated(
         runs: Of each subject, in the order of time.
         today: Becomes the `since` of what enters.
         rule: What it takes to enter; None: nothing enters.
+        kinds: Of which runs were looked for; entries of others stay, and nothing is said of them.
     """
-    tests = _table(Kind.TEST, old.tests, rows, runs, today=today, rule=rule)
-    jobs = _table(Kind.JOB, old.jobs, rows, runs, today=today, rule=rule)
+    tests, jobs = (
+        _table(kind, held, rows, runs, today=today, rule=rule) if kind in kinds else _Table(kept=held)
+        for kind, held in ((Kind.TEST, old.tests), (Kind.JOB, old.jobs))
+    )
     return Update(
         quarantine=Quarantine(tests=tests.kept, jobs=jobs.kept),
         entered=(*tests.entered, *jobs.entered),
@@ -89,9 +93,9 @@ def updated(
 
 class _Table(Struct, frozen=True, kw_only=True):
     kept: tuple[Entry, ...]
-    entered: tuple[Entry, ...]
-    left: tuple[Left, ...]
-    silent: tuple[Entry, ...]
+    entered: tuple[Entry, ...] = ()
+    left: tuple[Left, ...] = ()
+    silent: tuple[Entry, ...] = ()
 
 
 def _table(
