@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import fields
 
 from sooner.model.errors import SoonerError
-from sooner.model.text import printable_or_replaced
+from sooner.model.text import one_line, printable_or_replaced
 
 VERSION: Final = 1
 """Of the file; a newer one is refused."""
@@ -123,7 +123,7 @@ def unknown_note(entries: Sequence[Entry], source: str) -> str:
     if not entries:
         return ""
     most = 5
-    named = ", ".join(entry.id for entry in entries[:most])
+    named = ", ".join(one_line(entry.id) for entry in entries[:most])
     more = f" and {len(entries) - most} more" if len(entries) > most else ""
     return f"{source} also names what this run does not have: {named}{more}"
 

@@ -227,3 +227,8 @@ def test_entries_that_nothing_asked_for_are_named():
         "q.toml also names what this run does not have: t1, t2, t3, t4, t5 and 2 more"
     )
     assert unknown_note([], "q.toml") == ""
+
+
+def test_a_name_in_the_file_cannot_write_over_what_a_run_says():
+    held = excuses("a\x1b[31m\nexit code 0: all passed")
+    assert unknown_note(held.unknown(), "q.toml").endswith("does not have: a exit code 0: all passed")
