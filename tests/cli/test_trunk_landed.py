@@ -107,6 +107,23 @@ def test_reports_that_know_no_branch_are_signals_of_the_trunk(here, keep):
     assert (found["signal"], found["culprit"]) == ("test_a.py::test_x", sha(20))
 
 
+@pytest.mark.parametrize("verb", ["verdicts", "digest", "flaky"])
+@pytest.mark.parametrize(("field", "there_is"), [("branch", "there is 'main'"), ("repository", "there is 'o/r'")])
+def test_a_name_that_nothing_has_is_not_answered_with_reports_that_know_no_name(here, keep, verb, field, there_is):
+    jobs = [row(i, "passed") for i in range(6)]
+    root = keep(jobs, [commit(i, branch="main") for i in range(6)], [case(i, "passed") for i in range(6)])
+    done = here("trunk", verb, "--history", root, f"--{field}", "mian", *(() if verb == "verdicts" else DAY))
+    assert (done.returncode, done.stdout) == (4, "")
+    assert f"nothing of the history has the {field} 'mian': {there_is}" in done.stderr
+
+
+def test_commits_that_know_no_branch_may_be_of_any(here, keep):
+    jobs = [row(i, "passed", event="pull_request", branch="feature") for i in range(6)]
+    root = keep(jobs, [commit(i + 6, branch="") for i in range(3)])
+    done = here("trunk", "digest", "--history", root, "--branch", "main", "--json", *DAY)
+    assert json.loads(done.stdout)["commits"] == 3
+
+
 def test_reports_alone_are_a_trunk(here, keep):
     (found,) = breakages(here, keep(tests=[case(i, "failed" if i >= 20 else "passed") for i in range(30)]))
     assert found["culprit"] == sha(20)

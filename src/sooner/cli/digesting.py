@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sooner.cli.flakes import history_at, window_of
 from sooner.cli.settings import area_settings
-from sooner.history import History, Where
+from sooner.history import History, Where, check_named
 from sooner.model.outcomes import ExitCode
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def digest_of(order: Order) -> "Digest":
 
     with History(order.root) as history:
         where = order.where
+        check_named(history, where)
         since, until = where.since or 0.0, where.until or 0.0
         if not where.branch:
             where = msgspec.structs.replace(where, branch=trunk_of(history, _since(where, since - _BEFORE_S)))

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from sooner.cli.quarantining import quarantine_file
 from sooner.cli.spans import moment_of
-from sooner.history import DEFAULT_ROOT, History, Where, check_one_repository
+from sooner.history import DEFAULT_ROOT, History, Where, check_named, check_one_repository
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.quarantine import Quarantine, quarantine_text, read_quarantine
@@ -129,6 +129,7 @@ def _runs(order: Order, old: Quarantine) -> "Found":
     tests = jobs = Found([], 0)
     tables = {"test": ("tests",), "job": ("jobs",)}.get(order.kind, ("tests", "jobs"))
     with History(order.root) as history:
+        check_named(history, where)
         check_one_repository(history, msgspec.structs.replace(where, branch=""), *tables)
         if order.kind in ("all", "test"):
             tests = runs_of_tests(history, where, keep=frozenset(entry.id for entry in old.tests))

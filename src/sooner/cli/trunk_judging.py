@@ -15,7 +15,7 @@ from sooner.analysis.trunk.lessons import Lessons
 from sooner.analysis.trunk.load import Trunk, load_trunk
 from sooner.analysis.trunk.replay import lessons_at, question_at
 from sooner.cli.spans import epoch_of
-from sooner.history import History, Where, unknown_name
+from sooner.history import History, Where, check_named, unknown_name
 from sooner.history.store import DEFAULT_ROOT
 from sooner.model.errors import UsageError
 from sooner.report.trunk import breakages_as_text, decisions_as_text
@@ -54,6 +54,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
 def show(inquiry: Inquiry) -> int:
     """Print verdicts, or all breakages."""
     with History(inquiry.root) as history:
+        check_named(history, inquiry.where)
         trunk = load_trunk(history, inquiry.where, kinds=inquiry.kinds, as_of=inquiry.as_of)
         url = history.folder.url
         unknown = "" if trunk.signals else unknown_name(history, inquiry.where)

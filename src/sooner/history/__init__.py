@@ -9,7 +9,7 @@ from sooner.history.commit import Added
 from sooner.history.durations import Subject
 from sooner.history.errors import HistoryError, IngestError
 from sooner.history.executions import LastRun
-from sooner.history.naming import check_one_repository, there_are, unknown_name
+from sooner.history.naming import check_named, check_one_repository, there_are, unknown_name
 from sooner.history.outcomes import HistoryOutcome
 from sooner.history.reading import Columns, Texts, Where
 from sooner.history.record import record_run
@@ -39,6 +39,7 @@ __all__ = [
     "Texts",
     "Where",
     "attempts_told_apart",
+    "check_named",
     "check_one_repository",
     "known_durations",
     "of_requests",

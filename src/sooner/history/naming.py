@@ -6,6 +6,7 @@ from typing import Final
 
 from sooner.history.reading import Where
 from sooner.history.store import History
+from sooner.history.tables import table_named
 from sooner.model.errors import UsageError
 
 _ASKED: Final = ("repository", "workflow", "branch")
@@ -23,6 +24,32 @@ def unknown_name(history: History, where: Where) -> str:
         if name not in known:
             return f"no job of the history has the {field} {name!r}: {there_are(name, known)}"
     return ""
+
+
+def check_named(history: History, where: Where) -> None:
+    """Refuse a name that no job, test or commit has: what knows no branch would answer for it.
+
+    Raises:
+        UsageError: A repository, workflow or branch that is asked for, beside those that there are.
+    """
+    for field in _ASKED:
+        name = getattr(where, field)
+        known = _names_of(history, field) if name else frozenset()
+        if known and name not in known:
+            raise UsageError(f"nothing of the history has the {field} {name!r}: {there_are(name, known)}")
+
+
+def _names_of(history: History, field: str) -> frozenset[str]:
+    """All names; none where commits know no branch, and may be of any."""
+    found: set[str] = set()
+    for table in ("jobs", "tests", "commits"):
+        if field not in table_named(table).columns:
+            continue
+        codes, names = history.columns(table, [field], ordered=False).text(field)
+        if table == "commits" and field == "branch" and (codes < 0).any():
+            return frozenset()
+        found |= set(names)
+    return frozenset(found)
 
 
 def check_one_repository(history: History, where: Where, *tables: str) -> None:
