@@ -123,6 +123,11 @@ def test_a_key_tells_its_area_and_perhaps_its_file(key: str, area: str, file: st
     assert (area_of(key), named_in(key)) == (area, file)
 
 
+@pytest.mark.parametrize("parameter", ["x" * 200_000, "x/" * 100_000, "x." * 100_000])
+def test_the_file_of_a_key_is_found_however_long_its_parameters_are(parameter: str) -> None:
+    assert named_in(f"ci :: tests/test_add.py::test_x[{parameter}]") == "tests/test_add.py"
+
+
 def test_a_commit_that_changes_the_test_itself_is_more_suspect() -> None:
     own = related("tests/ops/test_add.py", ("test/tests/ops/test_add.py",))
     beside = related("tests/ops/test_add.py", ("tests/ops/conftest.py",))

@@ -37,7 +37,12 @@ MOST: Final = 4.0
 SAME_FILE: Final = 3.0
 """A commit that changes the very file of a test, beside others."""
 SAME_FOLDER: Final = 1.5
-_PATH: Final = re.compile(r"[\w.+-]+(?:/[\w.+-]+)*\.(?:py|cc|cpp|cu|cuh|c|h|hpp|go|rs|java|kt|js|ts|rb|sh)\b")
+_PATH: Final = re.compile(
+    r"(?<![\w.+-])"  # where a name begins: whatever begins within it is part of that
+    r"[\w.+-]+(?:/[\w.+-]+)*\.(?:py|cc|cpp|cu|cuh|c|h|hpp|go|rs|java|kt|js|ts|rb|sh)\b"
+)
+_LONGEST: Final = 1000
+"""Characters of a key that are read: time grows with the square of what looks like a path, as parameters may do."""
 
 _Lifts = Mapping[str, float]
 
@@ -161,7 +166,7 @@ def _above(path: str) -> Iterator[str]:
 
 def named_in(signal: str) -> str:
     """The file that a signal's key names; empty where it names none."""
-    found = _PATH.findall(signal)
+    found = _PATH.findall(signal[:_LONGEST])
     return found[-1] if found else ""
 
 
