@@ -32,13 +32,18 @@ class Part(Struct, frozen=True, kw_only=True):
     more: int = 0
     """Rows that were left out."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is shown, and nothing was left out."""
+        return not self.rows and not self.more
+
 
 def digest_text(digest: Digest, most: int) -> str:
     """For a terminal."""
     blocks = [one_line(_headline(digest))]
     for part in _parts(digest, most):
         lines = [part.title, table([part.header, *(tuple(map(_cell, row)) for row in part.rows)])]
-        lines = lines if part.rows else [f"{part.title}: {part.empty}"]
+        lines = [f"{part.title}: {part.empty}"] if part.is_empty else lines
         if part.more:
             lines.append(f"... and {part.more} more (--limit)")
         blocks.append("\n".join(lines))
@@ -50,11 +55,11 @@ def digest_markdown(digest: Digest, most: int) -> str:
     blocks = [f"## {markdown_text(_headline(digest))}"]
     for part in _parts(digest, most):
         lines = [f"### {part.title}", ""]
-        if part.rows:
+        if part.is_empty:
+            lines.append(part.empty)
+        else:
             lines += [_markdown_row(part.header), "|" + "---|" * len(part.header)]
             lines += [_markdown_row(row) for row in part.rows]
-        else:
-            lines.append(part.empty)
         if part.more:
             lines += ["", f"... and {part.more} more"]
         blocks.append("\n".join(lines))

@@ -238,6 +238,14 @@ def test_rows_beyond_the_limit_are_counted():
     assert "... and 3 more" in digest_markdown(digest(areas=rows), 2)
 
 
+def test_a_part_of_which_no_row_is_shown_is_not_said_to_be_empty():
+    rows = tuple(areas_of([commit("a", "", "x/a")], {}))
+    for text in (digest_text(digest(areas=rows), 0), digest_markdown(digest(areas=rows), 0)):
+        landed = text.partition("Landed, by area")[2].partition("Broke")[0]
+        assert "nothing" not in landed
+        assert "... and 1 more" in landed
+
+
 def test_markdown_holds_no_html_no_markdown_and_mentions_nobody():
     evil = "<img src=x onerror=alert(1)> **b** [l](http://x) `c` | @all #12 o/r#12 gh-12 $x$ www.x.y\n# title"
     undone = tuple(undone_in([commit("a", f'Revert "{evil.splitlines()[0]}"', author="@bob")], 0.0))
