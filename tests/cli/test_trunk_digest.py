@@ -101,6 +101,7 @@ def test_areas_are_those_of_the_project(here, history, project):
         ("[tool.sooner.area]\n", (), "tool.sooner.area is unknown: the tables are run, areas"),
         ("", ("--since", "x"), "--since 'x' is neither a date"),
         ("", ("--history", "nowhere"), "there is no history at nowhere"),
+        ("", ("--required", "cI"), "nothing of the history has the workflow 'cI': there is 'ci'"),
     ],
 )
 def test_what_is_not_understood_is_one_clear_error(here, history, project, case):

@@ -76,6 +76,8 @@ def digest_of(order: Order) -> "Digest":
     with History(order.root) as history:
         where = order.where
         check_named(history, where)
+        for workflow in order.required:
+            check_named(history, Where(workflow=workflow))
         since, until = where.since or 0.0, where.until or 0.0
         if not where.branch:
             where = msgspec.structs.replace(where, branch=trunk_of(history, _since(where, since - _BEFORE_S)))
