@@ -107,6 +107,16 @@ def test_reports_that_know_no_branch_are_signals_of_the_trunk(here, keep):
     assert (found["signal"], found["culprit"]) == ("test_a.py::test_x", sha(20))
 
 
+def test_the_digest_of_one_repository_holds_no_commits_of_another(here, keep):
+    jobs = [row(i, "passed") for i in range(6)]
+    root = keep(jobs, [*(commit(i) for i in range(6)), *(commit(i + 6, repository="o/other") for i in range(3))])
+    done = here("trunk", "digest", "--history", root, *DAY)
+    assert done.returncode == 4
+    assert "several repositories, name one with --repository: o/other, o/r" in done.stderr
+    one = here("trunk", "digest", "--history", root, "--repository", "o/r", "--json", *DAY)
+    assert json.loads(one.stdout)["commits"] == 6
+
+
 @pytest.mark.parametrize("verb", ["verdicts", "digest", "flaky"])
 @pytest.mark.parametrize(("field", "there_is"), [("branch", "there is 'main'"), ("repository", "there is 'o/r'")])
 def test_a_name_that_nothing_has_is_not_answered_with_reports_that_know_no_name(here, keep, verb, field, there_is):

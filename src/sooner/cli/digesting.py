@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sooner.cli.flakes import history_at, window_of
 from sooner.cli.settings import area_settings
-from sooner.history import History, Where, check_named
+from sooner.history import History, Where, check_named, check_one_repository
 from sooner.model.outcomes import ExitCode
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ def digest_of(order: Order) -> "Digest":
         for workflow in order.required:
             check_named(history, Where(workflow=workflow))
         since, until = where.since or 0.0, where.until or 0.0
+        everywhere = msgspec.structs.replace(where, branch="", since=since - _REVERTED_WITHIN_S)
+        check_one_repository(history, everywhere, "jobs", "tests", "commits")
         if not where.branch:
             where = msgspec.structs.replace(where, branch=trunk_of(history, _since(where, since - _BEFORE_S)))
         earlier = landed(history, msgspec.structs.replace(where, since=since - _REVERTED_WITHIN_S))
