@@ -99,6 +99,18 @@ def case(i, outcome, **more):
     return TestRow(**facts | more, started=START + i * HOUR, seconds=1.0, outcome=HistoryOutcome(outcome))
 
 
+@pytest.mark.parametrize("kind", ["all", "test"])
+def test_reports_of_several_repositories_are_not_mixed(here, keep, kind):
+    tests = [case(i, "failed" if i >= 20 else "passed", repository="o/r") for i in range(30)]
+    tests += [case(i, "passed", repository="o/s", run=f"s{i}") for i in range(60)]
+    root = keep(tests=tests)
+    done = here("trunk", "verdicts", "--history", root, "--kind", kind)
+    assert done.returncode == 4
+    assert "several repositories, name one with --repository: o/r, o/s" in done.stderr
+    one = here("trunk", "verdicts", "--history", root, "--kind", kind, "--repository", "o/r", "--json")
+    assert len(json.loads(one.stdout)["commits"]) == 30
+
+
 def test_reports_that_know_no_branch_are_signals_of_the_trunk(here, keep):
     jobs = [row(i, "passed") for i in range(30)] + [
         row(i, "passed", branch="gone", commit="x", run="x") for i in range(2)

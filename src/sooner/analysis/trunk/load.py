@@ -13,7 +13,7 @@ from sooner.analysis.trunk.facts import Commit, Kind, Signal
 from sooner.analysis.trunk.landed import commits_of
 from sooner.analysis.trunk.load_jobs import landed_jobs
 from sooner.analysis.trunk.load_tests import Tests
-from sooner.history import History, Where
+from sooner.history import History, Where, check_one_repository
 
 
 class Trunk(Struct, frozen=True, kw_only=True):
@@ -45,6 +45,10 @@ def load_trunk(
     """
     jobs, where, notes = landed_jobs(history, where, as_of)
     wanted = frozenset(kinds)
+    if Kind.TEST in wanted:
+        check_one_repository(
+            history, Where(repository=where.repository, since=where.since, until=where.until or as_of), "tests"
+        )
     tests = Tests(history, where, as_of) if Kind.TEST in wanted else None
     signals: list[Signal] = []
     if Kind.JOB in wanted:
