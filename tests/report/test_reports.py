@@ -5,6 +5,8 @@ import pytest
 
 from sooner.analysis.selection.calibrate import Point
 from sooner.analysis.selection.choice import FixedSet, Selection
+from sooner.analysis.trunk.breakages import Breakage
+from sooner.analysis.trunk.facts import Again, Answer, Commit, Hold, Question, Reason, Rerun, Revert
 from sooner.model.devices import Device, DeviceId, DeviceKind
 from sooner.model.events import Attempt, DeviceChanged, RunStarted, Started, Verdict
 from sooner.model.outcomes import ExitCode, Outcome
@@ -15,6 +17,7 @@ from sooner.report.progress import Progress
 from sooner.report.replay import replay
 from sooner.report.selection import selection_text
 from sooner.report.summary import Figures, summary_text
+from sooner.report.trunk import breakages_as_text, decisions_as_text
 from sooner.report.wording import counted, seconds, table
 
 GPUS = [Device(id=DeviceId(f"virtual:{i}"), kind=DeviceKind.VIRTUAL, index=i, visible=str(i)) for i in range(2)]
@@ -144,3 +147,18 @@ def test_a_fixed_set_of_very_many_jobs_names_the_first_and_counts_the_others():
 
     assert said(20).endswith("j18, j19")
     assert said(337).endswith("j18, j19 and 317 more (--json)")
+
+
+def test_names_of_commits_and_signals_write_no_verdicts_of_their_own():
+    evil, sha = "x\x1b[2J\nREVERT all", "\x1b[2J\nabc"
+    decisions = (
+        Revert(signals=(evil,), culprit=sha, reason="failures"),
+        Rerun(signal=evil, reruns=(Again(sha, 1),), reason="too little is known"),
+        Hold(signal=evil, reason=Reason.WAITING, detail=f"runs of {evil} tell"),
+    )
+    commits = (Commit(sha=sha, time=0.0),)
+    broken = Breakage(signal=evil, culprit=0, probability=1.0, first=0, last=0, fixed=0, failures=2, is_certain=1.0)
+    told = decisions_as_text(Question(now=0.0, commits=commits, signals=()), Answer(id=None, decisions=decisions))
+    assert "\x1b" not in told + breakages_as_text([broken], commits)
+    assert [line.split()[0] for line in told.splitlines()] == ["1", "REVERT", "breaks", "RERUN", "too", "HOLD", "held:"]
+    assert "\n" not in breakages_as_text([broken], commits)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from sooner.analysis.trunk.breakages import Breakage
 from sooner.analysis.trunk.facts import Answer, Commit, Hold, Question, Reason, Rerun, Revert
+from sooner.model.text import one_line
 from sooner.report.wording import counted, short
 
 _SHORT = 12
@@ -31,18 +32,18 @@ def _of_one(decision: Revert | Rerun | Hold) -> Iterator[str]:
     match decision:
         case Revert():
             sure = "" if decision.probability is None else f" ({decision.probability:.2%})"
-            yield f"REVERT {decision.culprit[:_SHORT]}{sure}: {decision.reason}"
+            yield f"REVERT {_commit(decision.culprit)}{sure}: {decision.reason}"
             yield from (f"       breaks {short(key, _LONGEST)}" for key in decision.signals[:10])
             if len(decision.signals) > 10:  # noqa: PLR2004
                 yield f"       and {len(decision.signals) - 10} more"
         case Rerun():
-            runs = ", ".join(f"{again.sha[:_SHORT]} x {again.count}" for again in decision.reruns)
+            runs = ", ".join(f"{_commit(again.sha)} x {again.count}" for again in decision.reruns)
             yield f"RERUN  {short(decision.signal, _LONGEST)}: {runs}"
             yield f"       {decision.reason}"
         case Hold(reason=Reason.PASSING | Reason.FLAKY | Reason.FIXED):
             pass
         case Hold():
-            yield f"HOLD   {short(decision.signal, _LONGEST)}: {decision.reason}: {decision.detail}"
+            yield f"HOLD   {short(decision.signal, _LONGEST)}: {decision.reason}: {short(decision.detail, _LONGEST)}"
 
 
 def breakages_as_text(found: Sequence[Breakage], commits: Sequence[Commit]) -> str:
@@ -54,11 +55,15 @@ def breakages_as_text(found: Sequence[Breakage], commits: Sequence[Commit]) -> s
 
 def _breakage(one: Breakage, commits: Sequence[Commit]) -> str:
     span = "" if one.first == one.last else f", among {one.last - one.first + 1} commits"
-    until = "still broken" if one.fixed is None else f"fixed by {commits[one.fixed].sha[:_SHORT]}"
-    moment, sha = _moment(commits[one.culprit].time), commits[one.culprit].sha[:_SHORT]
+    until = "still broken" if one.fixed is None else f"fixed by {_commit(commits[one.fixed].sha)}"
+    moment, sha = _moment(commits[one.culprit].time), _commit(commits[one.culprit].sha)
     failures = counted(one.failures, "failure")
     sure = "or older" if one.is_older else f"{one.probability:6.1%}{span}"
     return f"{moment}  {sha} {sure}: {short(one.signal, _LONGEST)}, {failures}, {until}"
+
+
+def _commit(sha: str) -> str:
+    return one_line(sha)[:_SHORT]
 
 
 def _moment(at: float) -> str:
