@@ -34,22 +34,22 @@ def check_named(history: History, where: Where) -> None:
     """
     for field in _ASKED:
         name = getattr(where, field)
-        known = _names_of(history, field) if name else frozenset()
+        known = _known(history, field, name) if name else set()
         if known and name not in known:
             raise UsageError(f"nothing of the history has the {field} {name!r}: {there_are(name, known)}")
 
 
-def _names_of(history: History, field: str) -> frozenset[str]:
-    """All names; none where commits know no branch, and may be of any."""
+def _known(history: History, field: str, name: str) -> set[str]:
+    """Names that jobs, commits and tests have; of the tests, of which there are most, only if the others lack this."""
     found: set[str] = set()
-    for table in ("jobs", "tests", "commits"):
-        if field not in table_named(table).columns:
+    for table in ("jobs", "commits", "tests"):
+        if name in found or field not in table_named(table).columns:
             continue
         codes, names = history.columns(table, [field], ordered=False).text(field)
-        if table == "commits" and field == "branch" and (codes < 0).any():
-            return frozenset()
         found |= set(names)
-    return frozenset(found)
+        if table == "commits" and field == "branch" and (codes < 0).any():
+            found.add(name)  # what knows no branch may be of any
+    return found
 
 
 def check_one_repository(history: History, where: Where, *tables: str) -> None:
