@@ -3,10 +3,10 @@
 Each file is run by pytest, in a process of its own, with as many devices as `--devices` says (the others are hidden by
 `CUDA_VISIBLE_DEVICES`; 0 needs no GPU), and each test's outcome compared with the profile at that size. A contradiction
 is a test that passes where the source says that it is skipped, fails or is not there, one that is skipped where it is
-said to run or to fail, and one that fails where it is said to be skipped. What a skip is for is printed beside it: a
-package that is not installed says nothing about devices. Failures where a run is said are counted apart, for no profile
-knows what a newer PyTorch or a missing network does to a test. Suites are no part of this project: name a tree and its
-interpreter.
+said to run or to fail, and one that fails where it is said to be skipped or, for want of a device, where it is said to
+run. What a skip is for is printed beside it: a package that is not installed says nothing about devices. Other failures
+where a run is said are counted apart, for no profile knows what a newer PyTorch or a missing network does to a test.
+Suites are no part of this project: name a tree and its interpreter.
 
     python bench/needs_against_run.py TREE [PATH ...] [--python EXE] [--devices 0] [--sample 6] [--show 20]
 """
@@ -14,6 +14,7 @@ interpreter.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,21 +24,37 @@ from typing import Final
 
 from figures import table
 
+_NO_DEVICE: Final = re.compile(r"CUDA|NVIDIA|NCCL|\bGPU|accelerator", re.IGNORECASE)
 _RECORDER: Final = """
-import json, os, random
+import json, os, random, pytest
 
+def keep(*fact):
+    with open(os.environ["OUTCOMES"], "a") as stream:
+        print(json.dumps(fact), file=stream)
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
+    for item in items:
+        keep(item.nodeid, "collected", "")
     most = int(os.environ["MOST_TESTS"])
     if 0 < most < len(items):
         kept = set(random.Random(0).sample(range(len(items)), most))
         items[:] = [item for index, item in enumerate(items) if index in kept]
 
+def pytest_collectreport(report):
+    if report.outcome != "passed":
+        keep(report.nodeid, report.outcome, reason(report))
+
 def pytest_runtest_logreport(report):
     if report.when == "call" or report.outcome != "passed":
-        text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr or "")
-        last = text.strip().splitlines()[-1:] or [""]
-        with open(os.environ["OUTCOMES"], "a") as stream:
-            print(json.dumps([report.nodeid, report.outcome, last[0][:200]]), file=stream)
+        keep(report.nodeid, report.outcome, reason(report))
+
+def reason(report):
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        return crash.message.partition("\\n")[0][:200]
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr or "")
+    return (text.strip().splitlines()[-1:] or [""])[0][:200]
 """
 
 
@@ -51,7 +68,10 @@ def profiles(tree: Path, files: list[str], devices: int) -> dict[str, str]:
 
 
 def outcomes(tree: Path, files: list[str], options: argparse.Namespace) -> dict[str, tuple[str, str]]:
-    """What each test did, and the last line of why; a file that takes too long leaves what it had until then."""
+    """What each test did ("collected": it was not run), and why; so for files that gave no tests.
+
+    A file that takes too long leaves what it had until then.
+    """
     found: dict[str, tuple[str, str]] = {}
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "recorder_of_outcomes.py").write_text(_RECORDER)
@@ -87,10 +107,17 @@ def outcomes(tree: Path, files: list[str], options: argparse.Namespace) -> dict[
     return found
 
 
-def contradicts(said: str, did: str) -> bool:
-    """Whether an outcome is another than the source says; a failure where it says "run" is none."""
+def contradicts(said: str, did: str, why: str) -> bool:
+    """Whether an outcome is another than the source says; a failure where it says "run" is one if a device lacks."""
     allowed = {"passed": ("run",), "skipped": ("skip", "absent"), "failed": ("run", "fail")}
+    if (said, did) == ("run", "failed"):
+        return _NO_DEVICE.search(why) is not None
     return said != "unknown" and said not in allowed[did]
+
+
+def suite(folder: Path) -> list[Path]:
+    """The files of a folder that pytest looks for tests in."""
+    return [*folder.rglob("test_*.py"), *folder.rglob("*_test.py")]
 
 
 def main() -> None:
@@ -108,21 +135,37 @@ def main() -> None:
     files = sorted(
         str(each.relative_to(tree))
         for path in options.paths
-        for each in ((tree / path).rglob("test_*.py") if (tree / path).is_dir() else [tree / path])
+        for each in (suite(tree / path) if (tree / path).is_dir() else [tree / path])
     )
     said = profiles(tree, files, options.devices)
-    did = outcomes(tree, files, options)
+    found = outcomes(tree, files, options)
+    listed = {name for name in found if "::" in name}
+    whole = {name.partition("::")[0] for name in listed}
+    only_said = sorted(
+        name
+        for name, what in said.items()
+        if what != "absent" and name not in listed and name.partition("::")[0] in whole
+    )
+    did = {name: outcome for name, outcome in found.items() if outcome[0] != "collected"}
     both = [name for name in sorted(did) if name in said]
-    wrong = [name for name in both if contradicts(said[name], did[name][0])]
+    wrong = [name for name in both if contradicts(said[name], *did[name])]
     kinds = Counter((said[name], did[name][0]) for name in both)
     rows = [[f"{first} by the source, {second}", str(count)] for (first, second), count in sorted(kinds.items())]
-    rows += [["not listed by the source", str(len(did) - len(both))], ["contradictions", str(len(wrong))]]
+    rows += [
+        ["not listed by the source", str(len(listed - said.keys()))],
+        ["listed by the source only", str(len(only_said))],
+        ["contradictions", str(len(wrong))],
+    ]
     print(table([f"with {options.devices} devices", "tests"], rows))
     reasons = Counter((said[name], *did[name], name.partition("::")[0]) for name in wrong)
     for (first, second, why, path), count in reasons.most_common(options.show):
         print(f"{count} of {path}: {first} by the source, {second}: {why}")
-    for name in sorted(did.keys() - said.keys())[: options.show]:
+    for name in sorted(listed - said.keys())[: options.show]:
         print(f"not listed by the source: {name}")
+    for name in only_said[: options.show]:
+        print(f"listed by the source only: {name}")
+    for name in sorted(found.keys() - listed):
+        print(f"not collected: {name}: {found[name][1]}")
 
 
 if __name__ == "__main__":
