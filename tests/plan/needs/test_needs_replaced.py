@@ -79,3 +79,56 @@ def test_a_function_of_a_library_that_a_test_replaces_is_not_asked():
         "test_monkeypatched": host,
         "test_asked": (2, 2, 2),
     }
+
+
+def test_a_patch_that_is_started_holds_until_it_is_stopped():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+            import unittest
+            from unittest import mock
+
+            import torch
+
+            counted = mock.patch("torch.cuda.device_count", return_value=4)
+
+            class TestIt(unittest.TestCase):
+                def setUp(self):
+                    patcher = mock.patch("torch.cuda.device_count", return_value=4)
+                    patcher.start()
+                    self.addCleanup(patcher.stop)
+
+                def test_started(self):
+                    assert torch.cuda.device_count() == 4
+
+            def test_started():
+                counted.start()
+                assert torch.cuda.device_count() == 4
+                counted.stop()
+
+            def test_stopped():
+                counted.start()
+                counted.stop()
+                assert torch.cuda.device_count() >= 2
+
+            def test_stopped_only():
+                counted.stop()
+                assert torch.cuda.device_count() >= 2
+
+            def test_environment():
+                variables = mock.patch.dict(os.environ, {"RANKS": "3"})
+                variables.start()
+                assert torch.cuda.device_count() >= int(os.environ["RANKS"])
+                variables.stop()
+            """
+        },
+    )
+    assert found == {
+        "TestIt::test_started": (0, None, 0),
+        "test_started": (0, None, 0),
+        "test_stopped": (2, 2, 2),
+        "test_stopped_only": (2, 2, 2),
+        "test_environment": (3, 3, 3),
+    }

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.replacing import kept, patch_now
+from sooner.plan.needs.replacing import is_patch, kept, patch_now
 from sooner.plan.needs.testing_names import SWALLOWING, is_expected
 from sooner.plan.needs.values import (
     MISSING,
@@ -14,7 +14,6 @@ from sooner.plan.needs.values import (
     Func,
     Inst,
     Kwargs,
-    Mark,
     Mod,
     Native,
     Raised,
@@ -30,7 +29,7 @@ _ENTERED: Final = "__entered__"
 
 def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[Any, Callable[[Raised | None], bool]]:
     """What a `with` gives, and what ends it."""
-    if isinstance(value, Mark) and value.name in ("__patch__", "__environment__"):
+    if is_patch(value):
         undo = patch_now(machine, value)
         return UNKNOWN, lambda _raised: bool(undo())
     if isinstance(value, Inst) and _ENTERED in value.attrs:

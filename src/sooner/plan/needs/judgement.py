@@ -10,7 +10,7 @@ from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import AtSize, Verdict
 from sooner.plan.needs.fixtures import RANKS, Fixtures, Values, argument_names, is_worker, plugin_modules
 from sooner.plan.needs.machine import Machine
-from sooner.plan.needs.replacing import patch_now
+from sooner.plan.needs.replacing import is_patch, patch_now
 from sooner.plan.needs.state import LIBRARY_FUEL, TEST_FUEL
 from sooner.plan.needs.testing_names import may_guard
 from sooner.plan.needs.trace import Trace
@@ -187,11 +187,7 @@ class Judge:
 
     @contextmanager
     def _patched(self, marks: list[Any]) -> Iterator[None]:
-        undo = [
-            patch_now(self.machine, mark)
-            for mark in reversed(marks)
-            if isinstance(mark, Mark) and mark.name in ("__patch__", "__environment__")
-        ]
+        undo = [patch_now(self.machine, mark) for mark in reversed(marks) if is_patch(mark)]
         try:
             yield
         finally:

@@ -13,7 +13,7 @@ from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.outside_kinds import is_scalar_type, record_text
 from sooner.plan.needs.parameterized_classes import of_parameterized
 from sooner.plan.needs.python_names import BUILTINS, method_of
-from sooner.plan.needs.replacing import patched
+from sooner.plan.needs.replacing import is_patch, patched, switch_of
 from sooner.plan.needs.rule_words import is_on_host, words
 from sooner.plan.needs.rules import Rule
 from sooner.plan.needs.standard_library import FUNCTIONS, alias, method_of_tuple
@@ -121,6 +121,8 @@ class Natives:
             return known.get(name, Unknown(f"device.{name}"))
         if isinstance(value, Grid):
             return value.attribute(self.machine, name)
+        if isinstance(value, Mark) and is_patch(value) and name in ("start", "stop"):
+            return switch_of(self.machine, value, name)
         if isinstance(value, Mark):
             return getattr(value, name) if name in ("name", "args", "kwargs") else UNKNOWN
         if isinstance(value, Native):

@@ -121,6 +121,27 @@ def _named(machine: "Machine", value: Any, names: list[str]) -> str:
     return name_in_tree(func) if isinstance(func, Func) else ""
 
 
+def is_patch(value: Any) -> bool:
+    """Whether it puts something in the place of something else, once it is entered or started."""
+    return isinstance(value, Mark) and value.name in ("__patch__", "__environment__")
+
+
+def switch_of(machine: "Machine", mark: Mark, name: str) -> Native:
+    """`patcher.start` or `patcher.stop`: a patch that lasts until it is stopped, else until the test ends."""
+
+    def start(_args: Args, _kwargs: Kwargs) -> Any:
+        mark.kwargs["undo"] = patch_now(machine, mark)
+        return UNKNOWN
+
+    def stop(_args: Args, _kwargs: Kwargs) -> Any:
+        undo = mark.kwargs.pop("undo", None)
+        if undo is not None:
+            undo()
+        return None
+
+    return Native(f"patch.{name}", start if name == "start" else stop)
+
+
 def patch_now(machine: "Machine", mark: Mark) -> Callable[[], None]:
     """Put a patch in place; what is given back takes it away."""
     store = machine.environment if mark.name == "__environment__" else machine.overrides
