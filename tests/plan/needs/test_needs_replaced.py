@@ -132,3 +132,49 @@ def test_a_patch_that_is_started_holds_until_it_is_stopped():
         "test_stopped_only": (2, 2, 2),
         "test_environment": (3, 3, 3),
     }
+
+
+def test_what_chex_puts_in_the_place_of_pmap_asks_for_no_devices():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import chex
+            import jax
+            import jax.numpy as jnp
+            from absl.testing import parameterized
+
+            def mapped():
+                return jax.pmap(lambda x: x)(jnp.zeros((4, 2)))
+
+            def test_mapped():
+                mapped()
+
+            def test_replaced():
+                with chex.fake_pmap():
+                    mapped()
+
+            def test_replaced_by_both():
+                with chex.fake_pmap_and_jit():
+                    mapped()
+
+            def test_not_replaced():
+                with chex.fake_pmap(False):
+                    mapped()
+
+            class TestIt(parameterized.TestCase):
+                def test_started(self):
+                    context = chex.fake_pmap()
+                    context.start()
+                    mapped()
+                    context.stop()
+            """
+        },
+    )
+    assert found == {
+        "test_mapped": (4, 4, 4),
+        "test_replaced": (0, 1, 1),
+        "test_replaced_by_both": (0, 1, 1),
+        "test_not_replaced": (4, 4, 4),
+        "TestIt::test_started": (0, 1, 1),
+    }
