@@ -178,3 +178,27 @@ def test_what_chex_puts_in_the_place_of_pmap_asks_for_no_devices():
         "test_not_replaced": (4, 4, 4),
         "TestIt::test_started": (0, 1, 1),
     }
+
+
+def test_a_rule_is_laid_over_the_function_of_a_library_that_is_in_the_tree():
+    found = devices_of(
+        "chex/fake_test.py",
+        {
+            "chex/__init__.py": "",
+            "chex/_src/__init__.py": "",
+            "chex/_src/fake.py": """
+            def fake_pmap(enable_patching=True):
+                return build_a_context(enable_patching)
+            """,
+            "chex/fake_test.py": """
+            import jax
+            import jax.numpy as jnp
+            from chex._src import fake
+
+            def test_replaced():
+                with fake.fake_pmap():
+                    jax.pmap(lambda x: x)(jnp.zeros((4, 2)))
+            """,
+        },
+    )
+    assert found == {"test_replaced": (0, 1, 1)}

@@ -47,6 +47,10 @@ class LazyNames(dict[str, Any]):
         """As of any mapping; a name that is not made yet is made."""
         return self[name] if name in self else default  # noqa: SIM401 - `in` is what makes the name
 
+    def forget(self, name: str) -> None:
+        """What would make a name is not run: it is given from elsewhere."""
+        self._pending.pop(name, None)
+
     def every(self) -> list[str]:
         """All names, made or not."""
         return list(dict.fromkeys([*self, *self._pending]))

@@ -82,6 +82,8 @@ class Machine(Defining):
             intrinsic = self.natives.intrinsics()
             for name, value in self.load_model(model).env.names.items():
                 if name not in intrinsic and not name.startswith("__"):
+                    if isinstance(module.env.names, LazyNames):
+                        module.env.names.forget(name)
                     module.env.names[name] = value
         return module
 
