@@ -47,3 +47,16 @@ def save(name: str, document: Mapping[str, Any]) -> Path:
     path = OUT / f"{name}.json"
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return path
+
+
+def suite(tree: Path, paths: Sequence[str]) -> list[str]:
+    """The files of a tree that pytest looks for tests in, below some paths of it."""
+    return sorted(
+        str(each.relative_to(tree))
+        for path in paths
+        for each in (
+            [*(tree / path).rglob("test_*.py"), *(tree / path).rglob("*_test.py")]
+            if (tree / path).is_dir()
+            else [tree / path]
+        )
+    )

@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from figures import table
+from figures import suite, table
 from sooner.run.sweep.dry import sweep
 
 SIZES: Final = (0, 1, 2, 3, 4, 8)
@@ -68,11 +68,7 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=20)
     options = parser.parse_args()
     tree = options.tree.resolve()
-    files = sorted(
-        str(each.relative_to(tree))
-        for path in options.paths
-        for each in ((tree / path).rglob("test_*.py") if (tree / path).is_dir() else [tree / path])
-    )
+    files = suite(tree, options.paths)
     source = read(tree, files)
     dry, broken = swept(tree, files, options.python, options.timeout)
     source = {name: profile for name, profile in source.items() if name.partition("::")[0] not in broken}

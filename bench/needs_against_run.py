@@ -22,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from figures import table
+from figures import suite, table
 
 _NO_DEVICE: Final = re.compile(r"CUDA|NVIDIA|NCCL|\bGPU|accelerator", re.IGNORECASE)
 _RECORDER: Final = """
@@ -115,11 +115,6 @@ def contradicts(said: str, did: str, why: str) -> bool:
     return said != "unknown" and said not in allowed[did]
 
 
-def suite(folder: Path) -> list[Path]:
-    """The files of a folder that pytest looks for tests in."""
-    return [*folder.rglob("test_*.py"), *folder.rglob("*_test.py")]
-
-
 def main() -> None:
     """Compare, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -132,11 +127,7 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=20)
     options = parser.parse_args()
     tree = options.tree.resolve()
-    files = sorted(
-        str(each.relative_to(tree))
-        for path in options.paths
-        for each in (suite(tree / path) if (tree / path).is_dir() else [tree / path])
-    )
+    files = suite(tree, options.paths)
     said = profiles(tree, files, options.devices)
     found = outcomes(tree, files, options)
     listed = {name for name in found if "::" in name}
