@@ -230,13 +230,20 @@ def test_a_library_that_counts_devices_by_nvml_itself_counts_those_that_are_visi
             _TORCH_IS_NEW = compare_version("torch", operator.ge, "2.0.0")
             """,
             "tests/test_it.py": """
+            from unittest import mock
+
             import pytest
             from bolt.cuda import num_cuda_devices
 
             @pytest.mark.skipif(any([num_cuda_devices() < 3]), reason="devices")
             def test_many():
                 pass
+
+            @mock.patch("bolt.cuda._device_count_nvml", return_value=-1)
+            @mock.patch("torch.cuda.device_count", return_value=100)
+            def test_patched(*_):
+                assert num_cuda_devices() == 100
             """,
         },
     )
-    assert found == {"test_many": (3, 3, 3)}
+    assert found == {"test_many": (3, 3, 3), "test_patched": (0, None, 0)}

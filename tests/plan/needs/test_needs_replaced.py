@@ -202,3 +202,33 @@ def test_a_rule_is_laid_over_the_function_of_a_library_that_is_in_the_tree():
         },
     )
     assert found == {"test_replaced": (0, 1, 1)}
+
+
+def test_a_patch_that_is_stopped_leaves_those_in_place_that_were_started_after_it():
+    found = devices_of(
+        "tests/test_it.py",
+        LIBRARY
+        | {
+            "tests/test_it.py": """
+            from unittest import mock
+
+            from bolt.cuda import Accelerator
+
+            def test_it():
+                one = mock.patch("bolt.cuda.Accelerator.is_available", return_value=True)
+                other = mock.patch("bolt.cuda.count_of_devices", return_value=4)
+                one.start()
+                other.start()
+                one.stop()
+                assert Accelerator.auto_device_count() == 4
+                other.stop()
+
+            def test_both_stopped():
+                patcher = mock.patch("bolt.cuda.count_of_devices", return_value=4)
+                patcher.start()
+                patcher.stop()
+                assert Accelerator.auto_device_count() >= 2
+            """,
+        },
+    )
+    assert found == {"test_it": (0, None, 0), "test_both_stopped": (2, 2, 2)}

@@ -143,14 +143,21 @@ def switch_of(machine: "Machine", mark: Mark, name: str) -> Native:
 
 
 def patch_now(machine: "Machine", mark: Mark) -> Callable[[], None]:
-    """Put a patch in place; what is given back takes it away."""
-    store = machine.environment if mark.name == "__environment__" else machine.overrides
-    undo = kept(store)
+    """Put a patch in place; what is given back takes it away, and of the environment all that was set meanwhile."""
     if mark.name == "__environment__":
-        store.update(mark.args[0])
-    else:
-        store[mark.args[0]] = mark.args[1]
-    return undo
+        undo = kept(machine.environment)
+        machine.environment.update(mark.args[0])
+        return undo
+    store, (target, value) = machine.overrides, mark.args
+    before = store.get(target, MISSING)
+    store[target] = value
+
+    def take_away() -> None:
+        store.pop(target, None)
+        if before is not MISSING:
+            store[target] = before
+
+    return take_away
 
 
 def kept(store: dict[str, Any]) -> Callable[[], None]:
