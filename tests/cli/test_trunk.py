@@ -313,3 +313,9 @@ def test_documents_may_begin_with_a_byte_order_mark_and_end_lines_as_windows_doe
 def test_no_standard_input_is_no_document(project):
     line = f"{sys.executable} -m sooner trunk decide --jsonl <&-"
     assert subprocess.run(["bash", "-c", line], cwd=project, check=False).returncode == 0
+
+
+def test_verdicts_of_a_history_that_is_not_there_say_so(sooner):
+    for more in ((), ("--branch", "main")):
+        done = sooner("trunk", "verdicts", "--history", "nowhere", *more)
+        assert (done.returncode, "there is no history at nowhere" in done.stderr) == (4, True)

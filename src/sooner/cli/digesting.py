@@ -7,7 +7,8 @@ import click
 import msgspec
 from msgspec import Struct
 
-from sooner.cli.flakes import history_at, window_of
+from sooner.cli.flakes import window_of
+from sooner.cli.histories import history_at
 from sooner.cli.settings import area_settings
 from sooner.history import History, Where, check_named, check_one_repository
 from sooner.model.outcomes import ExitCode

@@ -10,9 +10,10 @@ import click
 import msgspec
 from msgspec import Struct
 
+from sooner.cli.histories import history_at
 from sooner.cli.quarantining import quarantine_file
 from sooner.cli.spans import moment_of
-from sooner.history import DEFAULT_ROOT, History, Where, check_named, check_one_repository
+from sooner.history import History, Where, check_named, check_one_repository
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.quarantine import Quarantine, quarantine_text, read_quarantine
@@ -67,18 +68,6 @@ def window_of(options: Mapping[str, Any], **more: str) -> Where:
     if since >= until:
         raise UsageError(f"--since {options['since']} is not before --until {options['until'] or 'now'}")
     return Where(since=since, until=until, **more)
-
-
-def history_at(root: str | None) -> str:
-    """The history that was named, or the usual one.
-
-    Raises:
-        UsageError: It is not there.
-    """
-    place = root or DEFAULT_ROOT
-    if "://" not in place and not Path(place).is_dir():
-        raise UsageError(f"there is no history at {place}: `sooner ingest` makes one, or name it with --history")
-    return place
 
 
 def show(order: Order) -> int:

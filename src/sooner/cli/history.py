@@ -79,11 +79,11 @@ def compact(root: str, *, as_json: bool) -> int:
 @_json
 def export(table: str, target: str, root: str, *, format_: str | None, as_json: bool, **which: Any) -> int:
     """Write TABLE to FILE (`-`: stdout) as Parquet, CSV or JSON lines."""
-    from sooner.cli.jobs_options import existing
+    from sooner.cli.histories import history_at
     from sooner.history import History
     from sooner.history.export import export as export_table
 
-    with History(existing(root)) as opened:
+    with History(history_at(root)) as opened:
         rows = export_table(opened, table, target, format_=format_ or "", where=_where(which))
     if as_json and target != "-":
         click.echo(_printed_json({"rows": rows, "path": target}))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from sooner.cli.jobs_options import existing, goal, history_door, printed_json, trunk_of
+from sooner.cli.histories import history_at
+from sooner.cli.jobs_options import goal, history_door, printed_json, trunk_of
 from sooner.cli.jobs_project import project_settings, tell_of_idle
 from sooner.model.errors import UsageError
 
@@ -136,7 +137,7 @@ def files_of(root: str | None, where: Any) -> dict[str, tuple[str, ...]]:
     History, _ = history_door()  # noqa: N806 - a class
     from sooner.analysis.selection.load import changed_files
 
-    with History(existing(root)) as history:
+    with History(history_at(root)) as history:
         return changed_files(history, where)
 
 
@@ -178,7 +179,7 @@ def _record(root: str | None, repository: str, identity: str, found: "Answer") -
 
     rows = [row(EVERYTHING_MEASURE, float(found.run_all), now), row(RECALL_MEASURE, found.recall, now + _AFTER_S)]
     rows += [row(DROPPED_MEASURE, 1.0, now + _AFTER_S, job) for job in found.would_drop]
-    with History(existing(root)) as history:
+    with History(history_at(root)) as history:
         history.add_measures(rows)
 
 
@@ -188,7 +189,7 @@ def _alarm(options: Mapping[str, Any], where: Any, learner: "Learner") -> str:
     from sooner.analysis.selection.records import promise
 
     History, _ = history_door()  # noqa: N806 - a class
-    with History(existing(options["root"])) as history:
+    with History(history_at(options["root"])) as history:
         kept, verdicts = kept_changes(history, where, learner.facts.jobs)
     if not kept or learner.judged is None:
         return ""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sooner.cli.histories import history_at
 from sooner.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def trunk_of(options: Mapping[str, Any]) -> "tuple[Record, Any]":
     from sooner.analysis.selection.load import trunk
 
     where = Where(**{name: options[name] for name in ("repository", "workflow", "branch")})
-    with History(existing(options["root"])) as history:
+    with History(history_at(options["root"])) as history:
         facts, notes = trunk(history, where)
     for note in notes:
         click.echo(f"note: {note}", err=True)
@@ -79,20 +80,6 @@ def history_door() -> Any:
     from sooner.history import History, Where
 
     return History, Where
-
-
-def existing(root: str | None) -> str:
-    """The history's folder.
-
-    Raises:
-        UsageError: It is not there.
-    """
-    from sooner.history import DEFAULT_ROOT
-
-    root = root or DEFAULT_ROOT
-    if "://" not in root and not Path(root).is_dir():
-        raise UsageError(f"there is no history at {root}: `sooner ingest` makes one, or name it with --history")
-    return root
 
 
 def write(path: Path, data: bytes) -> None:

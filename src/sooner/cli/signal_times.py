@@ -1,7 +1,6 @@
 """What `sooner tts` does: reads the history, computes, prints."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,8 +13,9 @@ from sooner.analysis.metrics.facts import Facts, Samples
 from sooner.analysis.metrics.load import job_facts, measure_samples
 from sooner.analysis.metrics.statistics import Estimate, percentile, rate
 from sooner.analysis.metrics.summary import By, Group, summarise
+from sooner.cli.histories import history_at
 from sooner.cli.spans import iso_epoch
-from sooner.history import DEFAULT_ROOT, History, Where, there_are, unknown_name
+from sooner.history import History, Where, there_are, unknown_name
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.report.signal_times import changes_text, groups_text, overview
@@ -43,9 +43,7 @@ class Question(Struct, frozen=True, kw_only=True):
         """
         if options["metric"] not in decide.METRICS:
             raise UsageError(f"--metric {options['metric']!r}: there are {', '.join(decide.METRICS)}")
-        root = options["root"] or DEFAULT_ROOT
-        if "://" not in root and not Path(root).is_dir():
-            raise UsageError(f"there is no history at {root}: `sooner ingest` makes one, or name it with --history")
+        root = history_at(options["root"])
         where: dict[str, Any] = {name: options[name] for name in ("repository", "workflow", "branch")}
         where |= {name: _epoch(f"--{name}", options[name]) for name in ("since", "until")}
         return cls(

@@ -13,9 +13,10 @@ from msgspec import Struct
 from sooner.analysis.sizing.ledger import MET, Entry, Execution, Required, Rule, Standing, ledger, span
 from sooner.analysis.sizing.needs import TestNeed
 from sooner.cli import sizing_files as files
+from sooner.cli.histories import history_at
 from sooner.cli.settings import project_table
 from sooner.cli.spans import epoch_of
-from sooner.history import DEFAULT_ROOT, History, Where, check_one_repository
+from sooner.history import History, Where, check_one_repository
 from sooner.model.errors import SettingsError, UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.report.wording import counted
@@ -55,9 +56,7 @@ class Question(Struct, frozen=True, kw_only=True):
             UsageError: A value that is not understood, or a history that is not there.
             SettingsError: A policy that is not understood.
         """
-        root = options["root"] or DEFAULT_ROOT
-        if "://" not in root and not Path(root).is_dir():
-            raise UsageError(f"there is no history at {root}: `sooner ingest` makes one, or name it with --history")
+        root = history_at(options["root"])
         _check_span(options["within"])
         source, given = _policy(options["policy"])
         sizes = dict(given.get("runners", {})) | dict(_runner(text) for text in options["runners"])

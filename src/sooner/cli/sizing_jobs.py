@@ -8,7 +8,7 @@ import numpy as np
 
 from sooner.analysis.sizing import load
 from sooner.cli import sizing_files as files
-from sooner.model.errors import UsageError
+from sooner.cli.histories import history_at
 
 if TYPE_CHECKING:
     from sooner.analysis.sizing.facts import Numbers
@@ -33,9 +33,7 @@ def jobs_of(jobs: Path | None, root: str, *, by_name: bool = False) -> load.Rows
         return _of_table(jobs, by_name=by_name)
     from sooner.history import History
 
-    if "://" not in root and not Path(root).is_dir():
-        raise UsageError(f"there is no history at {root}: `sooner ingest` makes one")
-    with History(root) as history:
+    with History(history_at(root)) as history:
         return load.rows_of_history(history, by_name=by_name)
 
 

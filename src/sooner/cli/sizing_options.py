@@ -15,6 +15,7 @@ from sooner.analysis.sizing.options import options as all_options
 from sooner.analysis.sizing.placement import Runner, Terms, Test, price
 from sooner.analysis.sizing.tests import by_file, with_durations
 from sooner.cli import sizing_files as files
+from sooner.cli.histories import history_at
 from sooner.cli.sizing_coverage import needs_of
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
@@ -87,7 +88,7 @@ class Question(Struct, frozen=True, kw_only=True):
             runners=runners,
             current=_current(options["current"], runners),
             jobs=Path(options["jobs"]) if options["jobs"] else None,
-            root=_history_at(options["root"] or ""),
+            root=history_at(options["root"]) if options["root"] else "",
             pools=Path(options["pools"]) if options["pools"] else None,
             periods=_periods(options["periods"]),
             limits=Limits(lost=options["allow_loss"], delay_h=options["max_delay"], moved=options["max_moved"]),
@@ -257,12 +258,6 @@ def _durations(question: Question) -> Mapping[str, float]:
         if not 0 <= seconds < inf:
             raise files.SizingFileError(question.durations, f"{name} takes {seconds:g} s: that is no duration")
     return durations
-
-
-def _history_at(root: str) -> str:
-    if root and "://" not in root and not Path(root).is_dir():
-        raise UsageError(f"there is no history at {root}: `sooner ingest` makes one")
-    return root
 
 
 def _recorded_durations(root: str) -> Mapping[str, float]:

@@ -14,9 +14,9 @@ from sooner.analysis.trunk.facts import Answer, Commit, Kind, Policy, Question
 from sooner.analysis.trunk.lessons import Lessons
 from sooner.analysis.trunk.load import Trunk, load_trunk
 from sooner.analysis.trunk.replay import lessons_at, question_at
+from sooner.cli.histories import history_at
 from sooner.cli.spans import epoch_of
 from sooner.history import History, Where, check_named, unknown_name
-from sooner.history.store import DEFAULT_ROOT
 from sooner.model.errors import UsageError
 from sooner.report.trunk import breakages_as_text, decisions_as_text
 
@@ -40,7 +40,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             raise UsageError(f"--window {options['window']}: at least 2 commits")
         kind = options["kind"]
         return cls(
-            root=options["root"] or DEFAULT_ROOT,
+            root=history_at(options["root"]),
             as_of=epoch_of(options["as_of"], "--as-of") if options["as_of"] else None,
             window=options["window"],
             kinds=tuple(Kind) if kind == "all" else (Kind(kind),),
