@@ -1,5 +1,6 @@
 """Evaluates the needs of test files on disk, in several processes where there are many files."""
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from importlib import resources
@@ -17,6 +18,8 @@ from sooner.warm.forking import fork_refusal
 T = TypeVar("T")
 _FEW_BYTES: Final = 60_000
 """Below so many bytes of tests (about a second of work) one process is quicker than starting others."""
+_FROM_TESTS: Final = re.compile(r"^from ([\w.]*?(?:\b|_)tests?(?:_\w*)?) import", re.MULTILINE)
+"""Modules of tests by their names: a file that takes classes of tests from there is work as if it held them."""
 
 
 def shipped_rules() -> str:
@@ -77,7 +80,8 @@ def _row(needs: TestNeeds) -> Row:
 def of_each(function: Callable[[str], T], root: Path, paths: Sequence[str], jobs: int = 0) -> list[T]:
     """A function of each test file, in the order of the files, in processes where that is quicker.
 
-    Files are dealt out one by one, the largest first; every process keeps the modules that it evaluated.
+    Files are dealt out one by one, the largest first, with the modules of tests that they take from; processes keep
+    the modules that they evaluated.
 
     Args:
         function: Gets a path relative to the root.
@@ -85,7 +89,7 @@ def of_each(function: Callable[[str], T], root: Path, paths: Sequence[str], jobs
         paths: The files.
         jobs: Processes; 0 for one a CPU.
     """
-    sizes = [_size(root / path) for path in paths]
+    sizes = [bytes_of_work(root, path) for path in paths]
     if jobs == 1 or (sum(sizes) < _FEW_BYTES and not jobs):
         return [function(path) for path in paths]
     order = sorted(range(len(paths)), key=lambda i: -sizes[i])
@@ -100,8 +104,11 @@ def _collect_rarely() -> None:
     gc.set_threshold(200_000, 20, 100)
 
 
-def _size(path: Path) -> int:
+def bytes_of_work(root: Path, path: str) -> int:
+    """How much there is to evaluate in a test file: its size, with the modules of tests that it takes from (bytes)."""
     try:
-        return path.stat().st_size
+        text = (root / path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return 0
+    modules = [root / f"{name.replace('.', '/')}.py" for name in _FROM_TESTS.findall(text)]
+    return len(text) + sum(each.stat().st_size for each in modules if each.is_file())

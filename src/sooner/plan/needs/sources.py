@@ -35,6 +35,7 @@ class Sources:
         self._read = read
         self._texts: dict[str, str | None] = {}
         self._trees: dict[str, ast.Module | None] = {}
+        self._lines: dict[str, list[str]] = {}
         self._by_tail: dict[str, list[str]] = {}
         for path in sorted(self.files, key=lambda each: (each.count("/"), each)):
             self._by_tail.setdefault(tail_of(path), []).append(path)
@@ -68,13 +69,16 @@ class Sources:
 
     def line(self, path: str, number: int) -> str:
         """One line of a file, without its indentation."""
-        lines = (self.read(path) or "").splitlines()
+        lines = self._lines.get(path)
+        if lines is None:
+            lines = self._lines[path] = (self.read(path) or "").splitlines()
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
     def forget(self, path: str) -> None:
         """Let go of a file that is not needed again."""
         self._trees.pop(path, None)
         self._texts.pop(path, None)
+        self._lines.pop(path, None)
 
     def conftests(self, path: str) -> list[str]:
         """The conftest.py files that count for a test file, the outermost first."""
