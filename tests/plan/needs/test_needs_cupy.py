@@ -222,3 +222,26 @@ def test_an_item_of_a_grid_is_an_array_that_is_made():
         "test_jax": (0, 1, 1),
         "test_none": (0, None, 0),
     }
+
+
+def test_a_pointer_into_memory_of_no_device_touches_none():
+    found = devices_of(
+        "test_pointer.py",
+        {
+            "test_pointer.py": """
+            from cupy.cuda import memory
+
+            class Pretended(memory.Memory):
+                def __init__(self, size):
+                    self.ptr = 1 << 8
+                    self.size = size
+
+            def test_pretended():
+                assert int(memory.MemoryPointer(Pretended(10), 0)) == 256
+
+            def test_allocated():
+                memory.MemoryPointer(memory.Memory(10), 0)
+            """
+        },
+    )
+    assert found == {"test_pretended": (0, None, 0), "test_allocated": (1, 1, 1)}

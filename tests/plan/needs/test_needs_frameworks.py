@@ -1002,3 +1002,74 @@ def test_deepspeeds_accelerator_is_the_host_where_there_is_no_device_in_versions
         assert found == host | rest | {"TestCounted::test_counted": (0, 1, 2)}
     one = dict.fromkeys(host, (1, 1, 1)) | {"TestOwn::test_two": (2, 2, 2)}
     assert needs(common, {}) == one | rest | {"TestCounted::test_counted": (1, 1, 2)}
+
+
+def test_helpers_among_the_tests_of_a_package_are_followed_where_the_package_is_not():
+    found = devices_of(
+        "jax/experimental/tests/old_test.py",
+        {
+            "jax/__init__.py": "",
+            "jax/experimental/__init__.py": "",
+            "jax/experimental/tests/__init__.py": "",
+            "jax/experimental/tests/old_util.py": """
+            import dataclasses
+            import jax
+            from jax._src import test_util as jtu
+            from jax._src import xla_bridge as xb
+
+            @dataclasses.dataclass
+            class Data:
+                platform: str
+
+            class OldCase(jtu.JaxTestCase):
+                def platform(self):
+                    return xb.canonicalize_platform(jax.default_backend())
+
+                def run_one(self, func, data):
+                    if self.platform() != data.platform:
+                        self.skipTest(data.platform)
+                    jax.jit(func)(1.0)
+            """,
+            "jax/experimental/tests/old_test.py": """
+            import dataclasses
+            import jax.numpy as jnp
+            from jax.experimental.tests import old_util
+
+            class TestOld(old_util.OldCase):
+                def test_cuda(self):
+                    self.run_one(jnp.sin, old_util.Data("cuda"))
+
+                def test_tpu(self):
+                    self.run_one(jnp.sin, old_util.Data("tpu"))
+
+                def test_any(self):
+                    data = dataclasses.replace(old_util.Data("cpu"), platform=self.platform())
+                    self.run_one(jnp.sin, data)
+            """,
+        },
+    )
+    assert found == {
+        "TestOld::test_cuda": (1, 1, 1),
+        "TestOld::test_tpu": (None, None, None),
+        "TestOld::test_any": (0, 1, 1),
+    }
+
+
+def test_tables_of_fbgemms_lie_on_a_device_unless_they_are_told_otherwise():
+    found = devices_of(
+        "test_tables.py",
+        {
+            "test_tables.py": """
+            import torch
+            from fbgemm_gpu.split_table_batched_embeddings_ops_training import DenseTableBatchedEmbeddingBagsCodegen
+
+            def test_either():
+                device = "cuda" if torch.cuda.is_available() else "cpu"
+                DenseTableBatchedEmbeddingBagsCodegen([(2, 4)], use_cpu=device == "cpu")
+
+            def test_device():
+                DenseTableBatchedEmbeddingBagsCodegen([(2, 4)])
+            """
+        },
+    )
+    assert found == {"test_either": (0, 1, 1), "test_device": (1, 1, 1)}

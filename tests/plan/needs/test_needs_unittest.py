@@ -465,3 +465,51 @@ def test_what_a_class_of_nothing_is_asked_to_assert_it_has_not():
         },
     )
     assert found == {"TestIt::test_counts": (1, 1, 1), "TestIt::test_plain": (0, None, 0)}
+
+
+def test_a_skip_of_unittests_wraps_a_function_whoever_calls_it_and_a_mark_of_pytests_does_not():
+    found = devices_of(
+        "test_wrapped.py",
+        {
+            "test_wrapped.py": """
+            import unittest
+            import pytest
+            import torch
+
+            class TestPair(unittest.TestCase):
+                @unittest.skipIf(torch.cuda.device_count() <= 1, "two")
+                def setUp(self):
+                    super().setUp()
+
+                @unittest.skipUnless(torch.cuda.device_count() >= 3, "three")
+                def of_three(self):
+                    pass
+
+                @pytest.mark.skipif(torch.cuda.device_count() < 4, reason="a mark on what is no test")
+                def of_four(self):
+                    pass
+
+                def test_pair(self):
+                    pass
+
+                def test_three(self):
+                    self.of_three()
+
+                def test_marked(self):
+                    self.of_four()
+
+            @unittest.skip("not now")
+            def later():
+                pass
+
+            def test_later():
+                later()
+            """
+        },
+    )
+    assert found == {
+        "TestPair::test_pair": (2, 2, 2),
+        "TestPair::test_three": (3, 3, 3),
+        "TestPair::test_marked": (2, 2, 2),
+        "test_later": (None, None, None),
+    }

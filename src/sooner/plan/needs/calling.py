@@ -12,6 +12,7 @@ from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.replacing import name_in_tree
 from sooner.plan.needs.state import DEEPEST, EVERYWHERE, LIBRARY_FUEL
+from sooner.plan.needs.testing_names import skip_as_wrapped
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import (
     MISSING,
@@ -220,6 +221,8 @@ class Calling(Attributes):
         return id(func.node) in self.given_up
 
     def _enter(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if "pytestmark" in func.attrs:
+            skip_as_wrapped(cast("Machine", self), func)
         if func.module.is_model:
             args, kwargs = self.with_most(args, kwargs)
         around, given = self.under_way.get(id(func.node)), [*args, *kwargs.values()]

@@ -12,7 +12,7 @@ from sooner.plan.needs.fixtures import RANKS, Fixtures, Values, argument_names, 
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.replacing import is_patch, patch_now
 from sooner.plan.needs.state import LIBRARY_FUEL, TEST_FUEL
-from sooner.plan.needs.testing_names import may_guard
+from sooner.plan.needs.testing_names import may_guard, reason_of
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import (
     MISSING,
@@ -258,7 +258,7 @@ class Judge:
 
     def _mark(self, mark: Mark, *, added: bool = False) -> None:
         if mark.name == "skip":  # what a hook adds waits for an option of the command line
-            self._stop(Skip(_reason(mark), mark.path, mark.line, soft=added))
+            self._stop(Skip(reason_of(mark), mark.path, mark.line, soft=added))
         elif mark.name == "skipif":
             self._skip_if(mark)
         elif mark.name == "__rule__":
@@ -279,12 +279,12 @@ class Judge:
             conditions[:1] if mark.args and len(mark.args) > 1 and not _is_condition(mark.args[1]) else conditions
         )
         if not conditions:
-            self._stop(Skip(_reason(mark), mark.path, mark.line))
+            self._stop(Skip(reason_of(mark), mark.path, mark.line))
         for condition in conditions:
             value = self._condition(condition)
             truth = self.machine.truth(value)
             if truth:
-                self._stop(Skip(_reason(mark), mark.path, mark.line, soft=isinstance(value, Soft)))
+                self._stop(Skip(reason_of(mark), mark.path, mark.line, soft=isinstance(value, Soft)))
                 continue
             self.machine.guesses += truth is None
             self.machine.trace.note(mark.path, mark.line, "guard")
@@ -479,11 +479,6 @@ def _has_default(func: Any, name: str) -> bool:
 
 def _is_condition(value: Any) -> bool:
     return isinstance(hard(value), bool)
-
-
-def _reason(mark: Mark) -> str:
-    value = hard(mark.kwargs.get("reason", mark.args[-1] if mark.args else ""))
-    return value if isinstance(value, str) else mark.name
 
 
 def _is_skip_exit(raised: Raised) -> bool:

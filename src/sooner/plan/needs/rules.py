@@ -194,8 +194,10 @@ class Rules:
         return name.partition(".")[0] in self._absent
 
     def is_outside(self, name: str) -> bool:
-        """Whether a module is taken as outside even where the tree has it."""
+        """Whether a module is taken as outside even where the tree has it: the tests inside a package are not."""
         parts = name.split(".")
+        if "tests" in parts[1:]:
+            return False
         tails = {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
         return bool(tails & self._outside) and not tails & self._inside
 

@@ -76,6 +76,27 @@ def own_marks(target: Func | Cls) -> list[Any]:
     return list(marks) if isinstance(marks, list | tuple) else [marks]
 
 
+def skip_as_wrapped(machine: "Machine", func: Func) -> None:
+    """unittest's skips wrap a function: whoever calls it, be it `setUp` or a helper, is skipped.
+
+    Raises:
+        Skip: It is decorated so, and the condition holds.
+    """
+    for mark in own_marks(func):
+        if not isinstance(mark, Mark) or not mark.wraps:
+            continue
+        condition = True if mark.name == "skip" else mark.args[0] if mark.args else mark.kwargs.get("condition")
+        soft = isinstance(condition, Soft)
+        if machine.truth(condition) and not (soft and machine.is_ignored(mark.path, mark.line)):
+            raise Skip(reason_of(mark), mark.path, mark.line, soft=soft)
+
+
+def reason_of(mark: Mark) -> str:
+    """Why a mark skips."""
+    value = hard(mark.kwargs.get("reason", mark.args[-1] if mark.args else ""))
+    return value if isinstance(value, str) else mark.name
+
+
 def mark_now(machine: "Machine", target: Any, mark: Mark) -> None:
     """A decorator gives a test a mark; a way that only skips is not gone where another may be."""
     if mark.name == "skip" and machine.forks:
@@ -91,7 +112,7 @@ def _marker(name: str) -> Function:
         if len(args) == 1 and isinstance(args[0], Func | Cls):
             apply_mark(args[0], Mark(name, (), {}, *machine.current))
             return args[0]
-        return Mark(name, tuple(args), kwargs, *machine.current)
+        return Mark(name, tuple(args), kwargs, *machine.current, wraps=name == "skipif")
 
     return called
 
@@ -102,9 +123,8 @@ def _skip_unless(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     turned: Any = UNKNOWN if truth is None else not truth
     if isinstance(condition, Soft) and truth is not None:
         turned = Soft(turned)
-    return Mark(
-        "skipif", (turned,), {"reason": args[1] if len(args) > 1 else kwargs.get("reason", "")}, *machine.current
-    )
+    reason = args[1] if len(args) > 1 else kwargs.get("reason", "")
+    return Mark("skipif", (turned,), {"reason": reason}, *machine.current, wraps=True)
 
 
 def skipping(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Mark | None:
@@ -148,9 +168,9 @@ def _skip(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
 
 def _unittest_skip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     if args and isinstance(args[0], Func | Cls):
-        mark_now(machine, args[0], Mark("skip", (), {}, *machine.current))
+        mark_now(machine, args[0], Mark("skip", (), {}, *machine.current, wraps=True))
         return args[0]
-    return Mark("skip", tuple(args), {}, *machine.current)
+    return Mark("skip", tuple(args), {}, *machine.current, wraps=True)
 
 
 def _fail(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:

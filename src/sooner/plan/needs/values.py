@@ -185,12 +185,22 @@ class Dev:
 
 
 class Mark:
-    """`pytest.mark.name(*args, **kwargs)`, unittest's skips included (`skipif`)."""
+    """`pytest.mark.name(*args, **kwargs)`, unittest's skips included (`skipif`): those wrap the function."""
 
-    __slots__ = ("args", "kwargs", "line", "name", "path")
+    __slots__ = ("args", "kwargs", "line", "name", "path", "wraps")
 
-    def __init__(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], path: str = "", line: int = 0) -> None:
+    def __init__(
+        self,
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        path: str = "",
+        line: int = 0,
+        *,
+        wraps: bool = False,
+    ) -> None:
         self.name = name
+        self.wraps = wraps
         self.args = args
         self.kwargs = kwargs
         self.path = path
