@@ -77,7 +77,7 @@ def own_marks(target: Func | Cls) -> list[Any]:
 
 
 def skip_as_wrapped(machine: "Machine", func: Func) -> None:
-    """unittest's skips wrap a function: whoever calls it, be it `setUp` or a helper, is skipped.
+    """Unittest's skips wrap a function: whoever calls it, be it `setUp` or a helper, is skipped.
 
     Raises:
         Skip: It is decorated so, and the condition holds.
