@@ -513,3 +513,52 @@ def test_a_skip_of_unittests_wraps_a_function_whoever_calls_it_and_a_mark_of_pyt
         "TestPair::test_marked": (2, 2, 2),
         "test_later": (None, None, None),
     }
+
+
+def test_a_skip_that_is_caught_by_its_name_is_none():
+    found = devices_of(
+        "test_caught.py",
+        {
+            "test_caught.py": """
+            import unittest
+            import pytest
+            import torch
+
+            @unittest.skip("as an error")
+            def skipped():
+                pass
+
+            class TestCaught(unittest.TestCase):
+                def test_expected(self):
+                    with self.assertRaises(unittest.SkipTest):
+                        skipped()
+
+                def test_of_pytests(self):
+                    with pytest.raises(pytest.skip.Exception):
+                        pytest.skip("as an error")
+
+                def test_handled(self):
+                    try:
+                        skipped()
+                    except unittest.SkipTest:
+                        torch.ones(1, device="cuda:1")
+
+                def test_another(self):
+                    with self.assertRaises(RuntimeError):
+                        skipped()
+
+                def test_passed_on(self):
+                    try:
+                        skipped()
+                    except unittest.SkipTest:
+                        raise
+            """
+        },
+    )
+    assert found == {
+        "TestCaught::test_expected": (0, None, 0),
+        "TestCaught::test_of_pytests": (0, None, 0),
+        "TestCaught::test_handled": (2, 2, 2),
+        "TestCaught::test_another": (None, None, None),
+        "TestCaught::test_passed_on": (None, None, None),
+    }

@@ -46,7 +46,8 @@ def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[An
         stores = kept(machine.environment), kept(machine.overrides)
         return Unknown("monkeypatch"), lambda _raised: any(bool(each()) for each in stores)
     del path, line
-    return value if isinstance(value, Unknown | Ext) else UNKNOWN, lambda _raised: last in SWALLOWING
+    given = value if isinstance(value, Unknown | Ext) else UNKNOWN
+    return given, lambda raised: last in SWALLOWING and not (raised is not None and raised.skips)
 
 
 def exit_stack(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:

@@ -12,6 +12,7 @@ from functools import reduce
 from typing import Any, Final
 
 from sooner.plan.needs.matching import Matching
+from sooner.plan.needs.testing_names import as_raised, is_expected
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -305,7 +306,7 @@ class Statements(Matching):
     def _do_raise(self, node: ast.Raise, env: Env) -> None:
         path, line = self.place(env, node)
         if node.exc is None:
-            raise env.find("__raised__") if isinstance(env.find("__raised__"), Raised) else Raised("Exception", "")
+            raise _again(env.find("__raised__"))
         value = self.ev(node.exc, env)
         kind = exception_name(value)
         text = _message(value)
@@ -340,6 +341,13 @@ class Statements(Matching):
             for handler in node.handlers:
                 if self._handles(handler, raised, env):
                     self._handle(handler, raised, env)
+                    return
+            raise
+        except Skip as skip:
+            caught = as_raised(skip)
+            for handler in node.handlers:
+                if handler.type is not None and is_expected(caught, self.ev(handler.type, env)):
+                    self._handle(handler, caught, env)
                     return
             raise
         self.run(node.orelse, env)
@@ -407,7 +415,10 @@ class Statements(Matching):
         except Raised as raised:
             if not leave(raised):
                 raise
-        except (Skip, Return, Loop):
+        except Skip as skip:
+            if not leave(as_raised(skip)):
+                raise
+        except (Return, Loop):
             leave(None)
             raise
         else:
@@ -448,6 +459,13 @@ class Statements(Matching):
             self.run(bodies[0], env)
         else:
             self.fork(bodies, env)
+
+
+def _again(caught: Any) -> Exception:
+    """What a bare `raise` raises."""
+    if not isinstance(caught, Raised):
+        return Raised("Exception", "")
+    return Skip(caught.reason, caught.path, caught.line) if caught.skips else caught
 
 
 def _leaves_by_rank(node: ast.If) -> bool:

@@ -58,6 +58,8 @@ _GUARDS: Final = re.compile(
     "skip|only|need|requir|gpu|cuda|rocm|nccl|device|accelerator|rank|world|multi|distributed", re.IGNORECASE
 )
 """Words in the name of a decorator that may skip for lack of devices."""
+_SKIPS: Final = ("SkipTest", "Skipped")
+"""What unittest's skip, and pytest's, is called as an exception."""
 _OTHER_ERROR: Final = Ext("OtherError")
 """An error whose message is none of these."""
 
@@ -290,10 +292,22 @@ def _may_be_of_devices(pattern: Any) -> bool:
         return True
 
 
+def as_raised(skip: Skip) -> Raised:
+    """A skip as the exception that it is."""
+    raised = Raised(_SKIPS[0], skip.reason, skip.path, skip.line)
+    raised.skips = True
+    return raised
+
+
 def is_expected(raised: Raised, kinds: Any) -> bool:
-    """Whether a failure may be the one that is asked for; that for lack of a device is one of few kinds."""
+    """Whether a failure may be the one that is asked for; that for lack of a device, or a skip, is one of few kinds."""
     kinds = hard(kinds)
-    names = {name_of(each) for each in (kinds if isinstance(kinds, tuple | list) else (kinds,))}
+    each_kind = kinds if isinstance(kinds, tuple | list) else (kinds,)
+    if raised.skips:
+        return any(
+            name_of(each) in _SKIPS or getattr(each, "path", "").endswith("skip.Exception") for each in each_kind
+        )
+    names = {name_of(each) for each in each_kind}
     return bool(
         not raised.device
         or raised.refusal

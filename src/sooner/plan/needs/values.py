@@ -488,6 +488,8 @@ class Raised(Exception):  # noqa: N818 - an exception of the test, not of ours
         self.device = device
         self.refusal = False
         """Whether the library under test has refused a number of ranks: not what a missing device raises."""
+        self.skips = False
+        """Whether it is a skip, as whoever catches one by its name sees it."""
         self.value: Any = UNKNOWN
 
 
