@@ -1073,3 +1073,101 @@ def test_tables_of_fbgemms_lie_on_a_device_unless_they_are_told_otherwise():
         },
     )
     assert found == {"test_either": (0, 1, 1), "test_device": (1, 1, 1)}
+
+
+def test_degrees_of_torchtitans_decide_where_its_library_is_not_there():
+    found = devices_of(
+        "test_numerics.py",
+        {
+            "test_numerics.py": """
+            import torch
+            from torch.testing._internal.common_fsdp import FSDPTest
+            from torchtitan.distributed import ParallelDims
+
+            class TestNumerics(FSDPTest):
+                def degrees(self, replicate, **more):
+                    return ParallelDims(
+                        dp_replicate=replicate, dp_shard=-1, cp=1, tp=1, pp=1, world_size=self.world_size, **more
+                    )
+
+                def test_replicate(self):
+                    self.degrees(self.world_size).get_mesh(["dp_replicate"])
+
+                def test_hybrid(self):
+                    self.degrees(self.world_size // 2).get_mesh(["dp_replicate", "fsdp"])
+
+                def test_shard(self):
+                    self.degrees(1, ep=1).get_mesh("fsdp")
+
+                def test_shard_of_old(self):
+                    self.degrees(1, ep=1, etp=1).get_mesh("fsdp")
+
+                def test_slice(self):
+                    mesh = self.degrees(self.world_size // 2).build_mesh(device_type="cuda")
+                    mesh[("dp_replicate", "dp_shard_cp")]
+            """
+        },
+    )
+    assert {name.partition("::")[2]: needs for name, needs in found.items()} == {
+        "test_replicate": (2, 2, 8),
+        "test_hybrid": (4, 4, 8),
+        "test_shard": (1, 1, 8),
+        "test_shard_of_old": (2, 2, 8),
+        "test_slice": (4, 4, 8),
+    }
+
+
+def test_workers_of_torchrecs_are_told_their_rank_by_name():
+    found = devices_of(
+        "test_sharded.py",
+        {
+            "test_sharded.py": """
+            import unittest
+            import torch
+            from torchrec.distributed.test_utils.multi_process import MultiProcessContext, MultiProcessTestBase
+
+            class TestSharded(MultiProcessTestBase):
+                @staticmethod
+                def body(tables, rank, local_size, world_size, backend):
+                    with MultiProcessContext(rank, world_size, backend, local_size) as context:
+                        torch.ones(1, device=context.device)
+
+                @unittest.skipIf(torch.cuda.device_count() <= 1, "two")
+                def test_sharded(self):
+                    self._run_multi_process_test(
+                        callable=self.body, world_size=2, local_size=2, backend="nccl", tables=[]
+                    )
+            """
+        },
+    )
+    assert found == {"TestSharded::test_sharded": (2, 2, 2)}
+
+
+def test_workers_of_vllms_are_told_their_rank_by_the_environment():
+    found = devices_of(
+        "tests/test_workers.py",
+        {
+            "tests/test_workers.py": """
+            import multiprocessing
+            import pytest
+            import torch
+            from vllm.distributed.parallel_state import init_distributed_environment
+            from vllm.utils import update_environment_variables
+
+            def body(env):
+                update_environment_variables(env)
+                init_distributed_environment()
+                torch.cuda.set_device(f"cuda:{torch.distributed.get_rank()}")
+
+            def test_workers():
+                if torch.cuda.device_count() < 2:
+                    pytest.skip("two")
+                processes = []
+                for i in range(2):
+                    env = {"RANK": str(i), "WORLD_SIZE": "2"}
+                    processes.append(multiprocessing.Process(target=body, args=(env,)))
+                    processes[-1].start()
+            """
+        },
+    )
+    assert found == {"test_workers": (2, 2, 2)}

@@ -232,3 +232,49 @@ def test_a_patch_that_is_stopped_leaves_those_in_place_that_were_started_after_i
         },
     )
     assert found == {"test_it": (0, None, 0), "test_both_stopped": (2, 2, 2)}
+
+
+def test_an_environment_that_is_updated_as_a_whole_is_what_is_read_later():
+    found = devices_of(
+        "test_environment.py",
+        {
+            "test_environment.py": """
+            import os
+            import torch
+
+            def touch():
+                torch.ones(1, device=f"cuda:{os.environ['WHICH']}")
+
+            def test_a_dict():
+                os.environ.update({"WHICH": "1"})
+                touch()
+
+            def test_names():
+                os.environ.update(WHICH="2")
+                touch()
+
+            def test_pairs():
+                os.environ.update([("WHICH", "3")])
+                touch()
+
+            def test_in_place():
+                os.environ |= {"WHICH": "1"}
+                touch()
+
+            def test_put_back():
+                os.environ["WHICH"] = "0"
+                before = dict(os.environ)
+                os.environ["WHICH"] = "3"
+                os.environ.clear()
+                os.environ.update(before)
+                touch()
+            """
+        },
+    )
+    assert {name: needs[0] for name, needs in found.items()} == {
+        "test_a_dict": 2,
+        "test_names": 3,
+        "test_pairs": 4,
+        "test_in_place": 2,
+        "test_put_back": 1,
+    }

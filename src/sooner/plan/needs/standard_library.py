@@ -349,6 +349,12 @@ def _environ_set(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return UNKNOWN
 
 
+def _environ_update(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    for name, value in BUILTINS["dict"](machine, args, kwargs).items():
+        if isinstance(name, str):
+            machine.set_outside(Ext("os.environ"), name, value)
+
+
 def _environ_pop(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     name = hard(args[0]) if args else None
     if not isinstance(name, str):
@@ -506,7 +512,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "operator.itemgetter": _item_getter, "contextlib.contextmanager": _contextmanager,
     "contextlib.asynccontextmanager": _contextmanager, "sys.exit": _exit, "os._exit": _exit, "os.getenv": _getenv,
     "os.environ.get": _getenv, "os.environ.setdefault": _environ_set, "os.environ.pop": _environ_pop,
-    "os.environ.clear": _environ_clear,
+    "os.environ.clear": _environ_clear, "os.environ.update": _environ_update,
     "importlib.import_module": _import_module,
     "os.environ.copy": _environ_copy, "copy.copy": _deepcopy, "copy.deepcopy": _deepcopy,
     "importlib.util.find_spec": _find_spec, "textwrap.dedent": _dedent, "inspect.cleandoc": _dedent,

@@ -127,6 +127,9 @@ class Statements(Matching):
             more = self.items_of(new)
             old.extend(more if more is not None and len(old) < _LONGEST_LIST else [UNKNOWN])
             return
+        if isinstance(old, Ext) and old.path == "os.environ":
+            self.call(Ext("os.environ.update"), [new], {})
+            return
         self.bind(node.target, self.binary(type(node.op), old, new, in_place=True), env)
 
     def _do_delete(self, node: ast.Delete, env: Env) -> None:
