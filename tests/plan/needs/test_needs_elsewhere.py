@@ -939,3 +939,25 @@ def test_the_kind_and_number_of_devices_that_accelerates_tests_ask_for_are_those
         },
     )
     assert found == {"TestIt::test_one": (1, 1, 1), "TestIt::test_several": (2, 2, 2)}
+
+
+def test_a_test_that_is_not_for_pytest_never_runs_under_it():
+    found = devices_of(
+        "test_runner.py",
+        {
+            "test_runner.py": """
+            import sys
+            import unittest
+
+            class TestRunner(unittest.TestCase):
+                @unittest.skipIf("pytest" in sys.modules, "for the project's own runner")
+                def test_by_itself(self):
+                    pass
+
+                @unittest.skipIf("pytest" not in sys.modules, "wants pytest's fixtures")
+                def test_by_pytest(self):
+                    pass
+            """
+        },
+    )
+    assert found == {"TestRunner::test_by_itself": (None, None, None), "TestRunner::test_by_pytest": (0, None, 0)}

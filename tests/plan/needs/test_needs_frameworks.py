@@ -1171,3 +1171,30 @@ def test_workers_of_vllms_are_told_their_rank_by_the_environment():
         },
     )
     assert found == {"test_workers": (2, 2, 2)}
+
+
+def test_the_framework_whose_devices_are_counted_is_there():
+    found = devices_of(
+        "tests/test_launch.py",
+        {
+            "tests/testing_utils.py": """
+            from library.utils import is_tf_available, is_torch_available
+
+            def get_gpu_count():
+                if is_torch_available():
+                    import torch
+                    return torch.cuda.device_count()
+                elif is_tf_available():
+                    return 3
+                return 0
+            """,
+            "tests/test_launch.py": """
+            import subprocess
+            from testing_utils import get_gpu_count
+
+            def test_launch():
+                subprocess.run(f"torchrun --nproc_per_node {min(2, get_gpu_count())} train.py".split(), check=True)
+            """,
+        },
+    )
+    assert found["test_launch"][2] == 2

@@ -36,6 +36,9 @@ HOST_ERRORS: Final = (
     TypeError, ValueError, ArithmeticError, LookupError, AttributeError, AssertionError, RuntimeError, MemoryError,
 )  # fmt: skip
 
+_RUNNERS: Final = ("pytest", "_pytest", "unittest")
+"""Modules that are imported where pytest runs the tests."""
+
 
 class Comparisons(SpecialMethods):
     """The part of the machine that compares."""
@@ -148,7 +151,8 @@ class Comparisons(SpecialMethods):
             return True if True in answers else None if None in answers else False
         if isinstance(container, dict) and isinstance(item, str | int):
             return item in container or (None if UNKNOWN in container else False)
-        return None
+        is_runner = isinstance(container, Ext) and container.path == "sys.modules" and item in _RUNNERS
+        return True if is_runner else None
 
 
 def _is_like_no_other(member: Inst) -> bool:
