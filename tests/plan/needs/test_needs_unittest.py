@@ -93,6 +93,44 @@ def test_a_class_of_parameterizeds_is_one_class_for_each_case():
     }
 
 
+def test_a_class_that_is_made_for_each_case_stays_with_the_tests_that_it_inherits():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from unittest import TestCase
+
+            import torch
+            from parameterized import parameterized_class
+
+            class TestPlain(TestCase):
+                devices = 1
+
+                def test_plain(self):
+                    for index in range(self.devices):
+                        torch.ones(1, device=f"cuda:{index}")
+
+            @parameterized_class(("devices",), [(2,)])
+            class TestCases(TestPlain):
+                def test_own(self):
+                    torch.ones(1, device=f"cuda:{self.devices - 1}")
+
+            class TestAfter(TestCases):
+                def test_after(self):
+                    torch.ones(1, device="cuda:3")
+            """,
+        },
+    )
+    assert found == {
+        "TestPlain::test_plain": (1, 1, 1),
+        "TestCases::test_plain": (1, 1, 1),
+        "TestCases_0::test_plain": (2, 2, 2),
+        "TestCases_0::test_own": (2, 2, 2),
+        "TestAfter::test_plain": (1, 1, 1),
+        "TestAfter::test_after": (4, 4, 4),
+    }
+
+
 def test_pytorchs_own_parameters_are_named_as_pytorch_names_them():
     found = devices_of(
         "test_it.py",

@@ -47,7 +47,9 @@ def class_of_cases(machine: "Machine", args: list[Any]) -> Any:
 
 
 def of_parameterized(machine: "Machine", args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """`@parameterized_class(names, values)` or `(cases)`: a class for each case (`TestIt_0_name`), none of its own.
+    """`@parameterized_class(names, values)` or `(cases)`: a class for each case (`TestIt_0_name`).
+
+    The class itself stays with the tests that it inherits (`parameterized_class` takes away its own).
 
     Args:
         machine: Evaluates.
@@ -96,16 +98,16 @@ def _default_name(target: Cls, index: int, case: dict[str, Any]) -> str:
 
 
 def _multiply(target: Cls, cases: list[dict[str, Any]], names: list[str]) -> None:
-    """A class for each case, in the module of the class that they are made of; that one is none of tests any more."""
+    """A class for each case, in the module of the class that they are made of; they take over its own tests."""
     keys = sorted({key for case in cases for key in case})
     texts = [
         [(text_of(case[key]) or f"{index}?") if key in case else "" for key in keys] for index, case in enumerate(cases)
     ]
     picks = parts(texts)
-    target.attrs["__test__"] = False
+    tests = {name: target.attrs.pop(name) for name in list(target.attrs) if name.startswith("test")}
     for case, name, pick in zip(cases, names, picks, strict=True):
         made = Cls(name, [target], target.module, target.node)
-        made.attrs |= {**case, "__test__": True}
+        made.attrs |= {**tests, **case}
         made.attrs["__case__"] = (target.name, pick)
         target.module.env.names[made.name] = made
 
