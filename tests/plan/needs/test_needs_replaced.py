@@ -234,6 +234,178 @@ def test_a_patch_that_is_stopped_leaves_those_in_place_that_were_started_after_i
     assert found == {"test_it": (0, None, 0), "test_both_stopped": (2, 2, 2)}
 
 
+def test_what_a_fixture_does_around_its_yield_holds_in_the_test_and_is_undone_after_it():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import os
+            from unittest import mock
+
+            import pytest
+            import torch
+
+            STATE = {"width": 1}
+
+            def touch(width):
+                for index in range(width):
+                    torch.ones(1, device=f"cuda:{index}")
+
+            @pytest.fixture
+            def hidden():
+                with mock.patch("torch.cuda.device_count", return_value=2):
+                    yield
+
+            @pytest.fixture
+            def told():
+                with mock.patch.dict(os.environ, {"WIDTH_OF_IT": "3"}):
+                    yield
+
+            @pytest.fixture
+            def wide():
+                before = STATE["width"]
+                STATE["width"] = 4
+                try:
+                    yield
+                finally:
+                    STATE["width"] = before
+
+            def test_hidden(hidden):
+                touch(torch.cuda.device_count())
+
+            def test_told(told):
+                touch(int(os.environ["WIDTH_OF_IT"]))
+
+            def test_wide(wide):
+                touch(STATE["width"])
+
+            def test_after():
+                touch(STATE["width"])
+            """,
+        },
+    )
+    assert found == {
+        "test_hidden": (2, 2, 2),
+        "test_told": (3, 3, 3),
+        "test_wide": (4, 4, 4),
+        "test_after": (1, 1, 1),
+    }
+
+
+def test_what_a_context_manager_of_the_tests_does_around_its_yield_holds_until_it_is_left():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import contextlib
+            import os
+            from unittest import mock
+
+            import torch
+
+            STATE = {"width": 1}
+
+            def touch(width):
+                for index in range(width):
+                    torch.ones(1, device=f"cuda:{index}")
+
+            @contextlib.contextmanager
+            def hidden():
+                with mock.patch("torch.cuda.device_count", return_value=2):
+                    yield 3
+
+            @contextlib.contextmanager
+            def told(width):
+                os.environ["WIDTH_OF_IT"] = str(width)
+                yield
+                del os.environ["WIDTH_OF_IT"]
+
+            @contextlib.contextmanager
+            def wide(width):
+                before, STATE["width"] = STATE["width"], width
+                try:
+                    yield before
+                except ZeroDivisionError:
+                    pass
+                finally:
+                    STATE["width"] = before
+
+            @contextlib.contextmanager
+            def guarded(kind):
+                if kind.is_known():
+                    with told(8):
+                        yield
+                else:
+                    yield
+
+            def test_hidden():
+                with hidden() as given:
+                    touch(torch.cuda.device_count())
+                    assert given == 3
+                assert torch.cuda.device_count() >= given
+
+            def test_told():
+                with told(3):
+                    touch(int(os.environ["WIDTH_OF_IT"]))
+
+            def test_not_told_any_more():
+                with told(3):
+                    pass
+                touch(int(os.environ.get("WIDTH_OF_IT", "1")))
+
+            def test_nested():
+                with wide(4), wide(2) as outer:
+                    touch(STATE["width"])
+                    assert outer == 4
+                touch(STATE["width"])
+
+            def test_swallowed():
+                with wide(4):
+                    raise ZeroDivisionError
+                touch(STATE["width"])
+
+            def test_returns():
+                with wide(4):
+                    return
+
+            def test_not_swallowed():
+                with wide(4):
+                    touch(2)
+
+            def test_stacked():
+                with contextlib.ExitStack() as stack:
+                    stack.enter_context(wide(3))
+                    touch(STATE["width"])
+
+            def test_one_way_or_the_other():
+                with guarded(torch):
+                    pass
+                touch(int(os.environ.get("WIDTH_OF_IT", "1")))
+
+            @wide(4)
+            def test_decorated():
+                pass
+
+            def test_after():
+                touch(STATE["width"])
+            """,
+        },
+    )
+    assert found == {
+        "test_hidden": (3, 3, 3),
+        "test_told": (3, 3, 3),
+        "test_not_told_any_more": (1, 1, 1),
+        "test_nested": (2, 2, 2),
+        "test_swallowed": (1, 1, 1),
+        "test_returns": (0, None, 0),
+        "test_not_swallowed": (2, 2, 2),
+        "test_stacked": (3, 3, 3),
+        "test_one_way_or_the_other": (1, 1, 1),
+        "test_decorated": (0, None, 0),
+        "test_after": (1, 1, 1),
+    }
+
+
 def test_an_environment_that_is_updated_as_a_whole_is_what_is_read_later():
     found = devices_of(
         "test_environment.py",

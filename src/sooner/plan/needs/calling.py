@@ -12,6 +12,7 @@ from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.replacing import name_in_tree
 from sooner.plan.needs.state import DEEPEST, EVERYWHERE, LIBRARY_FUEL
+from sooner.plan.needs.suspending import Manager, Rest, Suspended
 from sooner.plan.needs.testing_names import skip_as_wrapped
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import (
@@ -223,6 +224,15 @@ class Calling(Attributes):
     def _enter(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if "pytestmark" in func.attrs:
             skip_as_wrapped(cast("Machine", self), func)
+        if "__contextmanager__" in func.attrs and not self.quiet:
+            return Manager(lambda: self._up_to_yield(func, args, kwargs))
+        return self._executed(func, args, kwargs)
+
+    def _up_to_yield(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> tuple[Any, list[Rest]]:
+        found = self._executed(func, args, kwargs)
+        return found.enter() if isinstance(found, Manager) else (UNKNOWN, [])
+
+    def _executed(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if func.module.is_model:
             args, kwargs = self.with_most(args, kwargs)
         around, given = self.under_way.get(id(func.node)), [*args, *kwargs.values()]
@@ -240,14 +250,17 @@ class Calling(Attributes):
     def _followed(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         env = Env(func.module, func.env)
         env.frame = frame = Frame(func.owner, args[0] if args else None)
-        frame.is_fixture = func.is_generator and "__fixture__" in func.attrs
+        frame.stops_at_yield = func.is_generator and self._is_resumed(func)
         self.bind_arguments(func, args, kwargs, env)
         self.depth += 1
         result: Any = None
+        rest: list[Rest] = []
         try:
             if isinstance(func.node, ast.Lambda):
                 return self.ev(func.node.body, env)
             self.run(func.node.body, env)
+        except Suspended as stop:
+            rest = stop.rest
         except Return as returned:
             result = returned.value
         except Loop:
@@ -262,14 +275,19 @@ class Calling(Attributes):
         finally:
             self.depth -= 1
         if func.is_generator:
-            return self._generated(func, frame)
+            return self._generated(func, frame, rest)
         for other in frame.returned:
             result = self.either(other, result) if other is not result else result
         return result
 
-    def _generated(self, func: Func, frame: Frame) -> Any:
+    def _is_resumed(self, func: Func) -> bool:
+        """Whether somebody does what follows the `yield`: after the test, or where the `with` ends."""
+        return "__fixture__" in func.attrs or ("__contextmanager__" in func.attrs and not self.quiet)
+
+    def _generated(self, func: Func, frame: Frame, rest: list[Rest]) -> Any:
         if func.attrs.get("__contextmanager__"):
-            return Native("__context__", lambda _args, _kwargs: frame.yielded[0] if frame.yielded else UNKNOWN)
+            return Manager(lambda: (frame.yielded[0] if frame.yielded else UNKNOWN, rest))
+        self.unfinished += (rest,) if rest else ()
         return list(frame.yielded)
 
     def bind_arguments(self, func: Func, args: list[Any], kwargs: dict[str, Any], env: Env) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.replacing import is_patch, kept, patch_now
+from sooner.plan.needs.suspending import Manager, resumed
 from sooner.plan.needs.testing_names import SWALLOWING, is_expected
 from sooner.plan.needs.values import (
     MISSING,
@@ -36,8 +37,8 @@ def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[An
         return value, lambda raised: _left(value, raised)
     if isinstance(value, Inst):
         return _entered_instance(machine, value)
-    if isinstance(value, Native) and value.name == "__context__":
-        return value.call([], {}), lambda _raised: False
+    if isinstance(value, Manager):
+        return _managed(value)
     if isinstance(value, Native) and value.name in SWALLOWING:
         kinds = value.call([], {})
         return UNKNOWN, lambda raised: raised is None or is_expected(raised, kinds)
@@ -48,6 +49,18 @@ def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[An
     del path, line
     given = value if isinstance(value, Unknown | Ext) else UNKNOWN
     return given, lambda raised: last in SWALLOWING and not (raised is not None and raised.skips)
+
+
+def _managed(manager: Manager) -> tuple[Any, Callable[[Raised | None], bool]]:
+    given, rest = manager.enter()
+
+    def leave(raised: Raised | None) -> bool:
+        left = resumed(rest, raised)
+        if left is not None and left is not raised:
+            raise left
+        return left is not raised
+
+    return given, leave
 
 
 def exit_stack(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:

@@ -12,6 +12,7 @@ from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, memb
 from sooner.plan.needs.file_paths import beside
 from sooner.plan.needs.growth import has_wide_field, would_explode
 from sooner.plan.needs.jax_devices import Grid
+from sooner.plan.needs.suspending import Suspended
 from sooner.plan.needs.trace import ANY, Trace, asks_for_any
 from sooner.plan.needs.values import (
     MISSING,
@@ -29,7 +30,6 @@ from sooner.plan.needs.values import (
     Native,
     OutOfFuel,
     Raised,
-    Return,
     Soft,
     Text,
     Unknown,
@@ -516,8 +516,8 @@ class Expressions(Comparisons, ABC):
         frame = _frame(env)
         if frame is not None:
             frame.yielded.append(value)
-            if frame.is_fixture:
-                raise Return(None)
+            if frame.stops_at_yield:
+                raise Suspended
         return UNKNOWN
 
     def _ev_yieldfrom(self, node: ast.YieldFrom, env: Env) -> Any:

@@ -143,6 +143,7 @@ class Judge:
             trace.unsure.append(f"not evaluated: {type(error).__name__}")
         except Return:
             pass
+        machine.finish()
         judged = self._outcome(trace, stop)
         judged.guesses = machine.guesses
         judged.complete = complete

@@ -13,6 +13,7 @@ from sooner.plan.needs.natives import Natives
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources, module_name
 from sooner.plan.needs.state import DEEPEST, DOUBTED, LIBRARY_FUEL, MODULE_FUEL
+from sooner.plan.needs.suspending import resumed
 from sooner.plan.needs.testing_names import is_guard_call
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import (
@@ -107,6 +108,15 @@ class Machine(Defining):
                 self.run([statement], module.env)
             self._overrule(module, statement)
             _taint(module, bound_names(statement), self.trace.asked)
+
+    def finish(self) -> None:
+        """Do what fixtures do after the test: what they have changed is as before, and nothing else comes of it."""
+        unfinished, self.unfinished = self.unfinished, ()
+        with self._apart(quiet=0):
+            self.fuel = LIBRARY_FUEL * 4
+            for rest in reversed(unfinished):
+                with suppress(Raised, Skip, OutOfFuel, *HOST_ERRORS):
+                    resumed(rest, None)
 
     def _overrule(self, module: Mod, statement: ast.stmt) -> None:
         """Names that a statement has made, and of which the rules know better."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources
 from sooner.plan.needs.statements import Statements
+from sooner.plan.needs.suspending import Rest
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import Mod
 
@@ -34,6 +35,8 @@ class State(Statements):
     natives: "Natives"
     again: Callable[[], None] | None = None
     """Runs the test at hand once more, as a rank of a launcher does that is told to run pytest on it."""
+    unfinished: tuple[list[Rest], ...] = ()
+    """What fixtures still have to do after the test."""
 
     def __init__(self, size: int, sources: Sources, rules: Rules) -> None:
         self.size = size

@@ -8,10 +8,11 @@ import ast
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Final
 
 from sooner.plan.needs.matching import Matching
+from sooner.plan.needs.suspending import Suspended, resumed
 from sooner.plan.needs.testing_names import as_raised, is_expected
 from sooner.plan.needs.values import (
     MISSING,
@@ -61,7 +62,7 @@ class Statements(Matching):
         Raises:
             Raised, Skip, Return, Loop: As the statements do.
         """
-        for node in body:
+        for index, node in enumerate(body):
             self.fuel -= 1
             if self.fuel < 0:
                 raise OutOfFuel
@@ -75,6 +76,21 @@ class Statements(Matching):
                     raised.path, raised.line = self.place(env, node)
                 if raised.device or not self.is_ignored(raised.path, raised.line):
                     raise
+            except Suspended as stop:
+                stop.rest.append(partial(self._go_on, body[index + 1 :], env))
+                raise
+
+    def _go_on(self, body: Sequence[ast.stmt], env: Env, raised: Raised | None) -> Raised | None:
+        """What follows a `yield` in its block."""
+        if raised is not None:
+            return raised
+        try:
+            self.run(body, env)
+        except Raised as own:
+            return own
+        except (Return, Loop):
+            pass
+        return None
 
     # What the other parts of the machine provide.
 
@@ -199,6 +215,9 @@ class Statements(Matching):
         env.names.update(before)
         if not falls:
             raise self._joined(returns, loops, stops)
+        for each in returns:
+            if isinstance(each, Suspended):  # another way goes on: nobody would come back to this one
+                resumed(each.rest, None)
         self._note_returns(returns, env)
         env.names.update(self._merged(falls))
 
@@ -213,7 +232,8 @@ class Statements(Matching):
         value = returns[0].value
         for other in returns[1:]:
             value = self.either(value, other.value)
-        return Return(value)
+        suspended = [each for each in returns if isinstance(each, Suspended)]
+        return Suspended([rest for each in suspended for rest in each.rest]) if suspended else Return(value)
 
     def _note_returns(self, returns: list[Return], env: Env) -> None:
         scope: Env | None = env
@@ -325,10 +345,31 @@ class Statements(Matching):
             raise Raised("AssertionError", ast.unparse(node.test)[:120], *self.place(env, node))
 
     def _do_try(self, node: ast.Try, env: Env) -> None:
+        is_suspended = False
         try:
             self._try_and_handle(node, env)
+        except Suspended as stop:
+            is_suspended = True
+            stop.rest.append(partial(self._end_of_try, node, env))
+            raise
+        finally:
+            if not is_suspended:
+                self._finally(node, env)
+
+    def _end_of_try(self, node: ast.Try, env: Env, raised: Raised | None) -> Raised | None:
+        """What is left of a `try` after the `yield` in it."""
+        try:
+            if raised is None:
+                self.run(node.orelse, env)
+            else:
+                self._handle_if_named(node, raised, env)
+        except Raised as own:
+            return own
+        except (Return, Loop):
+            pass
         finally:
             self._finally(node, env)
+        return None
 
     def _finally(self, node: ast.Try, env: Env) -> None:
         if node.finalbody:
@@ -341,19 +382,23 @@ class Statements(Matching):
         try:
             self._body_of_try(node, env)
         except Raised as raised:
-            for handler in node.handlers:
-                if self._handles(handler, raised, env):
-                    self._handle(handler, raised, env)
-                    return
-            raise
+            self._handle_if_named(node, raised, env)
         except Skip as skip:
-            caught = as_raised(skip)
-            for handler in node.handlers:
-                if handler.type is not None and is_expected(caught, self.ev(handler.type, env)):
-                    self._handle(handler, caught, env)
-                    return
-            raise
-        self.run(node.orelse, env)
+            if not self._is_handled(node, as_raised(skip), env):
+                raise
+        else:
+            self.run(node.orelse, env)
+
+    def _handle_if_named(self, node: ast.Try, raised: Raised, env: Env) -> None:
+        if not self._is_handled(node, raised, env):
+            raise raised
+
+    def _is_handled(self, node: ast.Try, raised: Raised, env: Env) -> bool:
+        for handler in node.handlers:
+            if self._handles(handler, raised, env):
+                self._handle(handler, raised, env)
+                return True
+        return False
 
     def _body_of_try(self, node: ast.Try, env: Env) -> None:
         self.trying += 1
@@ -384,6 +429,8 @@ class Statements(Matching):
                 env.names[name] = softened(value)
 
     def _handles(self, handler: ast.ExceptHandler, raised: Raised, env: Env) -> bool:
+        if raised.skips:
+            return handler.type is not None and is_expected(raised, self.ev(handler.type, env))
         if handler.type is None:
             return True
         kinds = self.ev(handler.type, env)
@@ -418,6 +465,9 @@ class Statements(Matching):
         except Raised as raised:
             if not leave(raised):
                 raise
+        except Suspended as stop:
+            stop.rest.append(lambda raised: None if leave(raised) else raised)
+            raise
         except Skip as skip:
             if not leave(as_raised(skip)):
                 raise

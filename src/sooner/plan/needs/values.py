@@ -251,7 +251,7 @@ MISSING: Final = Missing()
 class Frame:
     """A call under way."""
 
-    __slots__ = ("globals_of", "is_fixture", "owner", "returned", "self_value", "yielded")
+    __slots__ = ("globals_of", "owner", "returned", "self_value", "stops_at_yield", "yielded")
 
     def __init__(self, owner: "Cls | None", self_value: Any) -> None:
         self.owner = owner
@@ -259,8 +259,8 @@ class Frame:
         self.returned: list[Any] = []
         self.yielded: list[Any] = []
         self.globals_of: set[str] = set()
-        self.is_fixture = False
-        """What follows its `yield` is done after the test."""
+        self.stops_at_yield = False
+        """What follows its `yield` is done after the test, or when the `with` is left."""
 
 
 class Mod:
