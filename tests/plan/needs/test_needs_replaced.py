@@ -406,6 +406,43 @@ def test_what_a_context_manager_of_the_tests_does_around_its_yield_holds_until_i
     }
 
 
+def test_a_context_that_a_test_case_enters_is_left_after_the_test():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import contextlib
+            import unittest
+
+            import torch
+
+            STATE = {"width": 1}
+
+            @contextlib.contextmanager
+            def wide():
+                STATE["width"] = 4
+                yield
+                STATE["width"] = 1
+
+            def touch():
+                for index in range(STATE["width"]):
+                    torch.ones(1, device=f"cuda:{index}")
+
+            class TestWide(unittest.TestCase):
+                def setUp(self):
+                    self.enterContext(wide())
+
+                def test_it(self):
+                    touch()
+
+            def test_after():
+                touch()
+            """,
+        },
+    )
+    assert found == {"TestWide::test_it": (4, 4, 4), "test_after": (1, 1, 1)}
+
+
 def test_an_environment_that_is_updated_as_a_whole_is_what_is_read_later():
     found = devices_of(
         "test_environment.py",

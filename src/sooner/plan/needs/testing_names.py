@@ -254,8 +254,15 @@ def unittest_method(machine: "Machine", value: Any, name: str) -> Any:
     if name == "_testMethodName" and isinstance(value, Inst):
         return value.attrs.get("__method__", UNKNOWN)
     if name == "enterContext":
-        return Native(name, lambda args, _kwargs: machine.enter(args[0])[0] if args else None)
+        return Native(name, lambda args, _kwargs: _entered(machine, args[0]) if args else None)
     return MISSING
+
+
+def _entered(machine: "Machine", context: Any) -> Any:
+    """A context that is left after the test."""
+    given, leave = machine.enter(context)
+    machine.unfinished += ([lambda raised: None if leave(raised) else raised],)
+    return given
 
 
 def _raising(machine: "Machine", name: str, args: Args) -> Any:
