@@ -306,3 +306,58 @@ def test_paddles_devices_are_counted():
         },
     )
     assert found == {"TestParallel::test_two": (2, 2, 2), "TestParallel::test_one": (1, 1, 1)}
+
+
+def test_pinned_memory_is_a_devices():
+    found = devices_of(
+        "test_pinned.py",
+        {
+            "test_pinned.py": """
+            import torch
+            from torch.utils.data import DataLoader
+
+            def test_loader():
+                list(DataLoader([1, 2], pin_memory=torch.cuda.is_available()))
+
+            def test_loader_by_default():
+                list(DataLoader([1, 2]))
+
+            def test_tensor():
+                torch.ones(2).pin_memory()
+
+            def test_made_so():
+                torch.empty(2, pin_memory=True)
+
+            def test_made_otherwise():
+                torch.empty(2, pin_memory=False)
+            """
+        },
+    )
+    assert found == {
+        "test_loader": (0, 1, 1),
+        "test_loader_by_default": (0, None, 0),
+        "test_tensor": (1, 1, 1),
+        "test_made_so": (1, 1, 1),
+        "test_made_otherwise": (0, None, 0),
+    }
+
+
+def test_the_current_device_of_ranks_that_are_threads_is_one_that_is_there():
+    found = devices_of(
+        "test_threads.py",
+        {
+            "test_threads.py": """
+            import torch
+            from torch.testing._internal.common_fsdp import FSDPTestMultiThread
+
+            class TestThreads(FSDPTestMultiThread):
+                @property
+                def world_size(self):
+                    return 4
+
+                def test_current(self):
+                    torch.empty(1, device=torch.device("cuda", torch.cuda.current_device()))
+            """
+        },
+    )
+    assert found == {"TestThreads::test_current": (1, 1, 1)}

@@ -291,6 +291,8 @@ class Natives:
         if last == "cuda" and owner and owner not in ("torch", "cupy"):
             device = args[0] if args else kwargs.get("device", 0)
             machine.touch(self.device(device) if device is not None else Dev("cuda"), f".{last}()")
+        elif hard(kwargs.get("pin_memory")) is True or (last == "pin_memory" and owner and not args):
+            machine.touch(Dev("cuda"), f"{last}(): pinned memory")
         elif last in _MOVERS and args:
             device = self.device(args[0])
             if isinstance(device, Dev):
