@@ -1198,3 +1198,21 @@ def test_the_framework_whose_devices_are_counted_is_there():
         },
     )
     assert found["test_launch"][2] == 2
+
+
+def test_an_engine_that_is_made_of_its_arguments_starts_as_one_that_is_given_them():
+    found = devices_of(
+        "tests/test_engine.py",
+        {
+            "tests/test_engine.py": """
+            from vllm import LLM, EngineArgs
+
+            def test_one():
+                LLM.from_engine_args(EngineArgs(model="m"))
+
+            def test_four():
+                LLM.from_engine_args(EngineArgs(model="m", tensor_parallel_size=4))
+            """
+        },
+    )
+    assert found == {"test_one": (1, 1, 1), "test_four": (4, 4, 4)}
