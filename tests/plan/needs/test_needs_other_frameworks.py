@@ -330,6 +330,9 @@ def test_pinned_memory_is_a_devices():
 
             def test_made_otherwise():
                 torch.empty(2, pin_memory=False)
+
+            def test_only_said():
+                torch.distributed.fsdp.CPUOffloadPolicy(pin_memory=True)
             """
         },
     )
@@ -339,6 +342,7 @@ def test_pinned_memory_is_a_devices():
         "test_tensor": (1, 1, 1),
         "test_made_so": (1, 1, 1),
         "test_made_otherwise": (0, None, 0),
+        "test_only_said": (0, None, 0),
     }
 
 

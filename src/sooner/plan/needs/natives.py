@@ -291,7 +291,7 @@ class Natives:
         if last == "cuda" and owner and owner not in ("torch", "cupy"):
             device = args[0] if args else kwargs.get("device", 0)
             machine.touch(self.device(device) if device is not None else Dev("cuda"), f".{last}()")
-        elif hard(kwargs.get("pin_memory")) is True or (last == "pin_memory" and owner and not args):
+        elif owner and _pins(owner, last, args, kwargs):
             machine.touch(Dev("cuda"), f"{last}(): pinned memory")
         elif last in _MOVERS and args:
             device = self.device(args[0])
@@ -511,3 +511,10 @@ class Natives:
 def plain(values: list[Any]) -> bool:
     """Whether all of several values are plain or soft and plain."""
     return all(is_plain(hard(each)) for each in values)
+
+
+def _pins(owner: str, last: str, args: list[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether a call pins memory of the host: a tensor's `pin_memory()`, or one that PyTorch makes so."""
+    if last == "pin_memory":
+        return not args
+    return owner == "torch" and hard(kwargs.get("pin_memory")) is True
