@@ -908,6 +908,12 @@ def test_accelerates_state_uses_a_device_in_a_rank_only_and_what_is_moved_to_its
             def test_accelerator():
                 Accelerator()
 
+            def test_prepared():
+                Accelerator().prepare(torch.nn.Linear(2, 2))
+
+            def test_moved_to_the_accelerators():
+                torch.zeros(2).to(Accelerator().device)
+
             def worker(rank):
                 PartialState()
 
@@ -921,7 +927,9 @@ def test_accelerates_state_uses_a_device_in_a_rank_only_and_what_is_moved_to_its
         "test_state": (0, None, 0),
         "test_whole_state": (0, None, 0),
         "test_moved": (0, 1, 1),
-        "test_accelerator": (0, 1, 1),
+        "test_accelerator": (0, None, 0),
+        "test_prepared": (0, 1, 1),
+        "test_moved_to_the_accelerators": (0, 1, 1),
         "test_ranks": (2, 2, 2),
     }
 
@@ -1216,3 +1224,42 @@ def test_an_engine_that_is_made_of_its_arguments_starts_as_one_that_is_given_the
         },
     )
     assert found == {"test_one": (1, 1, 1), "test_four": (4, 4, 4)}
+
+
+def test_a_class_that_a_decorator_of_functions_wraps_has_no_tests_in_pytorchs_own_suite_either():
+    found = devices_of(
+        "test_wrapped.py",
+        {
+            "test_wrapped.py": """
+            from torch.testing._internal.common_utils import TestCase, skipIfHpu
+
+            @skipIfHpu
+            class TestLost(TestCase):
+                def test_lost(self):
+                    pass
+
+            class TestKept(TestCase):
+                @skipIfHpu
+                def test_kept(self):
+                    pass
+            """
+        },
+    )
+    assert found == {"TestKept::test_kept": (0, None, 0)}
+
+
+def test_ranks_that_are_threads_and_as_many_as_devices_are_fewer_on_fewer():
+    found = devices_of(
+        "test_ops.py",
+        {
+            "test_ops.py": """
+            import torch
+            from torch.testing._internal.distributed._tensor.common_dtensor import DTensorOpTestBase
+
+            class TestOps(DTensorOpTestBase):
+                def test_op(self):
+                    torch.ones(1, device=self.device_type)
+            """
+        },
+    )
+    assert found == {"TestOps::test_op": (0, 2, 4)}

@@ -11,7 +11,11 @@ def test_device_for_the_library():
     empty(3, device="cuda")
 
 
-def test_the_process_takes_its_device():
+def test_the_process_puts_a_model_on_its_device():
+    Accelerator().prepare(torch.nn.Linear(2, 2))
+
+
+def test_the_process_is_told_its_device():
     Accelerator()
 
 
