@@ -11,16 +11,15 @@ from contextlib import contextmanager, nullcontext
 from functools import partial, reduce
 from typing import Any, Final
 
-from sooner.plan.needs.matching import Matching
+from sooner.plan.needs.raising import Raising
 from sooner.plan.needs.suspending import Suspended, resumed
-from sooner.plan.needs.testing_names import as_raised, is_expected
+from sooner.plan.needs.testing_names import as_raised
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
     Dev,
     Env,
     Ext,
-    Inst,
     Loop,
     Mark,
     OutOfFuel,
@@ -28,10 +27,7 @@ from sooner.plan.needs.values import (
     Return,
     Skip,
     Soft,
-    Unknown,
     hard,
-    is_plain,
-    name_of,
     one_of,
 )
 
@@ -49,10 +45,9 @@ _TURNS_OF_WAITING: Final = 2
 """Of a loop that sleeps: what it waits for does not happen here."""
 
 
-class Statements(Matching):
+class Statements(Raising):
     """The part of the machine that executes statements."""
 
-    trying: int
     of_any_length: dict[int, Any]
     rank_left: bool
 
@@ -322,132 +317,6 @@ class Statements(Matching):
     def started(self, count: Any) -> None:
         """So many processes are started."""
 
-    @abstractmethod
-    def is_ignored(self, path: str, line: int) -> bool:
-        """Whether what stops a test at a place is not believed."""
-
-    def _do_raise(self, node: ast.Raise, env: Env) -> None:
-        path, line = self.place(env, node)
-        if node.exc is None:
-            raise _again(env.find("__raised__"))
-        value = self.ev(node.exc, env)
-        kind = exception_name(value)
-        text = _message(value)
-        if kind in ("SkipTest", "Skipped", "SkippedTest"):
-            raise Skip(text or "SkipTest", path, line)
-        if not self.is_ignored(path, line):
-            raised = Raised(kind, text, path, line)
-            raised.value = value
-            raise raised
-
-    def _do_assert(self, node: ast.Assert, env: Env) -> None:
-        if self.truth(self.ev(node.test, env)) is False and not self.is_ignored(*self.place(env, node)):
-            raise Raised("AssertionError", ast.unparse(node.test)[:120], *self.place(env, node))
-
-    def _do_try(self, node: ast.Try, env: Env) -> None:
-        is_suspended = False
-        try:
-            self._try_and_handle(node, env)
-        except Suspended as stop:
-            is_suspended = True
-            stop.rest.append(partial(self._end_of_try, node, env))
-            raise
-        finally:
-            if not is_suspended:
-                self._finally(node, env)
-
-    def _end_of_try(self, node: ast.Try, env: Env, raised: Raised | None) -> Raised | None:
-        """What is left of a `try` after the `yield` in it."""
-        try:
-            if raised is None:
-                self.run(node.orelse, env)
-            else:
-                self._handle_if_named(node, raised, env)
-        except Raised as own:
-            return own
-        except (Return, Loop):
-            pass
-        finally:
-            self._finally(node, env)
-        return None
-
-    def _finally(self, node: ast.Try, env: Env) -> None:
-        if node.finalbody:
-            try:
-                self.run(node.finalbody, env)
-            except (Raised, Skip):
-                return
-
-    def _try_and_handle(self, node: ast.Try, env: Env) -> None:
-        try:
-            self._body_of_try(node, env)
-        except Raised as raised:
-            self._handle_if_named(node, raised, env)
-        except Skip as skip:
-            if not self._is_handled(node, as_raised(skip), env):
-                raise
-        else:
-            self.run(node.orelse, env)
-
-    def _handle_if_named(self, node: ast.Try, raised: Raised, env: Env) -> None:
-        if not self._is_handled(node, raised, env):
-            raise raised
-
-    def _is_handled(self, node: ast.Try, raised: Raised, env: Env) -> bool:
-        for handler in node.handlers:
-            if self._handles(handler, raised, env):
-                self._handle(handler, raised, env)
-                return True
-        return False
-
-    def _body_of_try(self, node: ast.Try, env: Env) -> None:
-        self.trying += 1
-        try:
-            self.run(node.body, env)
-        finally:
-            self.trying -= 1
-
-    def _handle(self, handler: ast.ExceptHandler, raised: Raised, env: Env) -> None:
-        if handler.name:
-            env.names[handler.name] = raised.value
-        env.names["__raised__"] = raised
-        if raised.kind == "KeyError" and raised.reason.startswith("environment "):
-            self._run_by_default(handler.body, env)
-        else:
-            self.run(handler.body, env)
-
-    def _run_by_default(self, body: Sequence[ast.stmt], env: Env) -> None:
-        """What is done where a variable of the environment is not set holds by default only."""
-        before = dict(env.names)
-        try:
-            self.run(body, env)
-        except Return as result:
-            result.value = softened(result.value)
-            raise
-        for name, value in list(env.names.items()):
-            if before.get(name, MISSING) is not value:
-                env.names[name] = softened(value)
-
-    def _handles(self, handler: ast.ExceptHandler, raised: Raised, env: Env) -> bool:
-        if raised.skips:
-            return handler.type is not None and is_expected(raised, self.ev(handler.type, env))
-        if handler.type is None:
-            return True
-        kinds = self.ev(handler.type, env)
-        return self.catches(kinds if isinstance(kinds, tuple | list) else (kinds,), raised)
-
-    def catches(self, kinds: Any, raised: Raised) -> bool:
-        """Whether `except kinds` catches an exception."""
-        names = {name_of(each) for each in kinds}
-        if "" in names and not raised.device:  # what is caught is not known: no doubt about a device that is not there
-            return True
-        if names & {"Exception", "BaseException"}:
-            return raised.kind != "SystemExit" or "BaseException" in names
-        value_class = raised.value.cls if isinstance(raised.value, Inst) else None
-        if value_class is not None and value_class.is_a(*names):
-            return True
-        return bool(names & ({raised.kind} | _PARENTS.get(raised.kind, set())))
-
     def _do_with(self, node: ast.With | ast.AsyncWith, env: Env) -> None:
         self._with(list(node.items), node, env)
 
@@ -514,13 +383,6 @@ class Statements(Matching):
             self.fork(bodies, env)
 
 
-def _again(caught: Any) -> Exception:
-    """What a bare `raise` raises."""
-    if not isinstance(caught, Raised):
-        return Raised("Exception", "")
-    return Skip(caught.reason, caught.path, caught.line) if caught.skips else caught
-
-
 def _leaves_by_rank(node: ast.If) -> bool:
     """Whether a rank leaves here because of its number (`if self.rank not in members: return`)."""
     last = node.body[-1]
@@ -550,11 +412,6 @@ def _alike(values: list[Any]) -> Any:
     return one_of(values)
 
 
-def softened(value: Any) -> Any:
-    """A plain value as one that holds by default."""
-    return Soft(value) if is_plain(value) else value
-
-
 def _lengths(env: Env) -> dict[int, tuple[Any, int]]:
     """How long the lists and sets are that names of a function and of those around it mean."""
     found: dict[int, tuple[Any, int]] = {}
@@ -577,36 +434,6 @@ def calls_one_of(node: ast.AST, names: frozenset[str]) -> bool:
 def _loading(target: ast.expr) -> ast.expr:
     return target
 
-
-def exception_name(value: Any) -> str:
-    """What an exception, or its class, is called."""
-    value = hard(value)
-    if isinstance(value, Inst):
-        return value.cls.name
-    if isinstance(value, Unknown | Ext):
-        return name_of(value).removesuffix("()") or "Exception"
-    return name_of(value) or "Exception"
-
-
-def _message(value: Any) -> str:
-    text = value.attrs.get("__message__", "") if isinstance(value, Inst) else ""
-    return text if isinstance(text, str) else ""
-
-
-_PARENTS: Final = {
-    "ModuleNotFoundError": {"ImportError"},
-    "KeyError": {"LookupError"},
-    "IndexError": {"LookupError"},
-    "ZeroDivisionError": {"ArithmeticError"},
-    "NotImplementedError": {"RuntimeError"},
-    "OutOfMemoryError": {"RuntimeError"},
-    "AcceleratorError": {"RuntimeError"},
-    "FileNotFoundError": {"OSError", "IOError"},
-    "CalledProcessError": {"SubprocessError"},
-    "TimeoutError": {"OSError"},
-    "CUDARuntimeError": {"RuntimeError"},
-    "UnicodeDecodeError": {"ValueError"},
-}
 
 _DISPATCH: Final[dict[type, Callable[..., None]]] = {
     getattr(ast, name): getattr(Statements, f"_do_{name.lower()}")
