@@ -450,3 +450,34 @@ def test_a_fixture_sees_the_module_of_a_test_and_a_class_in_a_class_has_the_fixt
         },
     )
     assert found == {"test_it": (2, 2, 2), "TestOuter::TestInner::test_it": (4, 4, 4)}
+
+
+def test_what_parametrize_gives_to_a_fixture_takes_the_place_of_the_fixture_s_own_parameters():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest, torch
+
+            @pytest.fixture(params=[1, 2, 4])
+            def world(request):
+                if torch.cuda.device_count() < request.param:
+                    pytest.skip("too few")
+                return request.param
+
+            @pytest.mark.parametrize("world", [3], indirect=True)
+            def test_three(world):
+                torch.cuda.set_device(world - 1)
+
+            @pytest.mark.parametrize("world, scale", [(2, 2)], indirect=["world"])
+            def test_some(world, scale):
+                torch.cuda.set_device(world * scale - 1)
+
+            def test_own(world):
+                torch.cuda.set_device(world - 1)
+            """,
+        },
+    )
+    assert {name: least for name, (least, _, _) in found.items()} == {
+        "test_three[3]": 3, "test_some[2-2]": 4, "test_own[1]": 1, "test_own[2]": 2, "test_own[4]": 4,
+    }  # fmt: skip

@@ -291,9 +291,9 @@ def _axes(
     machine.fuel = TEST_FUEL
     if not is_unittest_class:
         first, later = generated(fixtures, func, cls, wanted, marks)
-        direct = _given_directly(machine, [*first, *later, *marks])
+        given = _given_by_marks(machine, [*first, *later, *marks])
         axes += [_axis(machine, mark, func) for mark in first]
-        own_params = [name for name in wanted if fixtures.has_params(name) and name not in direct]
+        own_params = [name for name in wanted if fixtures.has_params(name) and name not in given]
         axes += [_fixture_axis(machine, name, fixtures) for name in own_params]
         axes += [_axis(machine, mark, func) for mark in later]
     for mark in marks:
@@ -319,16 +319,14 @@ def _decorated(machine: Machine, func: Any, marks: list[Any], params: dict[str, 
     return func, told
 
 
-def _given_directly(machine: Machine, marks: list[Any]) -> set[str]:
-    """Names that `parametrize` gives values of its own: a fixture of that name is not used."""
+def _given_by_marks(machine: Machine, marks: list[Any]) -> set[str]:
+    """Names that `parametrize` gives values to, directly or through a fixture: its own parameters are not used."""
     found: set[str] = set()
     for mark in marks:
         if isinstance(mark, Mark) and mark.name == "parametrize":
             names = hard(mark.args[0] if mark.args else mark.kwargs.get("argnames"))
             fields = names.replace(" ", "").split(",") if isinstance(names, str) else machine.items_of(names) or []
-            indirect = mark.kwargs.get("indirect", False)
-            through = fields if indirect is True else machine.items_of(indirect) or []
-            found |= {each for each in fields if isinstance(each, str) and each not in through}
+            found |= {each for each in fields if isinstance(each, str)}
     return found
 
 
