@@ -481,3 +481,32 @@ def test_what_parametrize_gives_to_a_fixture_takes_the_place_of_the_fixture_s_ow
     assert {name: least for name, (least, _, _) in found.items()} == {
         "test_three[3]": 3, "test_some[2-2]": 4, "test_own[1]": 1, "test_own[2]": 2, "test_own[4]": 4,
     }  # fmt: skip
+
+
+def test_a_hook_and_a_fixture_may_go_by_the_file_that_a_test_stands_in():
+    conftest = """
+    import pytest, torch
+
+    def pytest_collection_modifyitems(items):
+        for item in items:
+            if "/multi/" in str(item.fspath) and torch.cuda.device_count() < 2:
+                item.add_marker(pytest.mark.skip(reason="two"))
+            if item.path.name == "test_four.py" and torch.cuda.device_count() < 4:
+                item.add_marker(pytest.mark.skip(reason="four"))
+
+    @pytest.fixture(autouse=True)
+    def three(request):
+        if "wide" in request.path.parts and torch.cuda.device_count() < 3:
+            pytest.skip("three")
+    """
+    test = """
+    import torch
+
+    def test_it():
+        torch.ones(1).cuda()
+    """
+    paths = ("tests/test_it.py", "tests/multi/test_it.py", "tests/test_four.py", "tests/wide/test_it.py")
+    found = [
+        devices_of(path, {"tests/conftest.py": conftest, **dict.fromkeys(paths, test)})["test_it"][0] for path in paths
+    ]
+    assert found == [1, 2, 4, 3]

@@ -1,5 +1,7 @@
 """Paths of files that a test names: its own file (`Path(__file__)`), and what stands beside it."""
 
+from collections.abc import Callable
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.values import UNKNOWN, Args, Kwargs, Native, Text, Unknown, hard
@@ -10,6 +12,13 @@ if TYPE_CHECKING:
 _PATH: Final = "pathlib.Path()"
 _SAME: Final = ("resolve", "absolute", "expanduser")
 """Methods after which a path still names the same file."""
+_LAST: Final[dict[str, Callable[[str], str]]] = {
+    "name": str,
+    "basename": str,
+    "stem": lambda last: PurePosixPath(last).stem,
+    "purebasename": lambda last: PurePosixPath(last).stem,
+}
+"""What the last part says, by names of `pathlib` and of `py.path`."""
 
 
 class Located(Text):
@@ -22,7 +31,9 @@ class Located(Text):
         self.path = _PATH
 
     def attribute(self, _machine: "Machine", name: str) -> Any:
-        """The same file, the folder around it, its name; of anything else nothing is known."""
+        """The same file, the folder around it, its name and its parts; of anything else nothing is known."""
+        if name == "strpath":
+            return self.known()
         if name in _SAME:
             return Native(name, lambda _args, _kwargs: self)
         if name == "joinpath":
@@ -30,8 +41,10 @@ class Located(Text):
         folder, sign, last = (self.pieces[-1] or "").rpartition("/")
         if name == "parent" and sign:
             return Located([*self.pieces[:-1], folder])
-        if name == "name" and sign and last:
-            return last
+        if name in _LAST and sign and last:
+            return _LAST[name](last)
+        if name == "parts" and isinstance(text := self.known(), str):
+            return PurePosixPath(text).parts
         return Unknown(f"{_PATH}.{name}")
 
 

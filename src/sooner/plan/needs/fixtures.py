@@ -271,6 +271,8 @@ class Values:
             "cls": UNKNOWN if self.item is None else self.item.attrs.get("cls", None),
             "keywords": UNKNOWN if self.item is None else self.item.attrs.get("keywords", UNKNOWN),
             "module": UNKNOWN if self.item is None else self.item.attrs.get("module", UNKNOWN),
+            "path": UNKNOWN if self.item is None else self.item.attrs.get("path", UNKNOWN),
+            "fspath": UNKNOWN if self.item is None else self.item.attrs.get("path", UNKNOWN),
             "instance": self.instance,
             "getfixturevalue": Native("getfixturevalue", lambda args, _kwargs: self.value(str(hard(args[0])))),
             "config": self.fixtures.config,

@@ -8,6 +8,7 @@ from typing import Any, Final
 from sooner.plan.needs.collection import Item, expression_of
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import AtSize, Verdict
+from sooner.plan.needs.file_paths import Located
 from sooner.plan.needs.fixtures import RANKS, Fixtures, Values, argument_names, is_worker, plugin_modules
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.replacing import is_patch, patch_now
@@ -30,7 +31,6 @@ from sooner.plan.needs.values import (
     Return,
     Skip,
     Soft,
-    Unknown,
     hard,
     is_plain,
     name_of,
@@ -324,7 +324,7 @@ class Judge:
 
         node = Inst(Cls("Item", [Ext("pytest.Item")], Mod("pytest", "")))
         keywords = {each.name: True for each in marks} | {item.base: True}
-        path = Unknown("item.path")
+        path = Located([f"/{self.path}"])
         node.attrs |= {
             "get_closest_marker": Native("get_closest_marker", closest), "iter_markers": Native("iter_markers", every),
             "add_marker": Native("add_marker", add), "own_markers": marks, "keywords": keywords, "name": item.name,
