@@ -3,7 +3,7 @@
 import textwrap
 
 import pytest
-from small_projects import needs_of
+from small_projects import devices_of, needs_of
 
 CLASSES = textwrap.dedent(
     """
@@ -129,3 +129,28 @@ def test_cases_that_are_members_are_named_as_pytest_names_them():
         },
     )
     assert list(found) == [f"test_it[{each}]" for each in ("a", "1", "Mixed.TWO", "b", "Plain.X")]
+
+
+def test_a_member_that_is_a_number_or_a_text_besides_may_name_a_device():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import enum
+            import torch
+
+            class Rank(enum.IntEnum):
+                LAST = 3
+
+            class Place(str, enum.Enum):
+                SECOND = "cuda:1"
+
+            def test_number():
+                torch.cuda.set_device(Rank.LAST)
+
+            def test_text():
+                torch.ones(1, device=Place.SECOND)
+            """,
+        },
+    )
+    assert found == {"test_number": (4, 4, 4), "test_text": (2, 2, 2)}

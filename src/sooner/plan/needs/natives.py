@@ -8,6 +8,7 @@ from sooner.plan.needs.arguments import argument_parser
 from sooner.plan.needs.callbacks import call_back, executed, launched_through
 from sooner.plan.needs.contexts import context_of, exit_stack
 from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.enumerations import plain_of
 from sooner.plan.needs.jax_devices import Grid, Rows, found_devices
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.outside_kinds import is_scalar_type, record_text
@@ -351,7 +352,7 @@ class Natives:
 
     def device(self, value: Any) -> Any:
         """A device from what names one (`"cuda:1"`, an index, a `torch.device`); UNKNOWN where none is named."""
-        value = hard(value)
+        value = plain_of(hard(value))
         if isinstance(value, Dev):
             return value
         if isinstance(value, bool) or value is None:
