@@ -510,3 +510,20 @@ def test_a_hook_and_a_fixture_may_go_by_the_file_that_a_test_stands_in():
         devices_of(path, {"tests/conftest.py": conftest, **dict.fromkeys(paths, test)})["test_it"][0] for path in paths
     ]
     assert found == [1, 2, 4, 3]
+
+
+def test_the_exception_that_pytest_skips_by_may_be_raised_by_its_name():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest, torch
+
+            def test_it():
+                if torch.cuda.device_count() < 2:
+                    raise pytest.skip.Exception("two")
+                torch.ones(1).cuda()
+            """,
+        },
+    )
+    assert found["test_it"].profile == {"0": "skip", "1": "skip", "2": "run", "3": "run", "4": "run", "8": "run"}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sooner.plan.needs.matching import Matching
 from sooner.plan.needs.suspending import Suspended
-from sooner.plan.needs.testing_names import as_raised, is_expected
+from sooner.plan.needs.testing_names import SKIPS, as_raised, is_expected, is_pytest_s_skip
 from sooner.plan.needs.values import (
     MISSING,
     Env,
@@ -46,7 +46,7 @@ class Raising(Matching):
         value = self.ev(node.exc, env)
         kind = exception_name(value)
         text = _message(value)
-        if kind in ("SkipTest", "Skipped", "SkippedTest"):
+        if kind in SKIPS or is_pytest_s_skip(value):
             raise Skip(text or "SkipTest", path, line)
         if not self.is_ignored(path, line):
             raised = Raised(kind, text, path, line)

@@ -58,7 +58,7 @@ _GUARDS: Final = re.compile(
     "skip|only|need|requir|gpu|cuda|rocm|nccl|device|accelerator|rank|world|multi|distributed", re.IGNORECASE
 )
 """Words in the name of a decorator that may skip for lack of devices."""
-_SKIPS: Final = ("SkipTest", "Skipped")
+SKIPS: Final = ("SkipTest", "Skipped", "SkippedTest")
 """What unittest's skip, and pytest's, is called as an exception."""
 _OTHER_ERROR: Final = Ext("OtherError")
 """An error whose message is none of these."""
@@ -301,9 +301,14 @@ def _may_be_of_devices(pattern: Any) -> bool:
 
 def as_raised(skip: Skip) -> Raised:
     """A skip as the exception that it is."""
-    raised = Raised(_SKIPS[0], skip.reason, skip.path, skip.line)
+    raised = Raised(SKIPS[0], skip.reason, skip.path, skip.line)
     raised.skips = True
     return raised
+
+
+def is_pytest_s_skip(kind: Any) -> bool:
+    """Whether something is `pytest.skip.Exception`, or was made of it."""
+    return isinstance(kind, Ext | Unknown) and kind.path.removesuffix("()").endswith("skip.Exception")
 
 
 def is_expected(raised: Raised, kinds: Any) -> bool:
@@ -311,9 +316,7 @@ def is_expected(raised: Raised, kinds: Any) -> bool:
     kinds = hard(kinds)
     each_kind = kinds if isinstance(kinds, tuple | list) else (kinds,)
     if raised.skips:
-        return any(
-            name_of(each) in _SKIPS or getattr(each, "path", "").endswith("skip.Exception") for each in each_kind
-        )
+        return any(name_of(each) in SKIPS or is_pytest_s_skip(each) for each in each_kind)
     names = {name_of(each) for each in each_kind}
     return bool(
         not raised.device
