@@ -527,3 +527,27 @@ def test_the_exception_that_pytest_skips_by_may_be_raised_by_its_name():
         },
     )
     assert found["test_it"].profile == {"0": "skip", "1": "skip", "2": "run", "3": "run", "4": "run", "8": "run"}
+
+
+def test_what_is_expected_to_fail_and_not_to_be_run_is_skipped():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest, torch
+
+            @pytest.mark.xfail(torch.cuda.device_count() < 4, reason="hangs", run=False)
+            def test_some():
+                torch.ones(1).cuda()
+
+            @pytest.mark.xfail(run=False)
+            def test_none():
+                torch.ones(1).cuda()
+
+            @pytest.mark.xfail(torch.cuda.device_count() < 4, reason="wrong")
+            def test_tried():
+                torch.ones(1).cuda()
+            """,
+        },
+    )
+    assert found == {"test_some": (4, 4, 4), "test_none": (None, None, None), "test_tried": (1, 1, 1)}

@@ -260,7 +260,7 @@ class Judge:
     def _mark(self, mark: Mark, *, added: bool = False) -> None:
         if mark.name == "skip":  # what a hook adds waits for an option of the command line
             self._stop(Skip(reason_of(mark), mark.path, mark.line, soft=added))
-        elif mark.name == "skipif":
+        elif mark.name == "skipif" or (mark.name == "xfail" and mark.kwargs.get("run") is False):
             self._skip_if(mark)
         elif mark.name == "__rule__":
             rule, args, kwargs = mark.args
