@@ -14,6 +14,8 @@ from sooner.plan.needs.generated_cases import generated
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.outside_kinds import is_scalar_type
 from sooner.plan.needs.state import TEST_FUEL
+from sooner.plan.needs.suspending import Manager
+from sooner.plan.needs.testing_names import SWALLOWING
 from sooner.plan.needs.values import (
     UNKNOWN,
     Bound,
@@ -26,6 +28,7 @@ from sooner.plan.needs.values import (
     Native,
     OutOfFuel,
     Param,
+    Partial,
     Raised,
     Skip,
     Unknown,
@@ -469,6 +472,8 @@ def plain_id(value: Any, name: str, index: int) -> str | None:
             return f"{value.cls.name}.{value.attrs['_name_']}"
         own = value.attrs.get("__name__")
         return own if isinstance(own, str) else f"{name}{index}"
+    if isinstance(value, Native) and (isinstance(value, Partial | Manager) or value.name in SWALLOWING):
+        return f"{name}{index}"  # what a call has made, which has no name
     if isinstance(value, Func | Cls | Native):
         return value.name
     said = _name_outside(value) if isinstance(value, Ext) else None
