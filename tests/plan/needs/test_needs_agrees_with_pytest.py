@@ -249,14 +249,24 @@ def test_a_number_that_an_option_of_the_project_is_by_default_is_known_and_a_swi
                     pytest.skip("too few")
                 torch.ones(1).cuda()
 
+            def test_by_attribute(request):
+                if torch.cuda.device_count() < request.config.option.num_gpus:
+                    pytest.skip("too few")
+                torch.ones(1).cuda()
+
             def test_switched(request):
-                if not request.config.getoption("--multi"):
+                if not request.config.getoption("--multi") or not request.config.option.multi:
                     pytest.skip("not asked for")
                 torch.ones(1).cuda()
             """,
         },
     )
-    assert found == {"test_by_fixture": (4, 4, 4), "test_by_another_name": (2, 2, 2), "test_switched": (1, 1, 1)}
+    assert found == {
+        "test_by_fixture": (4, 4, 4),
+        "test_by_another_name": (2, 2, 2),
+        "test_by_attribute": (4, 4, 4),
+        "test_switched": (1, 1, 1),
+    }
 
 
 def test_what_is_set_up_before_each_function_of_a_module_and_what_a_hook_fails_counts():
@@ -551,3 +561,32 @@ def test_what_is_expected_to_fail_and_not_to_be_run_is_skipped():
         },
     )
     assert found == {"test_some": (4, 4, 4), "test_none": (None, None, None), "test_tried": (1, 1, 1)}
+
+
+def test_what_a_call_has_made_has_no_name_for_the_id_of_a_case():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import contextlib, functools
+            import pytest, torch
+
+            def make(count):
+                return torch.ones(1, device=f"cuda:{count - 1}")
+
+            @pytest.mark.parametrize("expectation", [contextlib.nullcontext(), pytest.raises(ValueError)])
+            def test_raises(expectation):
+                pass
+
+            @pytest.mark.parametrize("maker", [functools.partial(make, 2), make])
+            def test_made(maker):
+                maker(count=2)
+            """,
+        },
+    )
+    assert list(found) == [
+        "test_raises[expectation0]",
+        "test_raises[expectation1]",
+        "test_made[maker0]",
+        "test_made[make]",
+    ]

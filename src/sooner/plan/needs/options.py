@@ -1,12 +1,33 @@
 """Options that a project adds to pytest's command line, and the numbers that they are by default."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.values import Ext, Func, Mod, Native, OutOfFuel, Raised, Skip, Soft, Unknown, hard
 
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
 
-def configuration(machine: Machine, modules: list[Mod]) -> Ext:
+
+class Options(Unknown):
+    """What pytest keeps options in (`config.option`).
+
+    Args:
+        value: Gives an option's value by its name.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Callable[[str], Any]) -> None:
+        super().__init__("config.option")
+        self.value = value
+
+    def attribute(self, _machine: "Machine", name: str) -> Any:
+        """An option."""
+        return self.value(name)
+
+
+def configuration(machine: "Machine", modules: list[Mod]) -> Ext:
     """What pytest calls `config`: its options are asked for when one is looked up.
 
     A number is what holds by default (`--gpus`, 2); a switch may be on or off, and nobody knows.
@@ -30,11 +51,12 @@ def configuration(machine: Machine, modules: list[Mod]) -> Ext:
     def getoption(args: list[Any], kwargs: dict[str, Any]) -> Any:
         return value(hard(args[0] if args else kwargs.get("name")))
 
-    config.attrs = {"getoption": Native("getoption", getoption), "getvalue": Native("getvalue", getoption)}
+    config.attrs["option"] = Options(value)
+    config.attrs |= {"getoption": Native("getoption", getoption), "getvalue": Native("getvalue", getoption)}
     return config
 
 
-def _added(machine: Machine, modules: list[Mod]) -> dict[str, Any]:
+def _added(machine: "Machine", modules: list[Mod]) -> dict[str, Any]:
     """The defaults of all options that `pytest_addoption` of some modules adds, by the names of their values."""
     found: dict[str, Any] = {}
     parser = Ext("parser")
