@@ -590,3 +590,67 @@ def test_what_a_call_has_made_has_no_name_for_the_id_of_a_case():
         "test_made[maker0]",
         "test_made[make]",
     ]
+
+
+def test_a_fixture_that_takes_the_place_of_another_may_use_that_one():
+    found = devices_of(
+        "tests/wide/test_it.py",
+        {
+            "tests/conftest.py": """
+            import pytest
+
+            @pytest.fixture(params=[1, 2])
+            def world(request):
+                return request.param
+
+            @pytest.fixture
+            def enough():
+                return 3
+            """,
+            "tests/wide/conftest.py": """
+            import pytest, torch
+
+            @pytest.fixture
+            def world(world):
+                return world * 2
+
+            @pytest.fixture
+            def enough(enough, device_count):
+                if device_count < enough:
+                    pytest.skip("too few")
+
+            @pytest.fixture
+            def device_count():
+                return torch.cuda.device_count()
+            """,
+            "tests/wide/test_it.py": """
+            import pytest, torch
+
+            def test_twice(world):
+                torch.cuda.set_device(world - 1)
+
+            def test_enough(enough):
+                torch.ones(1).cuda()
+
+            class TestMore:
+                @pytest.fixture
+                def world(self, world):
+                    return world + 1
+
+                def test_it(self, world):
+                    torch.cuda.set_device(world - 1)
+
+            class TestAnother:
+                @pytest.fixture
+                def world(self):
+                    return 1
+
+                def test_it(self, world):
+                    torch.cuda.set_device(world - 1)
+            """,
+        },
+    )
+    assert {name: least for name, (least, _, _) in found.items()} == {
+        "test_twice[1]": 2, "test_twice[2]": 4, "test_enough": 3,
+        "TestMore::test_it[1]": 3, "TestMore::test_it[2]": 5, "TestAnother::test_it": 1,
+    }  # fmt: skip

@@ -129,6 +129,8 @@ class Fixtures:
         self.machine = machine
         self.path = path
         self.definitions: dict[str, Any] = {}
+        self.replaced: dict[tuple[str, int], Any] = {}
+        """By a name and a fixture: the one of a conftest.py or class further out, which it may use."""
         self.automatic: list[str] = []
         self.modules = [*plugin_modules(machine, path), machine.load(path)]
         """The conftests, the plugins and the test file: where it has fixtures and hooks from, the nearest last."""
@@ -146,9 +148,23 @@ class Fixtures:
             if options is None:
                 continue
             called = hard(options.get("name", name))
-            self.definitions[called if isinstance(called, str) else name] = inner
+            self._define(called if isinstance(called, str) else name, inner)
             if self.machine.truth(options.get("autouse", False)) and name not in self.automatic:
                 self.automatic.append(called if isinstance(called, str) else name)
+
+    def _define(self, name: str, fixture: Func) -> None:
+        before = self.definitions.get(name)
+        above = [each for (of, _), each in self.replaced.items() if of == name]
+        if before is not None and all(fixture is not each for each in (before, *above)):
+            self.replaced[name, id(fixture)] = before
+        self.definitions[name] = fixture
+
+    def chain(self, name: str) -> Iterator[Any]:
+        """The fixture of a name, the one that it replaces where it uses that one, and so on."""
+        found = self.definitions.get(name)
+        while found is not None:
+            yield found
+            found = self.replaced.get((name, id(found))) if name in argument_names(found) else None
 
     def of_class(self, cls: Cls) -> "Fixtures":
         """Those that a class sees, its own and inherited ones included, and those of the class around it."""
@@ -158,6 +174,7 @@ class Fixtures:
         own = object.__new__(Fixtures)
         own.machine, own.path, own.modules, own.config = self.machine, self.path, self.modules, self.config
         own.definitions, own.automatic = dict(self.definitions), list(self.automatic)
+        own.replaced = dict(self.replaced)
         own._cls = cls
         for owner in reversed(cls.mro):
             if isinstance(owner, Cls):
@@ -174,8 +191,7 @@ class Fixtures:
         seen = list(dict.fromkeys(names))
         index = 0
         while index < len(seen):
-            found = self.definitions.get(seen[index])
-            if found is not None:
+            for found in self.chain(seen[index]):
                 wanted = argument_names(found.find("run") if isinstance(found, Cls) else found)
                 seen += [each for each in wanted if each not in seen]
             index += 1
@@ -190,13 +206,13 @@ class Fixtures:
 
     def has_params(self, name: str) -> bool:
         """Whether a fixture multiplies the tests that use it."""
-        found = self.definitions.get(name)
-        return isinstance(found, Func) and found.attrs.get("__fixture__", {}).get("params") is not None
+        return self.params(name)[0] is not None
 
     def params(self, name: str) -> tuple[Any, Any]:
-        """Parameters and ids of a fixture."""
-        options = self.definitions[name].attrs["__fixture__"]
-        return options.get("params"), options.get("ids")
+        """Parameters and ids of a fixture, or of the first one behind it that has some; None and None without."""
+        options = [each.attrs.get("__fixture__", {}) for each in self.chain(name) if isinstance(each, Func)]
+        given: dict[str, Any] = next((each for each in options if each.get("params") is not None), {})
+        return given.get("params"), given.get("ids")
 
 
 class Values:
@@ -221,18 +237,19 @@ class Values:
             return self.params[name]
         if name not in self.made:
             self.made[name] = UNKNOWN
-            self.made[name] = self._make(name)
+            self.made[name] = self._make(name, self.fixtures.definitions.get(name))
         return self.made[name]
 
-    def _make(self, name: str) -> Any:
+    def _make(self, name: str, found: Any) -> Any:
         if name == "request":
             return self.request("")
-        found = self.fixtures.definitions.get(name)
         if found is None:
             return self._outside(name)
         if isinstance(found, Cls):
             return self._distributed(found)
-        kwargs = {each: self.value(each) for each in argument_names(found) if each != "request"}
+        kwargs = {each: self.value(each) for each in argument_names(found) if each not in ("request", name)}
+        if name in argument_names(found):
+            kwargs[name] = self._make(name, self.fixtures.replaced.get((name, id(found))))
         if "request" in argument_names(found):
             kwargs["request"] = self.request(name)
         args = [self.instance] if found.owner is not None and self.instance is not None else []
