@@ -654,3 +654,38 @@ def test_a_fixture_that_takes_the_place_of_another_may_use_that_one():
         "test_twice[1]": 2, "test_twice[2]": 4, "test_enough": 3,
         "TestMore::test_it[1]": 3, "TestMore::test_it[2]": 5, "TestAnother::test_it": 1,
     }  # fmt: skip
+
+
+def test_a_hook_may_ask_whether_a_test_has_parameters():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/conftest.py": """
+            import torch
+
+            def pytest_collection_modifyitems(config, items):
+                kept = []
+                for item in items:
+                    least = 0
+                    for mark in item.iter_markers("least"):
+                        least = max(least, mark.args[0])
+                    if hasattr(item, "callspec") and "world" in item.callspec.params:
+                        least = max(least, item.callspec.params["world"])
+                    if least <= torch.cuda.device_count():
+                        kept.append(item)
+                items[:] = kept
+            """,
+            "tests/test_it.py": """
+            import pytest, torch
+
+            @pytest.mark.least(2)
+            def test_two():
+                torch.ones(1).cuda()
+
+            @pytest.mark.parametrize("world", [1, 4])
+            def test_world(world):
+                torch.ones(1).cuda()
+            """,
+        },
+    )
+    assert found == {"test_two": (2, 2, 2), "test_world[1]": (1, 1, 1), "test_world[4]": (4, 4, 4)}

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members
 from sooner.plan.needs.special_methods import set_plainly
@@ -26,6 +26,9 @@ from sooner.plan.needs.values import (
     hard,
     is_plain,
 )
+
+LACKING: Final = "__lacking__"
+"""What an instance does not have, though its class is not known, among its attributes."""
 
 
 class Attributes(State):
@@ -195,6 +198,8 @@ class Attributes(State):
         if isinstance(value, Inst):
             if name in value.attrs or value.cls.find(name) is not MISSING:
                 return True
+            if name in value.attrs.get(LACKING, ()):
+                return False
             return None if value.cls.is_open or value.cls.find("__getattr__") is not MISSING else False
         if isinstance(value, Cls):
             return True if value.find(name) is not MISSING else None if value.is_open else False

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from sooner.plan.needs.attributes import LACKING
 from sooner.plan.needs.collection import Item, expression_of
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import AtSize, Verdict
@@ -330,9 +331,11 @@ class Judge:
             "add_marker": Native("add_marker", add), "own_markers": marks, "keywords": keywords, "name": item.name,
             "originalname": item.base, "nodeid": item.nodeid, "fixturenames": item.fixtures,
             "config": self.fixtures.config,
-            "cls": item.cls, "function": item.func, "fspath": path, "path": path, "funcargs": dict(item.params),
+            "cls": item.cls, "function": item.func, "obj": item.func, "fspath": path, "path": path,
+            "funcargs": dict(item.params),
             "__added__": added, "__asked__": asked, "module": self.module, "user_properties": [],
         }  # fmt: skip
+        node.attrs[LACKING] = () if item.has_cases else ("callspec",)
         if item.has_cases:
             node.attrs["callspec"] = Inst(Cls("CallSpec", [Ext("pytest.CallSpec")], Mod("pytest", "")))
             node.attrs["callspec"].attrs |= {"params": dict(item.params), "id": item.name.partition("[")[2][:-1]}
