@@ -689,3 +689,30 @@ def test_a_hook_may_ask_whether_a_test_has_parameters():
         },
     )
     assert found == {"test_two": (2, 2, 2), "test_world[1]": (1, 1, 1), "test_world[4]": (4, 4, 4)}
+
+
+def test_marks_of_a_class_in_a_class_are_asked_with_each_number_of_devices():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest, torch
+
+            class TestOuter:
+                class TestInner:
+                    pytestmark = [pytest.mark.skipif(torch.cuda.device_count() < 4, reason="four")]
+
+                    def test_it(self):
+                        pass
+
+                @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="two")
+                class TestMarked:
+                    def test_it(self):
+                        pass
+            """,
+        },
+    )
+    assert {name: least for name, (least, _, _) in found.items()} == {
+        "TestOuter::TestInner::test_it": 4,
+        "TestOuter::TestMarked::test_it": 2,
+    }

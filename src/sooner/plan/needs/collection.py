@@ -108,13 +108,20 @@ def _named(names: dict[Any, Any]) -> list[tuple[str, Any]]:
 def taint(item: Item, module: Mod) -> int:
     """What a test's own definition asks about visible devices (`Trace.asked`)."""
     names = module.tainted
-    classes = [each for each in item.cls.mro if isinstance(each, Cls)] if item.cls is not None else []
+    classes = [each for cls in _classes_around(item.cls) for each in cls.mro if isinstance(each, Cls)]
     return max(
         names.get("pytestmark", 0),
         names.get(item.base, 0),
         int(_attrs(item.func).get("__asked__", 0)),
         *(each.module.tainted.get(each.name, 0) for each in classes),
     )
+
+
+def _classes_around(cls: Cls | None) -> Iterator[Cls]:
+    """A class, the one that it was defined in, and so on."""
+    while isinstance(cls, Cls):
+        yield cls
+        cls = cls.attrs.get(OUTER)
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:
