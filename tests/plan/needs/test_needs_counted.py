@@ -5,6 +5,7 @@ import operator as op
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_projects import devices_of
 
 from sooner.plan.needs.counted import Counted, uncounted
 from sooner.plan.needs.trace import COUNT
@@ -47,3 +48,40 @@ def test_it_is_the_number_that_it_stands_for():
     number = Counted(3, lambda _asked: None)
     assert (number, number + 1, list(range(number)), bool(number)) == (3, 4, [0, 1, 2], True)
     assert {3: "three"}[number] == "three"
+
+
+def test_functions_that_take_a_number_without_asking_it_hold_for_that_number_only():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import itertools, math
+            import pytest, torch
+
+            N = torch.cuda.device_count()
+
+            def test_logarithm():
+                if math.log2(max(N, 1)) < 2:
+                    pytest.skip("four")
+
+            def test_divisor():
+                if math.gcd(N, 4) < 4 or N == 0:
+                    pytest.skip("four")
+
+            def test_bits():
+                if N.bit_length() < 2:
+                    pytest.skip("two")
+
+            def test_few():
+                if len(list(itertools.islice("abcdefgh", N))) < 3:
+                    pytest.skip("three")
+
+            def test_start():
+                if list(enumerate("a", N))[0][0] < 2:
+                    pytest.skip("two")
+            """,
+        },
+    )
+    assert {name: least for name, (least, _, _) in found.items()} == {
+        "test_logarithm": 4, "test_divisor": 4, "test_bits": 2, "test_few": 3, "test_start": 2,
+    }  # fmt: skip

@@ -289,7 +289,7 @@ def _range(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 
 def _enumerate(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     values = machine.items_of(args[0]) if args else None
-    start = hard(args[1] if len(args) > 1 else kwargs.get("start", 0))
+    start = uncounted(hard(args[1] if len(args) > 1 else kwargs.get("start", 0)))
     return UNKNOWN if values is None or not isinstance(start, int) else list(enumerate(values, start))
 
 
@@ -489,6 +489,7 @@ BUILTINS["bool"] = _bool
 
 def method_of(machine: "Machine", value: Any, name: str) -> Any:
     """A method of a plain value; calling it with unknown arguments gives an unknown."""
+    value = uncounted(value)
     if not isinstance(value, PLAIN):
         return Unknown(name)
     if not hasattr(value, name):

@@ -11,6 +11,7 @@ from itertools import chain, combinations, islice, pairwise, permutations, produ
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
+from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.file_paths import absolute, path_of
 from sooner.plan.needs.python_names import BUILTINS, members
 from sooner.plan.needs.special_methods import set_plainly
@@ -137,7 +138,7 @@ def _reduce(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 
 def _combining(combine: Callable[..., Any]) -> Function:
     def called(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-        columns = [each if isinstance(each, int) else machine.items_of(each) for each in args]
+        columns = [uncounted(each) if isinstance(each, int) else machine.items_of(each) for each in args]
         if None in columns:
             return UNKNOWN
         names = {key: hard(each) for key, each in kwargs.items()}
@@ -155,7 +156,7 @@ def _combining(combine: Callable[..., Any]) -> Function:
 
 
 def _repeated(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-    times = hard(args[1] if len(args) > 1 else kwargs.get("times"))
+    times = uncounted(hard(args[1] if len(args) > 1 else kwargs.get("times")))
     return [args[0]] * times if args and isinstance(times, int) and 0 <= times <= _MOST_COMBINATIONS else UNKNOWN
 
 
@@ -196,9 +197,9 @@ def _accumulated(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     return found
 
 
-def _computed(function: Callable[..., Any]) -> Function:
+def _computed(function: Callable[..., Any], *, is_operator: bool = False) -> Function:
     def called(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-        values = [hard(each) for each in args]
+        values = [hard(each) if is_operator else uncounted(hard(each)) for each in args]
         if not is_plain(values):
             return UNKNOWN
         try:
@@ -485,7 +486,7 @@ def _operators() -> dict[str, Function]:
     import operator
 
     names = ("lt", "le", "gt", "ge", "eq", "ne", "add", "sub", "mul", "floordiv", "mod", "and_", "or_", "not_")
-    return {f"operator.{name}": _computed(getattr(operator, name)) for name in names}
+    return {f"operator.{name}": _computed(getattr(operator, name), is_operator=True) for name in names}
 
 
 FUNCTIONS: Final[dict[str, Function]] = {
