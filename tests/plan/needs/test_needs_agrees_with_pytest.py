@@ -716,3 +716,32 @@ def test_marks_of_a_class_in_a_class_are_asked_with_each_number_of_devices():
         "TestOuter::TestInner::test_it": 4,
         "TestOuter::TestMarked::test_it": 2,
     }
+
+
+def test_a_helper_that_imports_pytest_among_others_or_where_it_skips_is_one_of_tests():
+    test = """
+    from support import require
+
+    def test_it():
+        require(2)
+    """
+    helpers = (
+        """
+        import torch, pytest
+
+        def require(count):
+            if torch.cuda.device_count() < count:
+                pytest.skip("too few")
+        """,
+        """
+        import torch
+
+        def require(count):
+            import pytest
+
+            if torch.cuda.device_count() < count:
+                pytest.skip("too few")
+        """,
+    )
+    found = [devices_of("test_it.py", {"support.py": helper, "test_it.py": test})["test_it"][0] for helper in helpers]
+    assert found == [2, 2]
