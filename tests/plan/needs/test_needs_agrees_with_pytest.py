@@ -745,3 +745,25 @@ def test_a_helper_that_imports_pytest_among_others_or_where_it_skips_is_one_of_t
     )
     found = [devices_of("test_it.py", {"support.py": helper, "test_it.py": test})["test_it"][0] for helper in helpers]
     assert found == [2, 2]
+
+
+def test_what_a_loop_does_else_is_done_where_its_condition_ends_it():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest, torch
+
+            def test_it():
+                world = 4
+                while world > 2:
+                    if world <= torch.cuda.device_count():
+                        break
+                    world -= 1
+                else:
+                    pytest.skip("few")
+                torch.cuda.set_device(world - 1)
+            """,
+        },
+    )
+    assert found == {"test_it": (3, 3, 3)}

@@ -297,6 +297,7 @@ class Statements(Raising):
         for _ in range(_TURNS_OF_WAITING if calls_one_of(node, _SLEEPERS) else _MOST_TURNS_OF_WHILE):
             truth = self.truth(self.ev(node.test, env))
             if truth is False:
+                self.run(node.orelse, env)
                 break
             try:
                 with self._turns_not_known(env) if truth is None else nullcontext():
