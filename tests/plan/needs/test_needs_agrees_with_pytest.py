@@ -747,6 +747,36 @@ def test_a_helper_that_imports_pytest_among_others_or_where_it_skips_is_one_of_t
     assert found == [2, 2]
 
 
+def test_an_exception_is_caught_by_its_base_whether_its_class_or_an_instance_was_raised():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest, torch
+
+            class Few(Exception):
+                pass
+
+            class Nothing(Few):
+                pass
+
+            def test_it():
+                try:
+                    if not torch.cuda.is_available():
+                        raise Nothing
+                    if torch.cuda.device_count() < 3:
+                        raise Few("few")
+                    torch.cuda.set_device(2)
+                except ValueError:
+                    return
+                except Few:
+                    pytest.skip("few")
+            """,
+        },
+    )
+    assert found["test_it"].profile["0"] == found["test_it"].profile["2"] == "skip"
+
+
 def test_what_a_loop_does_else_is_done_where_its_condition_ends_it():
     found = devices_of(
         "test_it.py",

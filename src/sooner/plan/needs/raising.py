@@ -11,6 +11,7 @@ from sooner.plan.needs.suspending import Suspended
 from sooner.plan.needs.testing_names import SKIPS, as_raised, is_expected, is_pytest_s_skip
 from sooner.plan.needs.values import (
     MISSING,
+    Cls,
     Env,
     Ext,
     Inst,
@@ -156,8 +157,8 @@ class Raising(Matching):
             return True
         if names & {"Exception", "BaseException"}:
             return raised.kind != "SystemExit" or "BaseException" in names
-        value_class = raised.value.cls if isinstance(raised.value, Inst) else None
-        if value_class is not None and value_class.is_a(*names):
+        kind = class_raised(raised)
+        if isinstance(kind, Cls) and kind.is_a(*names):
             return True
         return bool(names & ({raised.kind} | _PARENTS.get(raised.kind, set())))
 
@@ -182,6 +183,14 @@ def exception_name(value: Any) -> str:
     if isinstance(value, Unknown | Ext):
         return name_of(value).removesuffix("()") or "Exception"
     return name_of(value) or "Exception"
+
+
+def class_raised(raised: Raised) -> Cls | Ext:
+    """The class of what is raised, which may be raised itself (`raise ValueError`)."""
+    value = hard(raised.value)
+    if isinstance(value, Inst):
+        return value.cls
+    return value if isinstance(value, Cls) else Ext(raised.kind)
 
 
 def _message(value: Any) -> str:
