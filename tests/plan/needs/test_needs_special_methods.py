@@ -149,3 +149,59 @@ def test_what_special_methods_do_not_say_is_a_doubt_and_ends(number):
         """
     found = needs_of("test_it.py", {"test_it.py": text})["test_it"]
     assert found.confidence != "high"
+
+
+def test_what_leaves_a_context_is_told_of_what_was_raised_and_may_let_it_go():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest, torch
+
+            N = torch.cuda.device_count()
+
+            class Few(Exception):
+                pass
+
+            class Skipping:
+                def __enter__(self):
+                    return self
+
+                def __exit__(self, kind, value, trace):
+                    if kind is not None and issubclass(kind, (Few, LookupError)):
+                        pytest.skip(str(value))
+
+            class Forgiving:
+                def __enter__(self):
+                    return self
+
+                def __exit__(self, kind, value, trace):
+                    return kind is ValueError
+
+            def test_skipping():
+                with Skipping():
+                    if N < 2:
+                        raise Few("few")
+                    torch.cuda.set_device(1)
+
+            def test_looked_up():
+                with Skipping():
+                    torch.ones(1, device=[f"cuda:{i}" for i in range(N)][2])
+
+            def test_forgiving():
+                with Forgiving():
+                    if N < 2:
+                        raise ValueError("few")
+                    return
+                pytest.skip("few")
+
+            def test_another():
+                with Skipping(), Forgiving():
+                    if N < 2:
+                        raise RuntimeError("few")
+            """,
+        },
+    )
+    assert {name: "".join(each[0] for each in one.profile.values()) for name, one in found.items()} == {
+        "test_skipping": "ssrrrr", "test_looked_up": "sssrrr", "test_forgiving": "ssrrrr", "test_another": "ffrrrr",
+    }  # fmt: skip

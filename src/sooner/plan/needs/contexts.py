@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.raising import class_raised
 from sooner.plan.needs.replacing import is_patch, kept, patch_now
 from sooner.plan.needs.suspending import Manager, resumed
 from sooner.plan.needs.testing_names import SWALLOWING, is_expected
@@ -102,7 +103,7 @@ def _entered_instance(machine: "Machine", value: Inst) -> tuple[Any, Callable[[R
     def left(raised: Raised | None) -> bool:
         if not isinstance(leave, Func):
             return False
-        what = UNKNOWN if raised else None
-        return machine.truth(machine.call(leave, [value, what, what, what], {})) is True
+        told = [None] * 3 if raised is None else [class_raised(raised), raised.value, UNKNOWN]
+        return machine.truth(machine.call(leave, [value, *told], {})) is True
 
     return given, left

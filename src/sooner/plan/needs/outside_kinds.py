@@ -1,5 +1,6 @@
 """What `type(...)` says of things outside the tree, and what is of such a type: types of numbers, cases of pytest's."""
 
+import builtins
 import re
 from typing import Any, Final
 
@@ -58,6 +59,12 @@ def record_text(name: str, fields: dict[str, Any]) -> str | None:
         else:
             return None
     return f"{name}({', '.join(texts)})"
+
+
+def above(name: str) -> set[str]:
+    """A class of Python's and all that it inherits from, by their names; of any other class its own name."""
+    found = getattr(builtins, name, None)
+    return {each.__name__ for each in found.__mro__} if isinstance(found, type) else {name}
 
 
 def has_foreign_base(cls: Cls) -> bool:

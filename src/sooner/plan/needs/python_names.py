@@ -8,6 +8,7 @@ from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import is_mixed_member, plain_of
 from sooner.plan.needs.growth import has_wide_field
 from sooner.plan.needs.outside_kinds import (
+    above,
     has_foreign_base,
     is_kind_outside,
     is_of_no_class_of_the_tree,
@@ -204,10 +205,20 @@ def _is_member(value: Inst, kind: str) -> bool | None:
 
 
 def _issubclass(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    cls, kind = hard(args[0]), hard(args[1]) if len(args) > 1 else UNKNOWN
+    cls, kinds = hard(args[0]), hard(args[1]) if len(args) > 1 else UNKNOWN
+    answers = [_is_below(cls, hard(kind)) for kind in (kinds if isinstance(kinds, tuple | list) else (kinds,))]
+    return True if True in answers else UNKNOWN if None in answers else False
+
+
+def _is_below(cls: Any, kind: Any) -> bool | None:
     if isinstance(cls, Cls) and isinstance(kind, Cls):
-        return True if kind in cls.mro else UNKNOWN if cls.is_open else False
-    return UNKNOWN
+        return True if kind in cls.mro else None if cls.is_open else False
+    if not isinstance(kind, Ext) or not isinstance(cls, Cls | Ext):
+        return None
+    names = set().union(*(above(name_of(each)) for each in (cls.mro if isinstance(cls, Cls) else [cls])))
+    if name_of(kind) in names:
+        return True
+    return False if "BaseException" in names and "BaseException" in above(kind.path) else None
 
 
 def _getattr(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:

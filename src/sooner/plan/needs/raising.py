@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from sooner.plan.needs.matching import Matching
+from sooner.plan.needs.outside_kinds import above
 from sooner.plan.needs.suspending import Suspended
 from sooner.plan.needs.testing_names import SKIPS, as_raised, is_expected, is_pytest_s_skip
 from sooner.plan.needs.values import (
@@ -160,7 +161,7 @@ class Raising(Matching):
         kind = class_raised(raised)
         if isinstance(kind, Cls) and kind.is_a(*names):
             return True
-        return bool(names & ({raised.kind} | _PARENTS.get(raised.kind, set())))
+        return bool(names & (above(raised.kind) | _PARENTS.get(raised.kind, set())))
 
 
 def _again(caught: Any) -> Exception:
@@ -199,16 +200,9 @@ def _message(value: Any) -> str:
 
 
 _PARENTS: Final = {
-    "ModuleNotFoundError": {"ImportError"},
-    "KeyError": {"LookupError"},
-    "IndexError": {"LookupError"},
-    "ZeroDivisionError": {"ArithmeticError"},
-    "NotImplementedError": {"RuntimeError"},
     "OutOfMemoryError": {"RuntimeError"},
     "AcceleratorError": {"RuntimeError"},
-    "FileNotFoundError": {"OSError", "IOError"},
+    "FileNotFoundError": {"IOError"},
     "CalledProcessError": {"SubprocessError"},
-    "TimeoutError": {"OSError"},
     "CUDARuntimeError": {"RuntimeError"},
-    "UnicodeDecodeError": {"ValueError"},
 }
