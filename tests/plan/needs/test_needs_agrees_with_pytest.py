@@ -797,3 +797,76 @@ def test_what_a_loop_does_else_is_done_where_its_condition_ends_it():
         },
     )
     assert found == {"test_it": (3, 3, 3)}
+
+
+def test_a_function_that_a_context_manager_decorates_runs_inside_of_the_context():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import contextlib, functools, os
+            import pytest, torch
+
+            N = torch.cuda.device_count()
+
+            @contextlib.contextmanager
+            def needing(count):
+                if N < count:
+                    pytest.skip("too few")
+                yield
+
+            @contextlib.contextmanager
+            def environment(**names):
+                before = dict(os.environ)
+                os.environ.update(names)
+                try:
+                    yield
+                finally:
+                    os.environ.clear()
+                    os.environ.update(before)
+
+            class Needing(contextlib.ContextDecorator):
+                def __init__(self, count):
+                    self.count = count
+
+                def __enter__(self):
+                    if N < self.count:
+                        pytest.skip("too few")
+
+                def __exit__(self, *_):
+                    return False
+
+            def twice(test):
+                @functools.wraps(test)
+                def wrapper(*args, **kwargs):
+                    test(*args, **kwargs)
+                    test(*args, **kwargs)
+                return wrapper
+
+            @needing(2)
+            def test_two():
+                torch.ones(1).cuda()
+
+            @twice
+            @needing(3)
+            @environment(WORLD="2")
+            def test_three():
+                torch.cuda.set_device(int(os.environ["WORLD"]) - 1)
+
+            @environment(WORLD="4")
+            def world():
+                return int(os.environ["WORLD"])
+
+            def test_helper():
+                torch.cuda.set_device(world() - 1)
+
+            class TestMethod:
+                @Needing(4)
+                def test_it(self):
+                    torch.ones(1).cuda()
+            """,
+        },
+    )
+    assert {name: least for name, (least, _, _) in found.items()} == {
+        "test_two": 2, "test_three": 3, "test_helper": 4, "TestMethod::test_it": 4,
+    }  # fmt: skip

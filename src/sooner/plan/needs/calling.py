@@ -12,8 +12,8 @@ from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.replacing import name_in_tree
 from sooner.plan.needs.state import DEEPEST, EVERYWHERE, LIBRARY_FUEL
-from sooner.plan.needs.suspending import Manager, Rest, Suspended
-from sooner.plan.needs.testing_names import skip_as_wrapped
+from sooner.plan.needs.suspending import AROUND, Manager, Rest, Suspended, surrounded
+from sooner.plan.needs.testing_names import as_raised, skip_as_wrapped
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import (
     MISSING,
@@ -98,13 +98,18 @@ class Calling(Attributes):
         if isinstance(func, Mark):
             return self.natives.call_mark(func, args, kwargs)
         if isinstance(func, Inst):
-            method = func.cls.find("__call__")
-            if method is not MISSING:
-                return self.call(Bound(method, func), args, kwargs)
-            return self.natives.call_outside(Unknown(f"{func.cls.name}()"), args, kwargs)
+            return self._call_instance(func, args, kwargs)
         if isinstance(func, Wrapped) and func.kind != "property":
             return self.call(func.func, args, kwargs)
         return UNKNOWN
+
+    def _call_instance(self, value: Inst, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        method = value.cls.find("__call__")
+        if method is not MISSING:
+            return self.call(Bound(method, value), args, kwargs)
+        if value.cls.is_a("ContextDecorator", "AsyncContextDecorator") and args:
+            return surrounded(args[0], value)
+        return self.natives.call_outside(Unknown(f"{value.cls.name}()"), args, kwargs)
 
     def with_most(self, args: list[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """What rules and models are given: of a number that is one of several, the most."""
@@ -226,7 +231,25 @@ class Calling(Attributes):
             skip_as_wrapped(cast("Machine", self), func)
         if "__contextmanager__" in func.attrs and not self.quiet:
             return Manager(lambda: self._up_to_yield(func, args, kwargs))
-        return self._executed(func, args, kwargs)
+        return self._inside(list(func.attrs.get(AROUND, ())), func, args, kwargs)
+
+    def _inside(self, contexts: list[Any], func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Run a function inside of the contexts that decorate it."""
+        if not contexts:
+            return self._executed(func, args, kwargs)
+        _, leave = self.enter(contexts.pop(0))
+        try:
+            result = self._inside(contexts, func, args, kwargs)
+        except (Raised, Skip) as stop:
+            if not leave(as_raised(stop) if isinstance(stop, Skip) else stop):
+                raise
+            return None
+        leave(None)
+        return result
+
+    @abstractmethod
+    def enter(self, value: Any) -> Any:
+        """What a context gives, and what ends it."""
 
     def _up_to_yield(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> tuple[Any, list[Rest]]:
         found = self._executed(func, args, kwargs)

@@ -15,6 +15,7 @@ from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.file_paths import absolute, path_of
 from sooner.plan.needs.python_names import BUILTINS, members
 from sooner.plan.needs.special_methods import set_plainly
+from sooner.plan.needs.suspending import AROUND
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -56,7 +57,7 @@ def _wraps(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
         source = original.func if isinstance(original, Bound) else original
         if isinstance(wrapper, Func) and isinstance(source, Func):
             marks = [*source.attrs.get("pytestmark", ()), *wrapper.attrs.get("pytestmark", ())]
-            wrapper.attrs |= source.attrs
+            wrapper.attrs |= {name: each for name, each in source.attrs.items() if name != AROUND}
             wrapper.attrs["__wrapped__"] = source
             wrapper.attrs["pytestmark"] = marks
             wrapper.name, wrapper.within = source.name, source.within

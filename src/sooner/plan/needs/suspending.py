@@ -5,10 +5,12 @@ what is still to be done, block by block, the innermost first.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
-from sooner.plan.needs.values import UNKNOWN, Native, Raised, Return
+from sooner.plan.needs.values import UNKNOWN, Func, Native, Raised, Return
 
+AROUND: Final = "__around__"
+"""The contexts that a function is called in, the outermost first, among its attributes."""
 Rest = Callable[[Raised | None], Raised | None]
 """What one block does after the `yield`: it is given what is raised there, and gives what is raised in the end."""
 
@@ -43,5 +45,12 @@ class Manager(Native):
     __slots__ = ("enter",)
 
     def __init__(self, enter: Callable[[], tuple[Any, list[Rest]]]) -> None:
-        super().__init__("__context__", lambda args, _kwargs: args[0] if args else UNKNOWN)  # as a decorator
+        super().__init__("__context__", lambda args, _kwargs: surrounded(args[0], self) if args else UNKNOWN)
         self.enter = enter
+
+
+def surrounded(target: Any, context: Any) -> Any:
+    """What a context manager makes of what it decorates: a function that is called inside of the context."""
+    if isinstance(target, Func):
+        target.attrs[AROUND] = [context, *target.attrs.get(AROUND, ())]
+    return target
