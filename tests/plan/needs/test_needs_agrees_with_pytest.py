@@ -870,3 +870,23 @@ def test_a_function_that_a_context_manager_decorates_runs_inside_of_the_context(
     assert {name: least for name, (least, _, _) in found.items()} == {
         "test_two": 2, "test_three": 3, "test_helper": 4, "TestMethod::test_it": 4,
     }  # fmt: skip
+
+
+def test_a_context_that_does_nothing_gives_what_it_was_made_of():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import contextlib
+            import torch
+
+            def count():
+                with contextlib.nullcontext(3) as given:
+                    return given
+
+            def test_it():
+                torch.cuda.set_device(count() - 1)
+            """,
+        },
+    )
+    assert found == {"test_it": (3, 3, 3)}

@@ -64,6 +64,12 @@ def _managed(manager: Manager) -> tuple[Any, Callable[[Raised | None], bool]]:
     return given, leave
 
 
+def null_context(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """`contextlib.nullcontext(value)`: gives the value, and does nothing."""
+    value = args[0] if args else kwargs.get("enter_result")
+    return Manager(lambda: (value, []))
+
+
 def exit_stack(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
     """`contextlib.ExitStack()`: what is entered through it, or put on it, is left with it, the last first."""
     stack = Inst(Cls("ExitStack", [Ext("contextlib.ExitStack")], Mod("contextlib", "")))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.arguments import argument_parser
 from sooner.plan.needs.callbacks import call_back, executed, launched_through
-from sooner.plan.needs.contexts import context_of, exit_stack
+from sooner.plan.needs.contexts import context_of, exit_stack, null_context
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import plain_of
 from sooner.plan.needs.jax_devices import Grid, Rows, found_devices
@@ -64,7 +64,7 @@ _LONGEST_PATH: Final = 120
 _SPECIAL: Final = {
     **FUNCTIONS, **TESTING, "parameterized.parameterized_class": of_parameterized,
     "argparse.ArgumentParser": argument_parser,
-    "contextlib.ExitStack": exit_stack, "contextlib.AsyncExitStack": exit_stack,
+    "contextlib.nullcontext": null_context, "contextlib.ExitStack": exit_stack, "contextlib.AsyncExitStack": exit_stack,
 }  # fmt: skip
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
 """Arrays that are as long as there are devices are for mapping over them."""
