@@ -1,7 +1,7 @@
 """What operators and loops make of instances of the tests' own classes."""
 
 import pytest
-from small_projects import needs_of
+from small_projects import devices_of, needs_of
 
 OPERATORS = {
     "4 if Version('2.4') >= Version('2.3') else 2": 4,
@@ -123,7 +123,7 @@ def test_what_the_special_methods_of_a_class_say_is_known(number, least):
     assert (found.min, found.confidence) == (least, "high")
 
 
-@pytest.mark.parametrize("number", ["Iterated()", "next(iter(Endless()))", "sum(Unordered() < 3 for _ in [1])"])
+@pytest.mark.parametrize("number", ["Iterated()", "max(Endless())", "sum(Unordered() < 3 for _ in [1])"])
 def test_what_special_methods_do_not_say_is_a_doubt_and_ends(number):
     text = f"""
         import pytest, torch
@@ -204,4 +204,67 @@ def test_what_leaves_a_context_is_told_of_what_was_raised_and_may_let_it_go():
     )
     assert {name: "".join(each[0] for each in one.profile.values()) for name, one in found.items()} == {
         "test_skipping": "ssrrrr", "test_looked_up": "sssrrr", "test_forgiving": "ssrrrr", "test_another": "ffrrrr",
+    }  # fmt: skip
+
+
+def test_an_iterator_gives_one_after_the_other_and_then_no_more():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest, torch
+
+            def devices():
+                for index in range(torch.cuda.device_count()):
+                    yield f"cuda:{index}"
+
+            class Sizes:
+                def __init__(self, most):
+                    self.most, self.size = most, 0
+
+                def __iter__(self):
+                    return self
+
+                def __next__(self):
+                    if self.size == self.most:
+                        raise StopIteration
+                    self.size += 1
+                    return self.size
+
+            def test_generator():
+                found = devices()
+                try:
+                    next(found)
+                    second = next(found)
+                except StopIteration:
+                    pytest.skip("two")
+                torch.ones(1, device=second)
+
+            def test_list():
+                given = iter([1, 2, 4])
+                first, second, third = next(given), next(given), next(given, 8)
+                torch.cuda.set_device(third - 1)
+                assert next(given, None) is None
+
+            def test_rest():
+                given = (size for size in (4, 2, 3))
+                next(given)
+                for size in given:
+                    torch.cuda.set_device(size - 1)
+
+            def test_own():
+                torch.cuda.set_device(max(Sizes(3)) - 1)
+
+            def test_own_next():
+                sizes = Sizes(3)
+                next(sizes)
+                torch.cuda.set_device(next(iter(sizes)) - 1)
+
+            def test_nothing():
+                next(devices())
+            """,
+        },
+    )
+    assert {name: least for name, (least, _, _) in found.items()} == {
+        "test_generator": 2, "test_list": 4, "test_rest": 3, "test_own": 3, "test_own_next": 2, "test_nothing": 1,
     }  # fmt: skip

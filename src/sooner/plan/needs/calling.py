@@ -33,6 +33,7 @@ from sooner.plan.needs.values import (
     Raised,
     Return,
     Skip,
+    Stream,
     Super,
     Unknown,
     Wrapped,
@@ -311,7 +312,7 @@ class Calling(Attributes):
         if func.attrs.get("__contextmanager__"):
             return Manager(lambda: (frame.yielded[0] if frame.yielded else UNKNOWN, rest))
         self.unfinished += (rest,) if rest else ()
-        return list(frame.yielded)
+        return Stream(frame.yielded)
 
     def bind_arguments(self, func: Func, args: list[Any], kwargs: dict[str, Any], env: Env) -> None:
         """Give parameters their values; what is missing is not known."""

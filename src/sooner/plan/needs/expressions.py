@@ -31,6 +31,7 @@ from sooner.plan.needs.values import (
     OutOfFuel,
     Raised,
     Soft,
+    Stream,
     Text,
     Unknown,
     hard,
@@ -462,6 +463,10 @@ class Expressions(Comparisons, ABC):
     def _ev_listcomp(self, node: ast.ListComp, env: Env) -> Any:
         return self._comprehension(node.generators, env, lambda inner: self.ev(node.elt, inner))
 
+    def _ev_generatorexp(self, node: ast.GeneratorExp, env: Env) -> Any:
+        found = self._comprehension(node.generators, env, lambda inner: self.ev(node.elt, inner))
+        return Stream(found) if isinstance(found, list) else found
+
     def _ev_setcomp(self, node: ast.SetComp, env: Env) -> Any:
         found = self._comprehension(node.generators, env, lambda inner: self.ev(node.elt, inner))
         try:
@@ -561,6 +566,6 @@ _DISPATCH: Final[dict[type, Callable[..., Any]]] = {
     for name in (
         "Constant", "Name", "Attribute", "Call", "BinOp", "UnaryOp", "BoolOp", "Compare", "IfExp", "List", "Tuple",
         "Set", "Dict", "Subscript", "Slice", "JoinedStr", "FormattedValue", "Lambda", "NamedExpr", "ListComp",
-        "SetComp", "DictComp", "Starred", "Await", "Yield", "YieldFrom",
+        "SetComp", "DictComp", "GeneratorExp", "Starred", "Await", "Yield", "YieldFrom",
     )
-} | {ast.GeneratorExp: Expressions._ev_listcomp}  # noqa: SLF001 - the table belongs to the class  # fmt: skip
+}  # fmt: skip

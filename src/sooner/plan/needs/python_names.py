@@ -36,6 +36,7 @@ from sooner.plan.needs.values import (
     Param,
     Raised,
     Soft,
+    Stream,
     Text,
     Unknown,
     Wrapped,
@@ -336,10 +337,26 @@ def _sorted(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
 
 
 def _next(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    values = machine.items_of(args[0]) if args else None
+    value = hard(args[0]) if args else UNKNOWN
+    told = machine.special(value, "__next__")
+    if told is not MISSING:
+        return told
+    values = machine.items_of(value)
     if values:
-        return values[0]
-    return args[1] if len(args) > 1 and values is not None else UNKNOWN
+        return value.pop(0) if isinstance(value, Stream) and not machine.forks else values[0]
+    if values is not None and len(args) == 1:
+        raise Raised("StopIteration", "")
+    return UNKNOWN if values is None else args[1]
+
+
+def _iter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    made = machine.special(hard(args[0]), "__iter__") if len(args) == 1 else MISSING
+    if isinstance(made, Inst):
+        return made
+    values = machine.items_of(args[0]) if len(args) == 1 else None
+    if values is None:
+        return args[0] if len(args) == 1 else UNKNOWN
+    return args[0] if isinstance(args[0], Stream) else Stream(values)
 
 
 def _str(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -421,10 +438,6 @@ def _identity(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return id(value) if isinstance(value, Inst | list | dict | set | Func | Cls) else UNKNOWN
 
 
-def _first(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    return args[0] if args else UNKNOWN
-
-
 def _callable(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     value = hard(args[0]) if args else UNKNOWN
     if isinstance(value, Func | Bound | Native | Cls):
@@ -477,7 +490,7 @@ BUILTINS: Final[dict[str, Function]] = {
     "hex": _host(hex), "bytes": _unknown, "str": _str, "list": _made_of(list), "tuple": _made_of(tuple),
     "set": _made_of(set), "frozenset": _made_of(frozenset), "reversed": _made_of(lambda each: each[::-1]),  # type: ignore[arg-type]
     "dict": _dict, "range": _range, "enumerate": _enumerate, "zip": _zip, "map": _map, "filter": _filter,
-    "sorted": _sorted, "next": _next, "iter": _first, "isinstance": _isinstance, "issubclass": _issubclass,
+    "sorted": _sorted, "next": _next, "iter": _iter, "isinstance": _isinstance, "issubclass": _issubclass,
     "getattr": _getattr, "hasattr": _hasattr, "setattr": _setattr, "delattr": _nothing, "callable": _callable,
     "type": _type, "super": _super, "print": _nothing, "id": _identity, "hash": _unknown, "vars": _vars,
     "globals": _globals, "locals": _unknown, "dir": _dir, "open": _unknown, "input": _unknown, "eval": _unknown,

@@ -4,7 +4,7 @@ import ast
 from abc import ABC, abstractmethod
 from typing import Any, Final
 
-from sooner.plan.needs.values import MISSING, UNKNOWN, Bound, Func, Inst, Unknown, hard
+from sooner.plan.needs.values import MISSING, UNKNOWN, Bound, Func, Inst, Raised, Unknown, hard
 
 _OPERATORS: Final[dict[type, str]] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
@@ -19,6 +19,9 @@ _MIRRORED: Final[dict[type, tuple[str, str]]] = {
 }
 _ELSE: Final[dict[type, type]] = {ast.Lt: ast.GtE, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.GtE: ast.Lt}
 """Where `functools.total_ordering` takes a comparison from: it holds where the other one does not."""
+
+_MOST_ITEMS: Final = 64
+"""Of an iterator that may have no end."""
 
 
 class SpecialMethods(ABC):
@@ -65,9 +68,25 @@ class SpecialMethods(ABC):
         return self.special(value, f"__{_OPERATORS[kind]}__")
 
     def iterated(self, value: Inst) -> list[Any] | None:
-        """What `__iter__` gives one after the other; None where that is not known."""
+        """What `__iter__` and `__next__` give one after the other; None where that is not known."""
         made = hard(self.special(value, "__iter__"))
+        if isinstance(made, Inst):
+            return self._all_of(made)
         return list(made) if isinstance(made, list | tuple | dict | set | range | str) else None
+
+    def _all_of(self, value: Inst) -> list[Any] | None:
+        """What `__next__` gives until it says that this is the end; None where that is not known."""
+        found: list[Any] = []
+        try:
+            while len(found) < _MOST_ITEMS:
+                found.append(self.special(value, "__next__"))
+                if found[-1] is MISSING:
+                    return None
+        except Raised as raised:
+            if raised.kind != "StopIteration":
+                raise
+            return found
+        return None
 
 
 def field_values(value: Any) -> list[Any] | None:

@@ -174,6 +174,10 @@ class Deque(list[Any]):
         self[:] = self[len(self) - steps :] + self[: len(self) - steps]
 
 
+class Stream(list[Any]):
+    """What an iterator or a generator still has to give: `next` takes the first of it."""
+
+
 class Dev:
     """A `torch.device`; making one touches nothing."""
 
