@@ -600,3 +600,34 @@ def test_a_skip_that_is_caught_by_its_name_is_none():
         "TestCaught::test_another": (None, None, None),
         "TestCaught::test_passed_on": (None, None, None),
     }
+
+
+def test_a_class_of_unittest_may_use_fixtures_by_their_names():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+            import pytest, torch
+
+            @pytest.fixture
+            def three():
+                if torch.cuda.device_count() < 3:
+                    pytest.skip("three")
+
+            @pytest.fixture(scope="class")
+            def world(request):
+                request.cls.world = 2
+
+            @pytest.mark.usefixtures("world")
+            class Used(unittest.TestCase):
+                def test_world(self):
+                    torch.cuda.set_device(self.world - 1)
+
+                @pytest.mark.usefixtures("three")
+                def test_three(self):
+                    torch.ones(1).cuda()
+            """,
+        },
+    )
+    assert found == {"Used::test_world": (2, 2, 2), "Used::test_three": (3, 3, 3)}

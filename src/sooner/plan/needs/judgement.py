@@ -441,10 +441,11 @@ class Judge:
         if isinstance(init, Func) and init.module.is_test_code and not init.module.is_model:
             self._call(init, [instance, item.name], {})
         fixtures = self._fixtures(cls)
-        if fixtures.automatic:
+        used = [name for name in item.fixtures if name in fixtures.definitions and name not in item.params]
+        if used:
             values = Values(fixtures, {}, frozenset(), self._node(item))
             values.instance = instance
-            for name in fixtures.automatic:
+            for name in used:
                 values.value(name)
         self._set_up(cls, instance, ("setup_method", "setUp", "asyncSetUp"), on_class=False)
         kwargs = {name: value for name, value in item.params.items() if _takes(item.func, name)}
