@@ -631,3 +631,54 @@ def test_a_class_of_unittest_may_use_fixtures_by_their_names():
         },
     )
     assert found == {"Used::test_world": (2, 2, 2), "Used::test_three": (3, 3, 3)}
+
+
+def test_a_set_up_may_go_by_what_the_test_is_called_and_by_what_a_decorator_has_put_on_it():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+            import torch
+
+            N = torch.cuda.device_count()
+
+            def least(count):
+                def decorate(test):
+                    test.least = count
+                    return test
+                return decorate
+
+            class Marked(unittest.TestCase):
+                def setUp(self):
+                    test = getattr(self, self._testMethodName)
+                    if N < getattr(test, "least", 1):
+                        self.skipTest("too few")
+                    if hasattr(test, "most") and N < test.most:
+                        self.skipTest("too few")
+
+                @least(3)
+                def test_three(self):
+                    torch.ones(1).cuda()
+
+                def test_plain(self):
+                    torch.ones(1).cuda()
+
+                def test_most(self):
+                    torch.ones(1).cuda()
+
+                test_most.most = 4
+
+            class Named(unittest.TestCase):
+                def setUp(self):
+                    if self.id().endswith("Named.test_two") and N < 2:
+                        self.skipTest("too few")
+
+                def test_two(self):
+                    torch.ones(1).cuda()
+            """,
+        },
+    )
+    assert {name: least for name, (least, _, _) in found.items()} == {
+        "Marked::test_three": 3, "Marked::test_plain": 1, "Marked::test_most": 4, "Named::test_two": 2,
+    }  # fmt: skip

@@ -205,6 +205,8 @@ class Attributes(State):
             return True if value.find(name) is not MISSING else None if value.is_open else False
         if isinstance(value, Mod):
             return True if name in value.env.names else None
+        while isinstance(value, Bound):
+            value = value.func
         if isinstance(value, Func):
             return name in value.attrs or name.startswith("__")
         if isinstance(value, Ext):

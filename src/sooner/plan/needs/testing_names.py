@@ -253,9 +253,17 @@ def unittest_method(machine: "Machine", value: Any, name: str) -> Any:
         return Native(name, lambda _args, _kwargs: UNKNOWN)
     if name == "_testMethodName" and isinstance(value, Inst):
         return value.attrs.get("__method__", UNKNOWN)
+    if name == "id" and isinstance(value, Inst):
+        return Native(name, lambda _args, _kwargs: _id_of(value))
     if name == "enterContext":
         return Native(name, lambda args, _kwargs: _entered(machine, args[0]) if args else None)
     return MISSING
+
+
+def _id_of(case: Inst) -> Any:
+    """What unittest calls a test, from the module on."""
+    cls, method = case.cls, case.attrs.get("__method__")
+    return f"{cls.module.name}.{cls.within}{cls.name}.{method}" if isinstance(method, str) else UNKNOWN
 
 
 def _entered(machine: "Machine", context: Any) -> Any:
