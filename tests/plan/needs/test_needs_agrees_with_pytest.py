@@ -160,6 +160,8 @@ def test_cases_that_a_hook_asks_for_are_tests():
         if "ranks" in metafunc.fixturenames:
             mark = metafunc.definition.get_closest_marker("ranks")
             metafunc.parametrize("ranks", mark.args if mark else [1, 4])
+        if "world" in metafunc.fixturenames:
+            metafunc.parametrize("world", getattr(metafunc.module, "WORLDS", [1]))
     """
     found = devices_of(
         "tests/test_it.py",
@@ -168,8 +170,13 @@ def test_cases_that_a_hook_asks_for_are_tests():
             "tests/test_it.py": """
             import pytest, torch
 
+            WORLDS = [2, 3]
+
             def test_it(ranks):
                 torch.cuda.set_device(ranks - 1)
+
+            def test_world(world):
+                torch.cuda.set_device(world - 1)
 
             @pytest.mark.ranks(2)
             def test_marked(ranks):
@@ -190,7 +197,7 @@ def test_cases_that_a_hook_asks_for_are_tests():
         },
     )
     assert {name: least for name, (least, _, _) in found.items()} == {
-        "test_it[1]": 1, "test_it[4]": 4, "test_marked[2]": 2,
+        "test_it[1]": 1, "test_it[4]": 4, "test_marked[2]": 2, "test_world[2]": 2, "test_world[3]": 3,
         "TestSizes::test_it[s3-1-1]": 3, "TestSizes::test_it[s3-4-1]": 16,
     }  # fmt: skip
 

@@ -52,6 +52,7 @@ def generated(
     asked: list[Mark] = []
     metafunc = _metafunc(machine, marks, asked)
     metafunc.attrs |= {"config": fixtures.config, "fixturenames": list(wanted), "function": func, "cls": cls}
+    metafunc.attrs["module"] = fixtures.modules[-1]
     own = _asked(machine, of_file, metafunc, asked)
     return own, _asked(machine, of_plugins, metafunc, asked)[len(own) :]
 
