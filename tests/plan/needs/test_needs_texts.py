@@ -213,3 +213,22 @@ def test_a_text_that_was_made_deep_is_not_run():
         },
     )
     assert found == {"test_deep": (0, None, 0)}
+
+
+def test_a_program_finds_the_variables_that_it_is_given():
+    found = needs(
+        """
+        def test_given():
+            program = "import os, torch; torch.cuda.set_device(int(os.environ['LOCAL_RANK']))"
+            subprocess.run([sys.executable, "-c", program], env={**os.environ, "LOCAL_RANK": "2"}, check=True)
+        """,
+        """
+        def test_copied():
+            environment = os.environ.copy()
+            environment["LAST"] = "3"
+            program = "import os, torch; torch.ones(1, device='cuda:' + os.environ['LAST'])"
+            subprocess.check_call([sys.executable, "-c", program], env=environment)
+            assert "LAST" not in os.environ
+        """,
+    )
+    assert {name: least for name, (least, _, _) in found.items()} == {"test_given": 3, "test_copied": 4}

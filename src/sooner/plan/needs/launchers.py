@@ -2,6 +2,8 @@
 
 import itertools
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.facts import SIZES
@@ -158,16 +160,29 @@ def _alone(machine: "Machine", words: list[Any], environment: Any, *, is_checked
     _need_told(machine, environment)
     text = _program(words, environment)
     fails = False
-    if isinstance(text, str):
-        fails = run_text(machine, text, is_checked=is_checked)
-    elif text is not None:
-        machine.guesses += 1  # it is not known what it does
-    elif not _is_masked(environment):
-        place = _place_of_script(words)
-        path = None if place is None else _script(machine, words[place])
-        if place is not None and path is not None:
-            fails = run_file(machine, path, words[place + 1 :], is_checked=is_checked)
+    with _environment(machine, environment):
+        if isinstance(text, str):
+            fails = run_text(machine, text, is_checked=is_checked)
+        elif text is not None:
+            machine.guesses += 1  # it is not known what it does
+        elif not _is_masked(environment):
+            place = _place_of_script(words)
+            path = None if place is None else _script(machine, words[place])
+            if place is not None and path is not None:
+                fails = run_file(machine, path, words[place + 1 :], is_checked=is_checked)
     return _failed(machine) if fails else Unknown("process")
+
+
+@contextmanager
+def _environment(machine: "Machine", environment: Any) -> Iterator[None]:
+    """A program finds the variables that it is given (`env={**os.environ, "RANK": "1"}`)."""
+    before, given = machine.environment, hard(environment)
+    told = {name: value for name, value in given.items() if isinstance(name, str)} if isinstance(given, dict) else {}
+    machine.environment = before | told
+    try:
+        yield
+    finally:
+        machine.environment = before
 
 
 def _failed(machine: "Machine") -> Inst:
