@@ -682,3 +682,39 @@ def test_a_set_up_may_go_by_what_the_test_is_called_and_by_what_a_decorator_has_
     assert {name: least for name, (least, _, _) in found.items()} == {
         "Marked::test_three": 3, "Marked::test_plain": 1, "Marked::test_most": 4, "Named::test_two": 2,
     }  # fmt: skip
+
+
+def test_tests_may_be_put_into_a_module_and_a_class_by_the_names_of_the_scope():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import sys
+            import unittest
+            import torch
+
+            def make(count):
+                def test(self=None):
+                    torch.cuda.set_device(count - 1)
+                return test
+
+            class Base(unittest.TestCase):
+                count = 1
+
+                def test_it(self):
+                    torch.cuda.set_device(self.count - 1)
+
+            for count in (1, 2):
+                locals()[f"test_local_{count}"] = make(count)
+                setattr(sys.modules[__name__], f"Case{count}", type(f"Case{count}", (Base,), {"count": count}))
+
+            class TestMade:
+                for count in (3, 4):
+                    vars()[f"test_{count}"] = make(count)
+            """,
+        },
+    )
+    assert {name: least for name, (least, _, _) in found.items()} == {
+        "Base::test_it": 1, "test_local_1": 1, "test_local_2": 2, "Case1::test_it": 1, "Case2::test_it": 2,
+        "TestMade::test_3": 3, "TestMade::test_4": 4,
+    }  # fmt: skip

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 _JOINING: Final = re.compile(r"_?(init|initialize|setup|set_up)_(torch_)?(dist|distributed|process_group)")
 """Names of functions by which a rank joins the others."""
+_SCOPES: Final = ("locals", "vars")
+"""What gives the names of the scope that it is called in."""
 _ASKING: Final = re.compile(
     r"_*(is|has|can|get|set|select|find|check|validate|supports?|resolve|infer|parse|normali[sz]e|to|choose|pick|register|use)(_|$)"
 )
@@ -63,6 +65,8 @@ class Calling(Attributes):
         if id(node) in self.watched:
             self.watched[id(node)].append((args, kwargs))
         try:
+            if isinstance(func, Native) and func.name in _SCOPES and not args and not kwargs:
+                return env.names
             if isinstance(func, Native) and func.name in CODE_TEXTS:
                 return run_code(cast("Machine", self), func.name, args, env)
             return self.call(func, args, kwargs, node)

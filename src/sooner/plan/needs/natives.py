@@ -206,6 +206,9 @@ class Natives:
             if found is MISSING and self.machine.trying:
                 raise Raised("KeyError", f"environment {index}", *self.machine.current)
             return Unknown(f"os.environ[{index}]") if found is MISSING else found
+        if value.path == "sys.modules" and isinstance(index, str):
+            loaded = self.machine.modules.values()
+            return next((each for each in loaded if each.name == index and not each.is_model), Ext(index))
         if isinstance(value, Ext) and value.path.endswith(_MAKERS_BY_ITEM):
             return self.call_outside(Ext(f"{value.path}.__getitem__"), [index], {})
         if isinstance(value, Ext) and index is not None and "()" not in value.path:
