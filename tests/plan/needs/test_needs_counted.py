@@ -85,3 +85,93 @@ def test_functions_that_take_a_number_without_asking_it_hold_for_that_number_onl
     assert {name: least for name, (least, _, _) in found.items()} == {
         "test_logarithm": 4, "test_divisor": 4, "test_bits": 2, "test_few": 3, "test_start": 2,
     }  # fmt: skip
+
+
+def test_what_a_test_follows_from_is_asked_with_each_number_of_devices_however_it_was_put_there():
+    """One evaluation holds for many numbers: not where a class or a table was made of the number before."""
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+            import unittest
+            import pytest, torch
+
+            N = torch.cuda.device_count()
+
+            def case(least):
+                @unittest.skipIf(N < least, "few")
+                class Case(unittest.TestCase):
+                    def test_it(self):
+                        pass
+                return Case
+
+            Made = case(3)
+
+            for least in (2, 4):
+                globals()[f"Made{least}"] = case(least)
+
+            class Inherits(case(4)):
+                pass
+
+            class Later(unittest.TestCase):
+                def test_it(self):
+                    if not self.enough:
+                        self.skipTest("few")
+
+            Later.enough = N >= 3
+            """,
+        },
+    )
+    assert {name: least for name, (least, _, _) in found.items()} == {
+        "Made::test_it": 3, "Made2::test_it": 2, "Made4::test_it": 4, "Inherits::test_it": 4, "Later::test_it": 3,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "TABLE['n'] = N", "TABLE.update(n=N)", "for each in range(N): COUNTED.append(each); TABLE['n'] = len(COUNTED)",
+        "os.environ['COUNT'] = str(N); TABLE = {'n': os.environ['COUNT']}", "Kept.n = N; TABLE = vars(Kept)",
+    ],
+)  # fmt: skip
+def test_what_a_statement_of_a_module_changes_follows_from_what_it_asks(statement):
+    text = f"""
+        import os
+        import pytest, torch
+
+        N = torch.cuda.device_count()
+        TABLE, COUNTED = {{}}, []
+
+        class Kept:
+            pass
+
+        {statement}
+
+        def test_it():
+            if int(TABLE["n"]) < 3:
+                pytest.skip("few")
+        """
+    assert devices_of("test_it.py", {"test_it.py": text})["test_it"][0] == 3
+
+
+def test_that_a_module_could_use_a_device_while_it_was_imported_is_known_for_each_number():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest, torch
+
+            try:
+                torch.cuda.set_device(2)
+                THREE = True
+            except RuntimeError:
+                THREE = False
+
+            def test_it():
+                if not THREE:
+                    pytest.skip("few")
+            """,
+        },
+    )
+    assert found["test_it"][0] == 3

@@ -47,8 +47,8 @@ class Attributes(State):
         scope: Env | None = env
         while scope is not None:
             if name in scope.names:
-                if scope.parent is None and name in scope.module.tainted:
-                    self.trace.ask(scope.module.tainted[name])
+                if scope.parent is None:
+                    self.trace.ask(scope.module.asked_by(name))
                 return scope.names[name]
             scope = scope.parent
         builtin = self.natives.builtin(name)
@@ -86,8 +86,7 @@ class Attributes(State):
         if name in module.env.names and not (
             module.is_model and module.env.names[name] is self.natives.words.get(name)
         ):
-            if name in module.tainted:
-                self.trace.ask(module.tainted[name])
+            self.trace.ask(module.asked_by(name))
             return module.env.names[name]
         if name == "__name__":
             return module.name

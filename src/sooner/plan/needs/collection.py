@@ -105,15 +105,22 @@ def _named(names: dict[Any, Any]) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in names.items() if isinstance(name, str)]
 
 
-def taint(item: Item, module: Mod) -> int:
-    """What a test's own definition asks about visible devices (`Trace.asked`)."""
-    names = module.tainted
+def taint(item: Item, modules: list[Mod]) -> int:
+    """What a test's own definition, and what goes before it, ask about visible devices (`Trace.asked`).
+
+    Args:
+        item: The test.
+        modules: The conftests and plugins that it has, and its file as the last one.
+    """
+    names = modules[-1].tainted
     classes = [each for cls in _classes_around(item.cls) for each in cls.mro if isinstance(each, Cls)]
     return max(
+        *(each.asked for each in modules),
         names.get("pytestmark", 0),
         names.get(item.base, 0),
         int(_attrs(item.func).get("__asked__", 0)),
         *(each.module.tainted.get(each.name, 0) for each in classes),
+        *(int(each.attrs.get("__asked__", 0)) for each in classes),
     )
 
 

@@ -89,6 +89,7 @@ class Defining(Calling):
 
     def define_class(self, node: ast.ClassDef, env: Env) -> None:
         """A `class`: its body is executed, then its decorators are called."""
+        asked, self.trace.asked = self.trace.asked, 0
         bases = [self.ev(each, env) for each in node.bases if not isinstance(each, ast.Starred)]
         bases = [self.natives.modelled(each) for each in bases]
         cls = Cls(node.name, inheritable(bases), env.module, node)
@@ -107,6 +108,8 @@ class Defining(Calling):
             made = self.decorated(decorator, value, env)
             is_wrapper = isinstance(made, Func) and made.attrs.get("__wrapped__") is value  # no class for pytest
             value = made if isinstance(made, Cls | Inst) or is_wrapper else value
+        cls.attrs["__asked__"] = self.trace.asked
+        self.trace.ask(asked)
         env.names[node.name] = value
 
     def _tell_bases(self, cls: Cls, kwargs: dict[str, Any]) -> None:

@@ -293,8 +293,8 @@ class _File:
 
     def _same_from(self, nodeid: str, judged: Judged, most: int) -> int:
         """The fewest devices from which up to `most` nothing differs, by what the test and what makes it ask for."""
-        item, module = self.items[most].get(nodeid), self.judges[most].module
-        least = most if item is None else max(judged.trace.asked, taint(item, module), judged.trace.reach)
+        item, judge = self.items[most].get(nodeid), self.judges[most]
+        least = most if item is None else max(judged.trace.asked, taint(item, judge.modules), judged.trace.reach)
         if least >= most:
             return most
         if any(judge.module.failed is not None for size, judge in self.judges.items() if least <= size <= most):

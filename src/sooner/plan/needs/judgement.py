@@ -99,6 +99,7 @@ class Judge:
         self.module = machine.load(path)
         self.fixtures = Fixtures(machine, path)
         self.plugins = plugin_modules(machine, path)
+        self.modules = [*self.plugins, self.module]
         self._by_class: dict[int, Fixtures] = {}
 
     def _set_on_import(self) -> dict[str, Any]:

@@ -72,6 +72,20 @@ def bound_names(statement: ast.stmt) -> Iterator[str]:
         yield from _inside(statement)
 
 
+def changes_more(statement: ast.AST) -> bool:
+    """Whether a statement may change more than the names that it binds: it sets an attribute or an item, or calls."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
+        return False
+    if isinstance(statement, ast.Expr):
+        return not isinstance(statement.value, ast.Constant)
+    children = list(ast.iter_child_nodes(statement))
+    targets = [node for each in children if isinstance(each, ast.expr) for node in ast.walk(each)]
+    if any(isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store) for node in targets):
+        return True
+    inner = [each for each in children if isinstance(each, ast.stmt | ast.ExceptHandler | ast.match_case)]
+    return any(changes_more(each) for each in inner)
+
+
 def _inside(statement: ast.AST) -> Iterator[str]:
     """The names that the parts of a compound statement can make."""
     if isinstance(statement, ast.For | ast.AsyncFor):

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import Counted, uncounted
 from sooner.plan.needs.defining import Defining
-from sooner.plan.needs.lazy_names import LazyNames, bound_names
+from sooner.plan.needs.lazy_names import LazyNames, bound_names, changes_more
 from sooner.plan.needs.natives import Natives
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources, module_name
@@ -146,7 +146,7 @@ class Machine(Defining):
             self.fuel, self.trace, self.depth, self.current, self.overrides, self.guesses, self.quiet = state
 
     def _execute_one(self, module: Mod, statement: ast.stmt) -> None:
-        self.trace.asked = 0
+        self.trace.asked = self.trace.reach = 0
         self.current = (module.path, statement.lineno)
         if isinstance(statement, ast.ClassDef):  # a definition ends, however long; loops before it may have cost much
             self.fuel = max(self.fuel, MODULE_FUEL // 2)
@@ -161,8 +161,11 @@ class Machine(Defining):
             if raised.device or raised.kind not in DOUBTED:
                 raise
         finally:
+            self.trace.ask(self.trace.reach)  # with fewer devices it has failed
             if self.trace.asked:
                 _taint(module, bound_names(statement), self.trace.asked)
+                if changes_more(statement):
+                    module.asked = max(module.asked, self.trace.asked)
                 if isinstance(statement, ast.ImportFrom) and any(each.name == "*" for each in statement.names):
                     for other in list(self.modules.values()):
                         _taint(module, other.tainted, self.trace.asked)
@@ -242,8 +245,7 @@ class Machine(Defining):
             names = module.env.names
             for name in names.every() if isinstance(names, LazyNames) else list(names):
                 value = names.get(name, UNKNOWN)
-                if name in module.tainted:
-                    self.trace.ask(module.tainted[name])
+                self.trace.ask(module.asked_by(name))
                 if name in public if isinstance(public, list) else not name.startswith("_"):
                     env.names[name] = value
         elif isinstance(module, Ext):

@@ -270,7 +270,7 @@ class Frame:
 class Mod:
     """A module of the tree (or of the rule table), with the names that its body made."""
 
-    __slots__ = ("env", "failed", "is_model", "is_test_code", "name", "path", "tainted")
+    __slots__ = ("asked", "env", "failed", "is_model", "is_test_code", "name", "path", "tainted")
 
     def __init__(self, name: str, path: str, *, is_test_code: bool = True, is_model: bool = False) -> None:
         self.name = name
@@ -280,7 +280,13 @@ class Mod:
         self.failed: Exception | None = None
         self.tainted: dict[str, int] = {}
         """Names whose values follow from the number of visible devices."""
+        self.asked = 0
+        """What was asked about them by statements that may have changed anything (`Trace.asked`)."""
         self.env = Env(self)
+
+    def asked_by(self, name: str) -> int:
+        """What a value of the module follows from, as far as visible devices go."""
+        return max(self.asked, self.tainted.get(name, 0))
 
 
 class Func:
