@@ -175,3 +175,34 @@ def test_that_a_module_could_use_a_device_while_it_was_imported_is_known_for_eac
         },
     )
     assert found["test_it"][0] == 3
+
+
+def test_what_a_hook_makes_of_a_case_is_asked_with_each_number_of_devices():
+    found = devices_of(
+        "test_it.py",
+        {
+            "conftest.py": """
+            import pytest, torch
+
+            N = torch.cuda.device_count()
+
+            def pytest_generate_tests(metafunc):
+                if "many" in metafunc.fixturenames:
+                    metafunc.parametrize("many", [N >= 4], ids=["many"])
+                if "some" in metafunc.fixturenames:
+                    few = pytest.mark.skipif(N < 3, reason="few")
+                    metafunc.parametrize("some", [pytest.param(3, marks=few)])
+            """,
+            "test_it.py": """
+            import pytest
+
+            def test_value(many):
+                if not many:
+                    pytest.skip("few")
+
+            def test_mark(some):
+                pass
+            """,
+        },
+    )
+    assert {name: least for name, (least, _, _) in found.items()} == {"test_value[many]": 4, "test_mark[3]": 3}

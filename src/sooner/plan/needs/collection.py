@@ -64,6 +64,8 @@ class Item(Struct, frozen=True, kw_only=True):
     has_cases: bool = False
     class_picks: tuple[int, ...] = ()
     """Which case of those that its class was made of (`family`)."""
+    asked: int = 0
+    """What the hooks that its cases are from asked about visible devices (`Trace.asked`)."""
     family: str = ""
     """The test that a class of cases was made of; empty where its class was written."""
 
@@ -115,6 +117,7 @@ def taint(item: Item, modules: list[Mod]) -> int:
     names = modules[-1].tainted
     classes = [each for cls in _classes_around(item.cls) for each in cls.mro if isinstance(each, Cls)]
     return max(
+        item.asked,
         *(each.asked for each in modules),
         names.get("pytestmark", 0),
         names.get(item.base, 0),
@@ -250,12 +253,15 @@ def _cases(
     is_unittest_class: bool = False,
 ) -> Iterator[Item]:
     """The items of one function."""
-    generic, before = cls.attrs.get("__case__", ("", ())) if cls is not None else ("", ())
+    generic, picked = cls.attrs.get("__case__", ("", ())) if cls is not None else ("", ())
     own = _marks_of(_attrs(func).get("pytestmark"), machine)
     own += _skip_as_attribute(_attrs(func)) if is_unittest_class else []
     every = [*own, *marks]
     wanted = fixtures.closure(func, every)
+    before, machine.trace.asked = machine.trace.asked, 0
     axes = _axes(machine, func, cls, every, fixtures=fixtures, wanted=wanted, is_unittest_class=is_unittest_class)
+    asked = machine.trace.asked
+    machine.trace.ask(before)
     known = [axis for axis in axes if axis is not None]
     unsure = len(known) < len(axes)
     total = 1
@@ -285,8 +291,9 @@ def _cases(
             marks=[*told, *(mark for _, _, more in combination for mark in more), *every],
             is_unittest=is_unittest_class,
             fixtures=wanted,
-            has_cases=bool(before or picks),
-            class_picks=before,
+            has_cases=bool(picked or picks),
+            class_picks=picked,
+            asked=asked,
             family=f"{generic}::{base}" if generic else "",
         )
         if unsure:
