@@ -718,3 +718,42 @@ def test_tests_may_be_put_into_a_module_and_a_class_by_the_names_of_the_scope():
         "Base::test_it": 1, "test_local_1": 1, "test_local_2": 2, "Case1::test_it": 1, "Case2::test_it": 2,
         "TestMade::test_3": 3, "TestMade::test_4": 4,
     }  # fmt: skip
+
+
+def test_a_test_that_is_taken_out_of_its_class_is_none():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+            import torch
+
+            class Base(unittest.TestCase):
+                count = 1
+
+                def test_it(self):
+                    torch.cuda.set_device(self.count - 1)
+
+                def test_generic(self):
+                    raise NotImplementedError
+
+                def test_other(self):
+                    self.count = 4
+                    del self.count
+                    torch.cuda.set_device(self.count - 1)
+
+            for count in (1, 2):
+                setattr(Base, f"test_generic_{count}", lambda self, count=count: torch.cuda.set_device(count - 1))
+            delattr(Base, "test_generic")
+
+            class Wide(Base):
+                count = 3
+
+            del Base.test_it
+            """,
+        },
+    )
+    assert {name: least for name, (least, _, _) in found.items()} == {
+        "Base::test_other": 1, "Base::test_generic_1": 1, "Base::test_generic_2": 2,
+        "Wide::test_other": 3, "Wide::test_generic_1": 1, "Wide::test_generic_2": 2,
+    }  # fmt: skip

@@ -104,6 +104,17 @@ class Binding(Expressions):
         elif isinstance(owner, Ext):
             self.set_outside(owner, name, value)
 
+    def delete_attribute(self, owner: Any, name: str) -> None:
+        """`del owner.name`, where it is done for sure."""
+        owner = hard(owner)
+        if not isinstance(owner, Inst | Cls | Func | Mod):
+            return
+        names = owner.env.names if isinstance(owner, Mod) else owner.attrs
+        if self.forks or self.doubts:
+            self.guesses += name in names
+        else:
+            names.pop(name, None)
+
     def _bind_item(self, owner: Any, index: Any, value: Any) -> None:
         owner, index = hard(owner), hard(index)
         if isinstance(owner, dict):
@@ -127,9 +138,11 @@ class Binding(Expressions):
             owner[UNKNOWN] = value  # under which name is not known
 
     def unbind(self, target: ast.expr, env: Env) -> None:
-        """`del` of a name or of an item."""
+        """`del` of a name, of an attribute or of an item."""
         if isinstance(target, ast.Name):
             env.names.pop(target.id, None)
+        elif isinstance(target, ast.Attribute):
+            self.delete_attribute(self.ev(target.value, env), target.attr)
         elif isinstance(target, ast.Subscript):
             owner, index = hard(self.ev(target.value, env)), hard(self.ev(target.slice, env))
             if isinstance(owner, Ext) and owner.path == "os.environ" and isinstance(index, str):

@@ -7,6 +7,7 @@ from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import is_mixed_member, plain_of
 from sooner.plan.needs.growth import has_wide_field
+from sooner.plan.needs.iterating import ITERATING
 from sooner.plan.needs.outside_kinds import (
     above,
     has_foreign_base,
@@ -36,7 +37,6 @@ from sooner.plan.needs.values import (
     Param,
     Raised,
     Soft,
-    Stream,
     Text,
     Unknown,
     Wrapped,
@@ -243,6 +243,11 @@ def _setattr(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
         machine.set_attribute(args[0], hard(args[1]), args[2])
 
 
+def _delattr(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    if len(args) == 2 and isinstance(hard(args[1]), str):  # noqa: PLR2004 - delattr(value, name)
+        machine.delete_attribute(args[0], hard(args[1]))
+
+
 def _made_of(kind: type) -> Function:
     """`list`, `tuple`, `set`, `sorted`, `reversed`: containers whose elements may be anything."""
 
@@ -299,34 +304,6 @@ def _range(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return Soft(made) if any(isinstance(each, Soft) for each in args) else made
 
 
-def _enumerate(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-    values = machine.items_of(args[0]) if args else None
-    start = uncounted(hard(args[1] if len(args) > 1 else kwargs.get("start", 0)))
-    return UNKNOWN if values is None or not isinstance(start, int) else list(enumerate(values, start))
-
-
-def _zip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    columns = [machine.items_of(each) for each in args]
-    known = [each for each in columns if each is not None]
-    return [tuple(row) for row in zip(*known, strict=False)] if len(known) == len(columns) else UNKNOWN
-
-
-def _map(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    columns = [machine.items_of(each) for each in args[1:]]
-    known = [each for each in columns if each is not None]
-    if not columns or len(known) < len(columns):
-        return UNKNOWN
-    return [machine.call(args[0], list(row), {}) for row in zip(*known, strict=False)]
-
-
-def _filter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    values = machine.items_of(args[1]) if len(args) > 1 else None
-    if values is None:
-        return UNKNOWN
-    truths = [machine.truth(each if args[0] is None else machine.call(args[0], [each], {})) for each in values]
-    return UNKNOWN if None in truths else [each for each, truth in zip(values, truths, strict=True) if truth]
-
-
 def _sorted(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     values = machine.items_of(args[0]) if args else None
     keys = None if values is None else keys_of(machine, kwargs.get("key"), values)
@@ -334,29 +311,6 @@ def _sorted(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
         return UNKNOWN if values is None else values
     places = sorted(range(len(values)), key=keys.__getitem__, reverse=bool(hard(kwargs.get("reverse", False))))
     return [values[place] for place in places]
-
-
-def _next(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    value = hard(args[0]) if args else UNKNOWN
-    told = machine.special(value, "__next__")
-    if told is not MISSING:
-        return told
-    values = machine.items_of(value)
-    if values:
-        return value.pop(0) if isinstance(value, Stream) and not machine.forks else values[0]
-    if values is not None and len(args) == 1:
-        raise Raised("StopIteration", "")
-    return UNKNOWN if values is None else args[1]
-
-
-def _iter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    made = machine.special(hard(args[0]), "__iter__") if len(args) == 1 else MISSING
-    if isinstance(made, Inst):
-        return made
-    values = machine.items_of(args[0]) if len(args) == 1 else None
-    if values is None:
-        return args[0] if len(args) == 1 else UNKNOWN
-    return args[0] if isinstance(args[0], Stream) else Stream(values)
 
 
 def _str(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -489,9 +443,9 @@ BUILTINS: Final[dict[str, Function]] = {
     "pow": _unknown, "divmod": _host(divmod), "repr": _host(repr), "ord": _host(ord), "chr": _host(chr),
     "hex": _host(hex), "bytes": _unknown, "str": _str, "list": _made_of(list), "tuple": _made_of(tuple),
     "set": _made_of(set), "frozenset": _made_of(frozenset), "reversed": _made_of(lambda each: each[::-1]),  # type: ignore[arg-type]
-    "dict": _dict, "range": _range, "enumerate": _enumerate, "zip": _zip, "map": _map, "filter": _filter,
-    "sorted": _sorted, "next": _next, "iter": _iter, "isinstance": _isinstance, "issubclass": _issubclass,
-    "getattr": _getattr, "hasattr": _hasattr, "setattr": _setattr, "delattr": _nothing, "callable": _callable,
+    "dict": _dict, "range": _range, **ITERATING, "sorted": _sorted,
+    "isinstance": _isinstance, "issubclass": _issubclass,
+    "getattr": _getattr, "hasattr": _hasattr, "setattr": _setattr, "delattr": _delattr, "callable": _callable,
     "type": _type, "super": _super, "print": _nothing, "id": _identity, "hash": _unknown, "vars": _vars,
     "globals": _globals, "locals": _unknown, "dir": _dir, "open": _unknown, "input": _unknown, "eval": _unknown,
     "exec": _nothing, "compile": _compiled, "format": _host(format), "slice": _host(slice), "memoryview": _unknown,

@@ -1,0 +1,65 @@
+"""Python's builtins that go over values one after the other: `zip`, `map`, `iter`, `next`, ..."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.values import MISSING, UNKNOWN, Args, Function, Inst, Kwargs, Raised, Stream, hard
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+
+def _enumerate(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    values = machine.items_of(args[0]) if args else None
+    start = uncounted(hard(args[1] if len(args) > 1 else kwargs.get("start", 0)))
+    return UNKNOWN if values is None or not isinstance(start, int) else list(enumerate(values, start))
+
+
+def _zip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    columns = [machine.items_of(each) for each in args]
+    known = [each for each in columns if each is not None]
+    return [tuple(row) for row in zip(*known, strict=False)] if len(known) == len(columns) else UNKNOWN
+
+
+def _map(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    columns = [machine.items_of(each) for each in args[1:]]
+    known = [each for each in columns if each is not None]
+    if not columns or len(known) < len(columns):
+        return UNKNOWN
+    return [machine.call(args[0], list(row), {}) for row in zip(*known, strict=False)]
+
+
+def _filter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    values = machine.items_of(args[1]) if len(args) > 1 else None
+    if values is None:
+        return UNKNOWN
+    truths = [machine.truth(each if args[0] is None else machine.call(args[0], [each], {})) for each in values]
+    return UNKNOWN if None in truths else [each for each, truth in zip(values, truths, strict=True) if truth]
+
+
+def _next(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    value = hard(args[0]) if args else UNKNOWN
+    told = machine.special(value, "__next__")
+    if told is not MISSING:
+        return told
+    values = machine.items_of(value)
+    if values:
+        return value.pop(0) if isinstance(value, Stream) and not machine.forks else values[0]
+    if values is not None and len(args) == 1:
+        raise Raised("StopIteration", "")
+    return UNKNOWN if values is None else args[1]
+
+
+def _iter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    made = machine.special(hard(args[0]), "__iter__") if len(args) == 1 else MISSING
+    if isinstance(made, Inst):
+        return made
+    values = machine.items_of(args[0]) if len(args) == 1 else None
+    if values is None:
+        return args[0] if len(args) == 1 else UNKNOWN
+    return args[0] if isinstance(args[0], Stream) else Stream(values)
+
+
+ITERATING: Final[dict[str, Function]] = {
+    "enumerate": _enumerate, "zip": _zip, "map": _map, "filter": _filter, "next": _next, "iter": _iter,
+}  # fmt: skip
