@@ -1,6 +1,6 @@
 """What a test puts in the place of the library's own functions: mock's patches, pytest's monkeypatch."""
 
-from small_projects import devices_of
+from small_projects import devices_of, needs_of
 
 LIBRARY = {
     "src/bolt/__init__.py": "",
@@ -487,3 +487,68 @@ def test_an_environment_that_is_updated_as_a_whole_is_what_is_read_later():
         "test_in_place": 2,
         "test_put_back": 1,
     }
+
+
+def test_a_mock_uses_no_device_and_gives_what_it_was_told():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from unittest import mock
+            from unittest.mock import MagicMock, Mock
+            import pytest, torch
+
+            N = torch.cuda.device_count()
+
+            def require(count):
+                if N < count:
+                    pytest.skip("too few")
+
+            def test_moved():
+                model = MagicMock()
+                model.to("cuda:1")
+                model.layers[0].weight.cuda(2)
+                model(device="cuda:3")
+
+            def test_attribute():
+                args = MagicMock()
+                args.world_size = 4
+                require(args.world_size)
+
+            def test_given():
+                args = Mock(tp=3, **{"size.return_value": 2})
+                require(args.tp)
+                require(args.size())
+
+            def test_returned():
+                group = MagicMock()
+                group.size.return_value = 2
+                require(group.size())
+
+            def test_effects():
+                size = Mock(side_effect=[1, 4])
+                size()
+                require(size())
+
+            def test_raised():
+                size = Mock(side_effect=ValueError("none"))
+                with pytest.raises(ValueError):
+                    size()
+                require(2)
+
+            def test_replaced():
+                with mock.patch("torch.cuda.device_count") as count:
+                    count.return_value = 8
+                    require(torch.cuda.device_count() // 4)
+
+            def test_as_another():
+                with mock.patch("torch.cuda.set_device", MagicMock()):
+                    torch.cuda.set_device(3)
+            """,
+        },
+    )
+    assert {name: (each.min, each.confidence) for name, each in found.items()} == {
+        "test_moved": (0, "high"), "test_attribute": (4, "high"), "test_given": (3, "high"),
+        "test_returned": (2, "high"), "test_effects": (4, "high"), "test_raised": (2, "high"),
+        "test_replaced": (2, "high"), "test_as_another": (0, "high"),
+    }  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.expressions import Expressions
+from sooner.plan.needs.mocks import Mocked
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -101,6 +102,8 @@ class Binding(Expressions):
             owner.env.names[name] = value
         elif isinstance(owner, Bound):
             self.set_attribute(owner.func, name, value)
+        elif isinstance(owner, Mocked):
+            owner.set(name, value)
         elif isinstance(owner, Ext):
             self.set_outside(owner, name, value)
 

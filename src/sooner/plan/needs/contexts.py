@@ -33,7 +33,7 @@ def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[An
     """What a `with` gives, and what ends it."""
     if is_patch(value):
         undo = patch_now(machine, value)
-        return UNKNOWN, lambda _raised: bool(undo())
+        return value.args[-1] if value.name == "__patch__" else UNKNOWN, lambda _raised: bool(undo())
     if isinstance(value, Inst) and _ENTERED in value.attrs:
         return value, lambda raised: _left(value, raised)
     if isinstance(value, Inst):

@@ -11,6 +11,7 @@ from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import plain_of
 from sooner.plan.needs.jax_devices import Grid, Rows, found_devices
 from sooner.plan.needs.meshes import NamedMesh
+from sooner.plan.needs.mocks import MOCKS, Mocked
 from sooner.plan.needs.options import Options
 from sooner.plan.needs.outside_kinds import is_scalar_type, record_text
 from sooner.plan.needs.parameterized_classes import of_parameterized
@@ -58,11 +59,11 @@ if TYPE_CHECKING:
 
 _MAKERS_BY_ITEM: Final = (".mgrid", ".ogrid", ".r_", ".c_", ".s_", ".index_exp")
 """Of NumPy and what is like it: an item is an array that is made, but of the last two."""
-_ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options)
+_ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options, Mocked)
 """What is not known, but knows something of itself."""
 _LONGEST_PATH: Final = 120
 _SPECIAL: Final = {
-    **FUNCTIONS, **TESTING, "parameterized.parameterized_class": of_parameterized,
+    **FUNCTIONS, **TESTING, **MOCKS, "parameterized.parameterized_class": of_parameterized,
     "argparse.ArgumentParser": argument_parser,
     "contextlib.nullcontext": null_context, "contextlib.ExitStack": exit_stack, "contextlib.AsyncExitStack": exit_stack,
 }  # fmt: skip
@@ -199,7 +200,7 @@ class Natives:
         """`value[index]`, where value is outside, a builtin or unknown."""
         if isinstance(value, Native):
             return value if value.name in ("dict", "list", "tuple", "set", "frozenset", "type") else UNKNOWN
-        if isinstance(value, Enough | NamedMesh):
+        if isinstance(value, Enough | NamedMesh | Mocked):
             return value.item(self.machine, index)
         if value.path == "os.environ" and isinstance(index, str):
             found = environment_value(self.machine, index, MISSING)
@@ -240,6 +241,8 @@ class Natives:
     def call_outside(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A call of something outside, or of something unknown."""
         machine, path = self.machine, func.path
+        if isinstance(func, Mocked):
+            return func.call(machine, args, kwargs)
         self.called = path.rpartition(".")[2]
         override = self.override(path) if isinstance(func, Ext) else MISSING
         if override is not MISSING and override is not func:

@@ -21,7 +21,7 @@ from sooner.plan.needs.values import (
     Return,
     Skip,
     Soft,
-    Unknown,
+    exception_name,
     hard,
     is_plain,
     name_of,
@@ -174,16 +174,6 @@ def _again(caught: Any) -> Exception:
 def softened(value: Any) -> Any:
     """A plain value as one that holds by default."""
     return Soft(value) if is_plain(value) else value
-
-
-def exception_name(value: Any) -> str:
-    """What an exception, or its class, is called."""
-    value = hard(value)
-    if isinstance(value, Inst):
-        return value.cls.name
-    if isinstance(value, Unknown | Ext):
-        return name_of(value).removesuffix("()") or "Exception"
-    return name_of(value) or "Exception"
 
 
 def class_raised(raised: Raised) -> Cls | Ext:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.mocks import Mocked
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -69,16 +70,10 @@ def _patch(machine: "Machine", tail: str, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(target, str):
         return UNKNOWN
     target = _of_tree(machine, target)
-    if "return_value" in kwargs:
-        given = kwargs["return_value"]
-        value: Any = Native("mocked", lambda _args, _kwargs: given)
-    elif "side_effect" in kwargs and isinstance(kwargs["side_effect"], Func):
-        value = kwargs["side_effect"]
-    else:
-        value = args[1] if len(args) > 1 else kwargs.get("new", Unknown("mock"))
+    value = args[1] if len(args) > 1 else kwargs["new"] if "new" in kwargs else Mocked(kwargs)
     if tail.startswith("mocker"):
         machine.overrides[target] = value
-        return UNKNOWN
+        return value
     return Mark("__patch__", (target, value), {})
 
 

@@ -422,6 +422,16 @@ def name_of(value: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
+def exception_name(value: Any) -> str:
+    """What an exception, or its class, is called."""
+    value = hard(value)
+    if isinstance(value, Inst):
+        return value.cls.name
+    if isinstance(value, Unknown | Ext):
+        return name_of(value).removesuffix("()") or "Exception"
+    return name_of(value) or "Exception"
+
+
 def linearised(cls: Cls) -> list[Any]:
     """The method resolution order: C3, or depth first where C3 has no answer."""
     chains = [list(base.mro) if isinstance(base, Cls) else [base] for base in cls.bases] + [list(cls.bases)]
