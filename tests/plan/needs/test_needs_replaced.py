@@ -552,3 +552,45 @@ def test_a_mock_uses_no_device_and_gives_what_it_was_told():
         "test_returned": (2, "high"), "test_effects": (4, "high"), "test_raised": (2, "high"),
         "test_replaced": (2, "high"), "test_as_another": (0, "high"),
     }  # fmt: skip
+
+
+def test_a_constant_of_a_module_may_be_replaced():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/limits.py": """
+            import pytest, torch
+
+            LEAST = 4
+
+            def require():
+                if torch.cuda.device_count() < LEAST:
+                    pytest.skip("too few")
+            """,
+            "tests/test_it.py": """
+            from unittest import mock
+            import limits
+            import torch
+
+            COUNT = torch.cuda.device_count()
+
+            def test_as_it_is():
+                limits.require()
+
+            def test_patched():
+                with mock.patch("limits.LEAST", 2):
+                    limits.require()
+
+            def test_set(monkeypatch):
+                monkeypatch.setattr(limits, "LEAST", 3)
+                limits.require()
+
+            @mock.patch(f"{__name__}.COUNT", 1)
+            def test_own():
+                torch.cuda.set_device(COUNT - 1)
+            """,
+        },
+    )
+    assert {name: least for name, (least, _, _) in found.items()} == {
+        "test_as_it_is": 4, "test_patched": 2, "test_set": 3, "test_own": 1,
+    }  # fmt: skip

@@ -48,13 +48,18 @@ class Attributes(State):
         while scope is not None:
             if name in scope.names:
                 if scope.parent is None:
-                    self.trace.ask(scope.module.asked_by(name))
+                    return self._of_global(scope.module, name, scope.names[name])
                 return scope.names[name]
             scope = scope.parent
         builtin = self.natives.builtin(name)
         if builtin is not MISSING:
             return builtin
         return Unknown(name)
+
+    def _of_global(self, module: Mod, name: str, found: Any) -> Any:
+        """What a name of a module means, unless the test has put something else in its place."""
+        self.trace.ask(module.asked_by(name))
+        return self.overrides.get(f"{module.name}.{name}", found) if self.overrides else found
 
     def attribute(self, value: Any, name: str) -> Any:
         """What an attribute is; of what is not known, something unknown."""
@@ -86,8 +91,7 @@ class Attributes(State):
         if name in module.env.names and not (
             module.is_model and module.env.names[name] is self.natives.words.get(name)
         ):
-            self.trace.ask(module.asked_by(name))
-            return module.env.names[name]
+            return self._of_global(module, name, module.env.names[name])
         if name == "__name__":
             return module.name
         if module.path.endswith("__init__.py"):

@@ -95,12 +95,13 @@ def _target(machine: "Machine", owner: Any, name: Any) -> str:
 
 
 def _of_tree(machine: "Machine", target: str) -> str:
-    """The name of a function of the tree behind a dotted name, by whatever folder it is imported; else the name."""
+    """What a dotted name means in the tree, by whatever folder it is imported, by its place; else the name."""
     parts = target.split(".")
     for count in range(len(parts) - 1, 0, -1):
         path = machine.sources.module(".".join(parts[:count]), machine.current[0])
         if path:
-            return _named(machine, machine.load(path), parts[count:]) or target
+            module = machine.load(path)
+            return _named(machine, module, parts[count:]) or ".".join([module.name, *parts[count:]])
     return target
 
 
