@@ -268,3 +268,37 @@ def test_an_iterator_gives_one_after_the_other_and_then_no_more():
     assert {name: least for name, (least, _, _) in found.items()} == {
         "test_generator": 2, "test_list": 4, "test_rest": 3, "test_own": 3, "test_own_next": 2, "test_nothing": 1,
     }  # fmt: skip
+
+
+def test_what_getattr_of_a_class_does_not_make_is_not_there():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest, torch
+
+            N = torch.cuda.device_count()
+
+            class Settings:
+                def __getattr__(self, name):
+                    if name == "world":
+                        return 3
+                    raise AttributeError(name)
+
+            def test_default():
+                if N < getattr(Settings(), "ranks", 2):
+                    pytest.skip("few")
+
+            def test_made():
+                if N < getattr(Settings(), "world", 1):
+                    pytest.skip("few")
+
+            def test_asked():
+                if not hasattr(Settings(), "ranks") and N < 4:
+                    pytest.skip("few")
+            """,
+        },
+    )
+    assert {name: (each.min, each.confidence) for name, each in found.items()} == {
+        "test_default": (2, "high"), "test_made": (3, "high"), "test_asked": (4, "high"),
+    }  # fmt: skip

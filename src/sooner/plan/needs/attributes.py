@@ -195,6 +195,17 @@ class Attributes(State):
             return Bound(found, instance)
         return found
 
+    def _is_made(self, value: Inst, name: str) -> bool | None:
+        """Whether `__getattr__` of the tests' own has an attribute; None where that is not known."""
+        dynamic = value.cls.find("__getattr__")
+        if not isinstance(dynamic, Func):
+            return False if dynamic is MISSING else None
+        try:
+            made = self.call(Bound(dynamic, value), [name], {})
+        except Raised as raised:
+            return False if raised.kind == "AttributeError" else None
+        return None if isinstance(made, Unknown) else True
+
     def has_attribute(self, value: Any, name: str) -> bool | None:
         """Whether a value has an attribute; None where that is not known."""
         value = hard(value)
@@ -203,7 +214,7 @@ class Attributes(State):
                 return True
             if name in value.attrs.get(LACKING, ()):
                 return False
-            return None if value.cls.is_open or value.cls.find("__getattr__") is not MISSING else False
+            return None if value.cls.is_open else self._is_made(value, name)
         if isinstance(value, Cls):
             return True if value.find(name) is not MISSING else None if value.is_open else False
         if isinstance(value, Mod):
