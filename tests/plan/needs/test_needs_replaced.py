@@ -594,3 +594,21 @@ def test_a_constant_of_a_module_may_be_replaced():
     assert {name: least for name, (least, _, _) in found.items()} == {
         "test_as_it_is": 4, "test_patched": 2, "test_set": 3, "test_own": 1,
     }  # fmt: skip
+
+
+def test_a_mock_that_wraps_what_it_takes_the_place_of_calls_that():
+    found = devices_of(
+        "test_wraps.py",
+        {
+            "test_wraps.py": """
+            from unittest import mock
+            import torch
+
+            @mock.patch("torch.compile", mock.Mock(wraps=torch.compile))
+            def test_wraps():
+                torch.compile(torch.nn.Linear(2, 2))
+                torch.ones(2, device="cuda:1")
+            """
+        },
+    )
+    assert found == {"test_wraps": (2, 2, 2)}

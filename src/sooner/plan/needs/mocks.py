@@ -93,7 +93,16 @@ class Mocked(Unknown):
             raised.value = effect
             raise raised
         is_function = effect is not None and not isinstance(effect, list | tuple)
-        return machine.call(effect, args, kwargs) if is_function else self.child("return_value")
+        return self._called_through(machine, effect, args, kwargs) if is_function else self.child("return_value")
+
+    def _called_through(self, machine: "Machine", effect: Any, args: Args, kwargs: Kwargs) -> Any:
+        """Its effect, as it was before the mock took its place (`patch("lib.run", Mock(wraps=lib.run))`)."""
+        overrides = machine.overrides
+        machine.overrides = {path: value for path, value in overrides.items() if value is not self}
+        try:
+            return machine.call(effect, args, kwargs)
+        finally:
+            machine.overrides = overrides
 
 
 def mocked(_machine: "Machine", _args: Args, kwargs: Kwargs) -> Any:
