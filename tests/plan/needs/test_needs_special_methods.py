@@ -262,11 +262,22 @@ def test_an_iterator_gives_one_after_the_other_and_then_no_more():
 
             def test_nothing():
                 next(devices())
+
+            def given():
+                yield 1
+                pytest.skip("whoever asks for more")
+
+            def test_first():
+                torch.cuda.set_device(next(given()))
+
+            def test_more():
+                torch.cuda.set_device(max(given()))
             """,
         },
     )
     assert {name: least for name, (least, _, _) in found.items()} == {
         "test_generator": 2, "test_list": 4, "test_rest": 3, "test_own": 3, "test_own_next": 2, "test_nothing": 1,
+        "test_first": 2, "test_more": None,
     }  # fmt: skip
 
 

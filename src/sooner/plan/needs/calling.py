@@ -293,13 +293,10 @@ class Calling(Attributes):
             result = returned.value
         except Loop:
             result = UNKNOWN
-        except Skip as skip:
-            if not frame.returned:
-                raise
-            if not self.is_ignored(skip.path, skip.line):
-                skip.soft = True  # a way that is not known may have left the function before
-                raise
-            result = frame.returned[0]
+        except (Skip, Raised) as stopped:
+            if func.is_generator and frame.yielded and "__contextmanager__" not in func.attrs:
+                return Stream(frame.yielded, stopped)  # whoever asks for more comes to it
+            result = self._returned_before(frame, stopped)
         finally:
             self.depth -= 1
         if func.is_generator:
@@ -307,6 +304,19 @@ class Calling(Attributes):
         for other in frame.returned:
             result = self.either(other, result) if other is not result else result
         return result
+
+    def _returned_before(self, frame: Frame, stopped: Skip | Raised) -> Any:
+        """What a way that is not known has returned before a skip that is not believed.
+
+        Raises:
+            Raised, Skip: What has stopped the function is believed.
+        """
+        if not frame.returned or not isinstance(stopped, Skip):
+            raise stopped
+        if not self.is_ignored(stopped.path, stopped.line):
+            stopped.soft = True  # a way that is not known may have left the function before
+            raise stopped
+        return frame.returned[0]
 
     def _is_resumed(self, func: Func) -> bool:
         """Whether somebody does what follows the `yield`: after the test, or where the `with` ends."""

@@ -133,6 +133,8 @@ class Expressions(Comparisons, ABC):
     def items_of(self, value: Any) -> list[Any] | None:
         """What iterating over a value gives; None where that is not known."""
         value = hard(value)
+        if isinstance(value, Stream) and value.end is not None:
+            raise value.end
         if isinstance(value, Cls):
             return self.enum_members(value)
         if isinstance(value, Inst):

@@ -42,9 +42,11 @@ def _next(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     told = machine.special(value, "__next__")
     if told is not MISSING:
         return told
+    if isinstance(value, Stream) and value:
+        return value[0] if machine.forks else value.pop(0)
     values = machine.items_of(value)
     if values:
-        return value.pop(0) if isinstance(value, Stream) and not machine.forks else values[0]
+        return values[0]
     if values is not None and len(args) == 1:
         raise Raised("StopIteration", "")
     return UNKNOWN if values is None else args[1]

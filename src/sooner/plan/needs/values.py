@@ -175,7 +175,16 @@ class Deque(list[Any]):
 
 
 class Stream(list[Any]):
-    """What an iterator or a generator still has to give: `next` takes the first of it."""
+    """What an iterator or a generator still has to give: `next` takes the first of it.
+
+    Args:
+        values: All of it.
+        end: What is raised after the last one, if it is not only that there are no more.
+    """
+
+    def __init__(self, values: Iterable[Any], end: Exception | None = None) -> None:
+        super().__init__(values)
+        self.end = end
 
 
 class Dev:
