@@ -757,3 +757,34 @@ def test_a_test_that_is_taken_out_of_its_class_is_none():
         "Base::test_other": 1, "Base::test_generic_1": 1, "Base::test_generic_2": 2,
         "Wide::test_other": 3, "Wide::test_generic_1": 1, "Wide::test_generic_2": 2,
     }  # fmt: skip
+
+
+def test_what_the_library_takes_away_under_a_condition_that_nobody_knows_is_no_doubt_of_the_test_s():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "src/library/hooks.py": """
+            import settings
+
+            def remove(module):
+                if settings.flag():
+                    delattr(module, "hook")
+                return module
+            """,
+            "tests/test_it.py": """
+            import torch
+            from library.hooks import remove
+
+            class Model(torch.nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.hook = None
+
+            def test_it():
+                model = Model()
+                remove(model)
+                model.to("cuda:1")
+            """,
+        },
+    )
+    assert (found["test_it"].confidence, found["test_it"].min) == ("high", 2)

@@ -38,6 +38,8 @@ class Binding(Expressions):
     """Branches under way inside functions of which nobody knows whether they are gone."""
     doubts: int
     """The same, in modules."""
+    quiet: int
+    """Above zero: inside the library under test."""
     modules: dict[str, Any]
     """The modules that were imported, whose names are no dict of the tests'."""
 
@@ -114,7 +116,7 @@ class Binding(Expressions):
             return
         names = owner.env.names if isinstance(owner, Mod) else owner.attrs
         if self.forks or self.doubts:
-            self.guesses += name in names
+            self.guesses += name in names and not self.quiet  # what the library has is no doubt of the test's
         else:
             names.pop(name, None)
 
