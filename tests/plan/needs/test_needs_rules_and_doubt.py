@@ -115,6 +115,26 @@ def test_parameters_that_are_not_known_give_one_entry_for_all():
     assert list(found) == ["test_it.py::test_a"]
 
 
+def test_one_entry_for_all_has_the_devices_of_the_widest_of_the_parameters_that_are_known():
+    found = needs_of(
+        """
+        import pytest, torch
+        from elsewhere import CASES
+        @pytest.mark.parametrize("size", [each for each in (1, 2, 4) if each <= torch.cuda.device_count()])
+        @pytest.mark.parametrize("case", CASES)
+        def test_many(case, size):
+            torch.ones(1, device=f"cuda:{size - 1}")
+        @pytest.mark.parametrize("device", ["cuda", "cpu"])
+        @pytest.mark.parametrize("case", CASES)
+        def test_either(case, device):
+            torch.ones(1, device=device)
+        """
+    )
+    many, either = found["test_it.py::test_many"], found["test_it.py::test_either"]
+    assert (many.min, many.gpu_min, many.full, many.confidence) == (1, 1, 4, Confidence.LOW)
+    assert (either.min, either.gpu_min, either.full) == (0, 1, 1)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sooner.plan.needs.enumerations import is_mixed_member
 from sooner.plan.needs.fixtures import OUTER, Fixtures, argument_names
@@ -40,6 +40,8 @@ from sooner.plan.needs.values import (
 
 _MOST_CASES: Final = 3_000
 """Cases of one function; beyond that it gets one entry without brackets."""
+_MOST_LIKE_ONE: Final = 16
+"""Of cases that have one entry together, because their ids are not known, so many are evaluated."""
 _LONGEST_ID: Final = 100
 """Characters of a text that pytest (from 9.2 on, unless it is told otherwise) writes into an id."""
 NO_CASES: Final = "NOTSET"
@@ -68,6 +70,8 @@ class Item(Struct, frozen=True, kw_only=True):
     """What the hooks that its cases are from asked about visible devices (`Trace.asked`)."""
     family: str = ""
     """The test that a class of cases was made of; empty where its class was written."""
+    also: "tuple[Item, ...]" = ()
+    """Further cases that this entry stands for, where some parameter's values are not known and so no case's id is."""
 
 
 class Names(Struct, frozen=True, kw_only=True):
@@ -251,8 +255,8 @@ def _cases(
     marks: list[Any],
     fixtures: Fixtures,
     is_unittest_class: bool = False,
-) -> Iterator[Item]:
-    """The items of one function."""
+) -> list[Item]:
+    """The items of one function; one that stands for all where the values of a parameter are not known."""
     generic, picked = cls.attrs.get("__case__", ("", ())) if cls is not None else ("", ())
     own = _marks_of(_attrs(func).get("pytestmark"), machine)
     own += _skip_as_attribute(_attrs(func)) if is_unittest_class else []
@@ -269,7 +273,11 @@ def _cases(
         total *= len(axis.cases)
     if total > _MOST_CASES:
         known, unsure = [], True
-    for picks in product(*(range(len(axis.cases)) for axis in known)):
+    several = list(product(*(range(len(axis.cases)) for axis in known)))
+    if unsure:
+        several = several[:: -(-len(several) // _MOST_LIKE_ONE)]
+    items: list[Item] = []
+    for picks in several:
         combination = [axis.cases[pick] for axis, pick in zip(known, picks, strict=True)]
         params = {key: value for _, values, _ in combination for key, value in values.items()}
         # Names that are part of a method's are put together from the outermost decorator inwards.
@@ -280,7 +288,7 @@ def _cases(
         brackets = "-".join(name for (name, _, _), axis in zip(combination, known, strict=True) if not axis.suffix)
         decorated, told = _decorated(machine, func, every, params)
         bracket = f"[{brackets}]" if any(not axis.suffix for axis in known) and not unsure else ""
-        yield Item(
+        item = Item(
             nodeid=f"{nodeid}{suffix}{bracket}",
             name=f"{base}{suffix}{bracket}",
             base=base,
@@ -296,8 +304,16 @@ def _cases(
             asked=asked,
             family=f"{generic}::{base}" if generic else "",
         )
-        if unsure:
-            return  # one entry stands for all cases
+        items.append(item)
+    return _one_for_all(items) if unsure else items
+
+
+def _one_for_all(items: list[Item]) -> list[Item]:
+    """The first one of each name, which stands for the others."""
+    by_name: dict[str, list[Item]] = {}
+    for item in items:
+        by_name.setdefault(item.nodeid, []).append(item)
+    return [structs.replace(first, also=tuple(more)) for first, *more in by_name.values()]
 
 
 def _axes(

@@ -198,6 +198,8 @@ class _File:
             lost = next((each[nodeid] for each in self.items.values() if nodeid in each), None)
             return judge.judge(lost, ignored) if failed is not None and lost is not None else None
         judged = judge.judge(item, ignored)
+        for other in item.also:
+            judged = judged.beside(judge.judge(other, ignored))
         self.steps += TEST_FUEL - judge.machine.fuel
         return judged
 

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from sooner.plan.needs.attributes import LACKING
 from sooner.plan.needs.collection import Item, expression_of
 from sooner.plan.needs.comparisons import HOST_ERRORS
@@ -81,6 +83,17 @@ class Judged:
         """Whether the reason for not running is one that somebody could switch off, or a failed assertion."""
         self.guesses = guesses
         self.complete = True
+
+    def beside(self, other: "Judged") -> "Judged":
+        """What is said of a test that has another case as well: what the case that does more does, if they differ."""
+        more, less = sorted((self, other), key=_extent, reverse=True)
+        more.complete = more.complete and less.complete
+        if _extent(more) != _extent(less):
+            more.complete = False
+            more.at = replace(more.at, devices=max(more.at.devices, more.at.reach))
+        more.guesses += less.guesses
+        more.trace.ask(max(less.trace.asked, less.trace.reach))
+        return more
 
 
 class Judge:
@@ -481,6 +494,11 @@ def _has_default(func: Any, name: str) -> bool:
     return isinstance(inner, Func) and any(
         each.arg == name for each in (*inner.node.args.args, *inner.node.args.kwonlyargs)
     )
+
+
+def _extent(judged: Judged) -> tuple[bool, bool, int, int, int]:
+    at = judged.at
+    return at.verdict is Verdict.RUN, at.verdict is Verdict.UNKNOWN, at.reach, at.devices, at.ranks or 0
 
 
 def _is_condition(value: Any) -> bool:
