@@ -1,4 +1,5 @@
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,17 @@ def test_the_board_prints_what_did_not_pass_and_not_what_did():
         board(verdict("bad"))
     assert "Finished: bad" in stream.getvalue()
     assert "Finished: good" not in stream.getvalue()
+
+
+def test_the_board_keeps_devices_and_seconds_beside_a_name_that_is_wider_than_the_terminal():
+    stream = io.StringIO()
+    with Board(stream, GPUS) as board:
+        board(Started(at=0.0, unit="long" * 50, attempt=1, devices=("virtual:0",)))
+        with board._console.capture() as drawn:
+            board._console.print(board._table())
+    busy, idle, _ = drawn.get().splitlines()
+    assert re.fullmatch(r"GPU 0  0\.\d\d s  (long)+l?o?n?g?…", busy)
+    assert idle.split() == ["GPU", "1", "idle"]
 
 
 def test_seconds_are_spelled_for_people():

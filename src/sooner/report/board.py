@@ -70,7 +70,7 @@ class Board:
         table = Table(box=None, show_header=False, pad_edge=False)
         table.add_column(no_wrap=True)
         table.add_column(justify="right", no_wrap=True)
-        table.add_column(no_wrap=True, overflow="ellipsis")
+        table.add_column()  # may wrap, so it alone is narrowed; its names do not
         now = time.monotonic()
         for device in self._devices[:_MOST_ROWS]:
             on = self._on.get(device.id)
@@ -78,7 +78,7 @@ class Board:
                 table.add_row(device.label, "", Text("idle", style="dim"))
             else:
                 started, since = on
-                name = Text(unit_label(started.unit, started.variant))
+                name = Text(unit_label(started.unit, started.variant), no_wrap=True, overflow="ellipsis")
                 table.add_row(device.label, seconds(now - since), name)
         table.add_row("", "", self._status())
         return table
