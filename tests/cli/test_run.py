@@ -327,6 +327,14 @@ def test_an_interrupted_run_ends_what_runs_and_says_what_did_not(sooner, run, si
     assert alive("sleep 2002") == []
 
 
+def test_a_run_that_is_interrupted_in_its_only_unit_had_begun_and_says_how_to_go_on(sooner, run):
+    process = sooner.start("run", sooner.plan(("running", "sleep 2009")), *VIRTUAL)
+    run.wait_for("started", "running")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 2
+    assert sooner("replay", "out").stdout.endswith("to go on: sooner run --resume out\nexit code 2: interrupted\n")
+
+
 def test_an_interrupted_run_is_resumed_without_repeating_anything(sooner, run, project):
     plan = sooner.plan(
         ("done", "echo x >> done.count"),

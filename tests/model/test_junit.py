@@ -111,6 +111,7 @@ def test_the_worst_verdict_decides_the_exit_code(outcomes, code):
 def test_an_interrupted_run_says_so_whatever_failed():
     assert exit_code([Outcome.FAILED, Outcome.NOT_RUN], interrupted=True) is ExitCode.INTERRUPTED
     assert exit_code([Outcome.NOT_RUN], interrupted=True) is ExitCode.SIGINT
+    assert exit_code([Outcome.NOT_RUN], interrupted=True, has_started=True) is ExitCode.INTERRUPTED
 
 
 def test_a_variant_is_sorted_and_quoted():

@@ -89,6 +89,11 @@ def test_a_log_that_is_gone_is_said_to_be(tmp_path):
     assert "(no log: No such file or directory)" in stream.getvalue()
 
 
+def test_an_interruption_before_anything_ran_is_said_in_words():
+    text = summary_text([], NOTHING, Path("my out"), code=ExitCode.SIGINT, colour=False, notes=())
+    assert text.endswith("to go on: sooner run --resume 'my out'\nexit code 130: interrupted before anything ran\n")
+
+
 def test_the_board_prints_what_did_not_pass_and_not_what_did():
     stream = io.StringIO()
     with Board(stream, GPUS) as board:

@@ -11,8 +11,8 @@ from sooner.cli.settings import run_settings
 from sooner.cli.showing import Ending, figures_of, show
 from sooner.model.devices import Device
 from sooner.model.errors import RunFolderError
-from sooner.model.events import Event, Interrupted, RunStarted
-from sooner.model.outcomes import ExitCode, exit_code
+from sooner.model.events import Event, Interrupted, RunStarted, exit_code_of
+from sooner.model.outcomes import ExitCode
 from sooner.run.finish import complete
 from sooner.run.folder import RunFolder
 from sooner.run.records import read_events
@@ -36,7 +36,7 @@ def replay_run(path: Path, *, which: str | None, as_json: bool) -> ExitCode:
     devices = msgspec.convert(folder.read_description()["devices"], tuple[Device, ...])
     ordered = [verdicts[unit.key] for unit in plan.units]
     interrupted = _was_interrupted(read_events(folder))
-    code = exit_code((verdict.counts_as for verdict in ordered), interrupted=interrupted)
+    code = exit_code_of(ordered, interrupted=interrupted)
     prepared = Prepared(
         plan=plan,
         devices=devices,

@@ -18,8 +18,8 @@ from sooner.cli.showing import Ending, figures_of, progress, show
 from sooner.devices.leases import LeaseBook, lease_root
 from sooner.devices.proof import Monitor
 from sooner.model.errors import RunFolderError, SoonerError
-from sooner.model.events import Event, Verdict
-from sooner.model.outcomes import ExitCode, exit_code
+from sooner.model.events import Event, Verdict, exit_code_of
+from sooner.model.outcomes import ExitCode
 from sooner.model.text import printable
 from sooner.model.units import Plan, UnitKey, unit_key
 from sooner.run.engine import Engine, RunOptions
@@ -111,7 +111,7 @@ def _run(
     folder.unlock()
     ordered = [final[unit.key] for unit in prepared.plan.units]
     ran_now = [verdict for verdict in ordered if verdict is not verdicts.get(unit_key(verdict.unit, verdict.variant))]
-    code = exit_code((verdict.counts_as for verdict in ordered), interrupted=engine.interrupted)
+    code = exit_code_of(ordered, interrupted=engine.interrupted)
     if lost:
         sys.stderr.write(f"sooner: {lost}\n")
         code = ExitCode.INFRASTRUCTURE if code in (ExitCode.ALL_PASSED, ExitCode.COVERAGE_HOLE) else code

@@ -4,9 +4,11 @@ Every event is frozen, says when it happened (`at`, epoch seconds) and is one JS
 Nothing of its presentation is in it.
 """
 
+from collections.abc import Collection
+
 from msgspec import Struct
 
-from sooner.model.outcomes import BROKEN, Outcome
+from sooner.model.outcomes import BROKEN, ExitCode, Outcome, exit_code
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
@@ -55,6 +57,12 @@ class Verdict(Struct, frozen=True, kw_only=True, tag_field="event", tag="verdict
     def counts_as(self) -> Outcome:
         """What the exit code of the run sees."""
         return Outcome.PASSED if self.is_excused else self.outcome
+
+
+def exit_code_of(verdicts: Collection[Verdict], *, interrupted: bool) -> ExitCode:
+    """The exit code of a run with these verdicts."""
+    outcomes = (verdict.counts_as for verdict in verdicts)
+    return exit_code(outcomes, interrupted=interrupted, has_started=any(verdict.attempts for verdict in verdicts))
 
 
 class RunStarted(Struct, frozen=True, kw_only=True, tag_field="event", tag="run_started"):

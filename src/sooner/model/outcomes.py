@@ -43,15 +43,21 @@ class ExitCode(IntEnum):
     POLICY = 12
     SIGINT = 130
 
+    @property
+    def words(self) -> str:
+        """What it means, in front of people."""
+        return "interrupted before anything ran" if self is ExitCode.SIGINT else self.name.lower().replace("_", " ")
 
-def exit_code(outcomes: Iterable[Outcome], *, interrupted: bool = False) -> ExitCode:
+
+def exit_code(outcomes: Iterable[Outcome], *, interrupted: bool = False, has_started: bool = False) -> ExitCode:
     """The exit code of a run with these verdicts; where several hold the order is 1, 11, 10.
 
-    An interrupted run exits with INTERRUPTED whatever its verdicts are, or with SIGINT if nothing has run.
+    An interrupted run exits with INTERRUPTED whatever its verdicts are, or with SIGINT if nothing has run: no
+    attempt of a unit had started, and none has another verdict.
     """
     seen = set(outcomes)
     if interrupted:
-        return ExitCode.INTERRUPTED if seen - {Outcome.NOT_RUN} else ExitCode.SIGINT
+        return ExitCode.INTERRUPTED if has_started or seen - {Outcome.NOT_RUN} else ExitCode.SIGINT
     if not seen:
         return ExitCode.NOTHING_TO_RUN
     if seen & BROKEN:

@@ -1,5 +1,6 @@
 """The summary of a run: what it came to, what did not pass, how close to the bound it was, where to look."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -44,7 +45,9 @@ def summary_text(
         )
     lines += [f"note: {note}" for note in notes]
     lines.append(f"reports: {folder}/ (junit.xml, results.jsonl, events.jsonl, trace.json for ui.perfetto.dev, logs/)")
-    lines.append(f"exit code {code.value}: {code.name.lower().replace('_', ' ')}")
+    if code in (ExitCode.INTERRUPTED, ExitCode.SIGINT):
+        lines.append(f"to go on: sooner run --resume {shlex.quote(str(folder))}")
+    lines.append(f"exit code {code.value}: {code.words}")
     return "\n".join(lines) + "\n"
 
 

@@ -29,8 +29,9 @@ from sooner.model.events import (
     RunStarted,
     Started,
     Verdict,
+    exit_code_of,
 )
-from sooner.model.outcomes import BROKEN, Outcome, exit_code
+from sooner.model.outcomes import BROKEN, Outcome
 from sooner.model.units import Plan, Unit, UnitKey
 from sooner.run import clock
 from sooner.run.attempts import attempt_of, oom_kill_count
@@ -174,7 +175,7 @@ class Engine:
             if self._failure is not None:
                 raise self._failure
             self._conclude_rest()
-            code = exit_code((v.counts_as for v in self._verdicts.values()), interrupted=self.interrupted)
+            code = exit_code_of(self._verdicts.values(), interrupted=self.interrupted)
             self._journal.append(RunFinished(at=clock.now(), run=self._options.run_id, exit_code=code))
         finally:
             self._supervisor.close()
