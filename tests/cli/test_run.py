@@ -294,6 +294,12 @@ def test_rerun_of_the_failed_runs_nothing_else(sooner, run):
     assert Run(run.path.parent / "again").outcomes == {"bad": "failed"}
 
 
+def test_rerun_of_the_failed_says_that_none_failed(sooner, run):
+    sooner("run", sooner.plan(("good", "true")), *VIRTUAL)
+    done = sooner("rerun", "out", "--failed")
+    assert (done.returncode, done.stderr) == (5, "sooner: nothing to run again: all of out passed\n")
+
+
 def test_two_runs_at_once_never_hold_the_same_device(sooner, project):
     each = "for d in ${CUDA_VISIBLE_DEVICES//,/ }; do"
     line = f"{each} mkdir dev$d || exit 9; done; sleep 0.1; {each} rmdir dev$d; done"

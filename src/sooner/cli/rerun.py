@@ -21,7 +21,7 @@ def rerun(earlier: str, *, failed: bool, **cli: Any) -> int:
 
     from sooner.cli.resuming import given, placed_plan, settings_of
     from sooner.cli.wiring import execute
-    from sooner.model.outcomes import Outcome
+    from sooner.model.outcomes import ExitCode, Outcome
     from sooner.run.folder import RunFolder
     from sooner.run.records import read_events, verdicts_in
 
@@ -31,4 +31,7 @@ def rerun(earlier: str, *, failed: bool, **cli: Any) -> int:
         verdicts = verdicts_in(read_events(folder))
         passed = {key for key, verdict in verdicts.items() if verdict.outcome is Outcome.PASSED}
         plan = msgspec.structs.replace(plan, units=tuple(unit for unit in plan.units if unit.key not in passed))
+        if not plan.units:
+            click.echo(f"sooner: nothing to run again: all of {earlier} passed", err=True)
+            return ExitCode.NOTHING_TO_RUN
     return execute(plan, {**settings_of(folder), **given(cli)})
