@@ -5,7 +5,7 @@ import os
 import click
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+@click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--name", help="Name of the unit; else derived from the command.")
 @click.option("--devices", type=click.IntRange(min=0), help="How many devices it needs.")
 @click.option("--timeout", "timeout_s", metavar="S", default=0.0, help="Seconds from its start to its end.")
