@@ -64,7 +64,10 @@ def test_a_script_that_fails_by_itself_fails(sooner, project):
 
 def test_a_script_without_tests_is_nothing_to_run(sooner, project):
     suite(project, "echo nothing\n")
-    assert sooner("script", "test.sh", "--devices", "virtual:1", **in_path()).returncode == 5
+    done = sooner("script", "test.sh", "--devices", "virtual:1", **in_path())
+    assert done.returncode == 5
+    assert "test.sh calls no test that could be recorded (pytest, python -m pytest, torchrun)" in done.stderr
+    assert "`sooner submit`" in done.stderr
 
 
 def in_shell(project, *lines):
@@ -97,6 +100,18 @@ def test_a_name_that_could_not_stand_in_a_plan_is_not_submitted(sooner, name, sa
     assert "--name: must not" in done.stderr
     assert says in done.stderr
     assert sooner("wait", "--devices", "virtual:1").returncode == 5
+
+
+def test_a_wait_without_submissions_says_so_also_where_there_are_no_devices(sooner):
+    done = sooner("wait")
+    assert done.returncode == 5
+    assert done.stderr == "sooner: nothing was submitted: `sooner submit -- COMMAND` does that\n"
+
+
+def test_what_stands_behind_the_name_of_a_submitted_command_belongs_to_it(project):
+    done = in_shell(project, "sooner submit echo --name x -q", "sooner wait --devices virtual:1 --out out")
+    assert done.returncode == 0, done.stderr
+    assert Run(project / "out").log("echo") == "--name x -q\n"
 
 
 def test_wait_fails_if_a_submitted_command_failed(project):

@@ -40,6 +40,11 @@ def run_script(script: Path, arguments: Sequence[str], cli: Mapping[str, Any]) -
     )
     _report_notes((*gone, *plan.notes, *notes))
     sys.stderr.write(f">>> {script} recorded {counted(len(plan.units), 'test run')}, exit code {recording.exit_code}\n")
+    if not plan.units:
+        sys.stderr.write(
+            f"sooner: {script} calls no test that could be recorded (pytest, python -m pytest, torchrun); "
+            "other commands: `sooner submit`\n"
+        )
     code = execute(plan, cli)
     if recording.exit_code and code in (ExitCode.ALL_PASSED, ExitCode.NOTHING_TO_RUN):
         sys.stderr.write(f"sooner: {script} itself ended with exit code {recording.exit_code}: see its output above\n")
@@ -55,6 +60,9 @@ def run_submitted(queue: str, cli: Mapping[str, Any]) -> ExitCode:
     """
     taken = take(env=os.environ, queue=queue)
     report_dropped(taken.dropped)
+    if not taken.submissions:
+        sys.stderr.write("sooner: nothing was submitted: `sooner submit -- COMMAND` does that\n")
+        return ExitCode.NOTHING_TO_RUN
     begun: list[bool] = []
     try:
         plan = units_of_submissions(taken.submissions, base_env=dict(os.environ), source="sooner submit")
