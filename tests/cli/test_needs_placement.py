@@ -303,6 +303,20 @@ def test_a_placement_of_which_nothing_is_known_does_not_agree(sooner, project):
     assert "--placement ci.yml: no job in it" in done.stderr
 
 
+def test_a_comparison_without_a_placement_says_what_was_not_looked_at(sooner, project):
+    written(project, "tests/test_it.py", "def test_a(): pass\n")
+    done = sooner("needs", "tests", "--diff")
+    assert done.stdout == "declarations and needs agree; where CI runs the tests was not looked at (--placement)\n"
+
+
+def test_a_folder_without_tests_agrees_with_nothing(sooner, project):
+    written(project, "tests/help.py", "def helper(): pass\n")
+    written(project, "p.toml", '[[job]]\nname = "a"\ndevices = 1\npaths = ["tests/*"]\n')
+    done = sooner("needs", "tests", "--diff", "--placement", "p.toml")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "no tests in tests" in done.stderr
+
+
 def test_jobs_of_github_actions_are_read_with_their_matrices(tmp_path):
     jobs = placement_from(written(tmp_path, "ci.yml", ACTIONS))
     assert devices_of(jobs, "tests/distributed/*") == [4]

@@ -24,6 +24,8 @@ from sooner.report.needs import NeedRow, differences_text, needs_text, summary_t
 from sooner.report.wording import counted as counted_files
 
 _MOST_NAMED: Final = 3
+_AGREE: Final = "declarations, needs and placement agree"
+_AGREE_SO_FAR: Final = "declarations and needs agree; where CI runs the tests was not looked at (--placement)"
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -73,7 +75,7 @@ def show(question: Question) -> int:
     if question.dry or question.real:
         found = swept(project, found, real=question.real, python=question.python, devices=question.devices)
     found = [each for each in found if _is_asked_for(each, question.least)]
-    if question.diff:
+    if question.diff and found:
         return _show_differences(question, differences(found, jobs))
     _show_needs(question, project, found)
     return int(ExitCode.ALL_PASSED if found else ExitCode.NOTHING_TO_RUN)
@@ -144,7 +146,7 @@ def _show_differences(question: Question, found: Sequence[Difference]) -> int:
         click.echo(differences_text([(each.kind, each.nodeid, each.detail) for each in found], question.limit))
         click.echo("\n" + ", ".join(f"{count} {kind}" for kind, count in counted(found).items()))
     else:
-        click.echo("declarations, needs and placement agree")
+        click.echo(_AGREE if question.placements else _AGREE_SO_FAR)
     return int(
         ExitCode.POLICY if any(each.kind in ("orphan", "under-declared") for each in found) else ExitCode.ALL_PASSED
     )
