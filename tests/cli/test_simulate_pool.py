@@ -247,6 +247,13 @@ def test_what_a_file_says_that_nobody_understands_is_named_and_ignored(here, job
     assert answer(done)["a"]["fits"] is True
 
 
+def test_pools_of_which_no_job_is_known_are_named(here, jobs, project):
+    nodes = {"nodes": 2, "devices": 8, "widths": {"x.1": 1, "x.2": 2}}
+    (project / "p.json").write_text(json.dumps({"a": 20, "typo": 20, "rack": nodes}))
+    done = here("simulate-pool", "--jobs", jobs, "--pools", "p.json")
+    assert "note: declared, but of no job in the record: 'typo', 'rack'\n" in done.stderr
+
+
 def test_a_job_that_waits_for_others_does_not_wait_for_a_machine_meanwhile(here, project):
     rows = ["id,needs,label,priority,created,started,completed"]
     for i in range(300):

@@ -1,6 +1,6 @@
 """What files declare of pools: machines over time, booted or not, and nodes that several labels share."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _MOST: Final = 1_000_000
 """Machines, nodes, devices: each of them is replayed."""
+_MOST_NAMED: Final = 5
 _CAPACITY: Final = ("capacity", "machines", "size", "runners", "servers", "count", "max", "concurrency", "slots")
 _AT: Final = ("at", "from", "since", "time", "start")
 _BOOT: Final = ("boot_s", "boot_seconds", "boot")
@@ -60,6 +61,15 @@ class Declarations(Struct, frozen=True, kw_only=True):
             return PoolSpec(label=label)
         steps = Steps(tuple(at for at, _ in one.steps), tuple(count for _, count in one.steps)) if one.steps else None
         return PoolSpec(label=label, capacity=steps, boot_s=one.boot_s, idle_s=one.idle_s)
+
+    def unused(self, queues: Container[str]) -> list[str]:
+        """A note on the pools and nodes of which no job is known: their labels may be mistyped."""
+        names = [label for label in self.pools if label not in queues]
+        names += [one.name for one in self.shared if not any(label in queues for label in one.widths)]
+        if not names:
+            return []
+        named = ", ".join(map(repr, names[:_MOST_NAMED])) + (", ..." if len(names) > _MOST_NAMED else "")
+        return [f"declared, but of no job in the record: {named}"]
 
     def crowds(self, queues: "Mapping[str, Queue]", train: float) -> "tuple[dict[str, Crowd], list[str]]":
         """By label, whose jobs share its machines, where these are shared or booted; and notes on what was fitted."""

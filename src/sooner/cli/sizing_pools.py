@@ -70,7 +70,7 @@ def show(question: Question) -> int:
     if missing:
         raise UsageError(f"no jobs of {missing[0]!r}: there are {', '.join(sorted(queues)[:20])}")
     crowds, fitted = declared.crowds(queues, question.train)
-    notes += [*declared.notes, *fitted]
+    notes += [*declared.notes, *declared.unused(queues), *fitted]
     for note in notes:
         click.echo(f"note: {note}", err=True)
     share = max(400_000, 4_000_000 // max(1, len(wanted)))

@@ -67,7 +67,7 @@ def _understood(
             refused[label] = judged.reason if not judged.fits else "its waits come from others' load, not from ours"
     for shared in declared.shared:
         _same_for_all(shared.widths, known, refused)
-    return known, refused, notes
+    return known, refused, [*declared.unused(queues), *notes]
 
 
 def _same_for_all(labels: Iterable[str], known: dict[str, Pool], refused: dict[str, str]) -> None:
