@@ -87,10 +87,22 @@ def test_lineage_of_several_repositories_asks_for_one(here, filled, project):
     assert here("history", "lineage", "--repository", "o/a").returncode == 0
 
 
-def test_lineage_of_nothing_says_so(here):
+def test_lineage_of_nothing_says_so(here, project):
+    (project / "a.csv").write_text("commit,job,status,started_at\nc,x,success,2026-01-02\n")
+    here("ingest", "a.csv")
     done = here("history", "lineage")
     assert (done.returncode, done.stdout) == (0, "")
     assert "no job" in done.stderr
+
+
+def test_lineage_of_a_history_that_is_not_there_proposes_nothing_and_says_why(here):
+    done = here("history", "lineage", "--history", "typo")
+    assert done.returncode == 4
+    assert "there is no history at typo" in done.stderr
+
+
+def test_the_help_of_a_group_cuts_no_promise_off(here):
+    assert "..." not in here("history", "--help").stdout.partition("Commands:")[2]
 
 
 def test_a_broken_file_of_the_history_is_named_with_what_to_do(here, filled, project):

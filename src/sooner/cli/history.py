@@ -52,7 +52,10 @@ def info(root: str, *, as_json: bool) -> int:
 @_root
 @_json
 def compact(root: str, *, as_json: bool) -> int:
-    """Make few large files of many small ones, while others read and write."""
+    """Make few large files of many small ones.
+
+    Others may read and write meanwhile.
+    """
     from sooner.history import History
     from sooner.history.compact import compact as compact_history
 
@@ -98,11 +101,12 @@ def export(table: str, target: str, root: str, *, format_: str | None, as_json: 
 @_json
 def lineage(root: str, repository: str, *, as_json: bool) -> int:
     """Propose which jobs go on under another name."""
+    from sooner.cli.histories import history_at
     from sooner.history import History, Where, check_one_repository
     from sooner.history.lineage import lineage as propose
     from sooner.history.lineage import lives
 
-    with History(root) as opened:
+    with History(history_at(root)) as opened:
         check_one_repository(opened, Where(repository=repository), "jobs")
         found = propose(lives(opened, repository))
     if as_json:
