@@ -14,6 +14,7 @@ from sooner.model.outcomes import ExitCode, Outcome
 from sooner.model.text import columns
 from sooner.report.board import Board
 from sooner.report.github import annotations, step_summary
+from sooner.report.prediction import prediction_text
 from sooner.report.progress import Progress
 from sooner.report.replay import replay
 from sooner.report.selection import selection_text
@@ -92,6 +93,19 @@ def test_a_log_that_is_gone_is_said_to_be(tmp_path):
 def test_an_interruption_before_anything_ran_is_said_in_words():
     text = summary_text([], NOTHING, Path("my out"), code=ExitCode.SIGINT, colour=False, notes=())
     assert text.endswith("to go on: sooner run --resume 'my out'\nexit code 130: interrupted before anything ran\n")
+
+
+@pytest.mark.parametrize(
+    ("unknown", "known", "note"),
+    [
+        (2, 3, "2 units without a known duration, taken as the median of the others"),
+        (2, 0, "no duration is known, each is taken as 1 s (an earlier run, or --durations, tells them)"),
+    ],
+)
+def test_a_prediction_says_what_unknown_durations_are_taken_for(unknown, known, note):
+    units = [{"unit": f"u{i}", "variant": "", "devices": [], "start_s": 0, "end_s": 1} for i in range(unknown + known)]
+    document = {"order": units, "holes": [], "makespan_s": 1, "bound_s": 1}
+    assert f"note: {note}" in prediction_text(document, unknown=unknown, units=unknown + known, notes=())
 
 
 def test_the_board_prints_what_did_not_pass_and_not_what_did():

@@ -21,7 +21,7 @@ def plan(plan_file: str, *, as_json: bool, **cli: Any) -> int:
     """Predict in which order, when and where the units would run; start nothing.
 
     Durations come from --durations, or the last runs and the history; units that nothing is known of count as the
-    median of the others.
+    median of the others, and as 1 s if nothing is known of any.
     """
     import msgspec
 
@@ -50,5 +50,5 @@ def plan(plan_file: str, *, as_json: bool, **cli: Any) -> int:
         click.echo(msgspec.json.encode(document).decode())
     else:
         unknown = sum(work.seconds is None for work in prepared.works)
-        click.echo(prediction_text(document, unknown=unknown, notes=prepared.notes))
+        click.echo(prediction_text(document, unknown=unknown, units=len(prepared.works), notes=prepared.notes))
     return 0

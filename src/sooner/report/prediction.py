@@ -49,8 +49,8 @@ def prediction(placements: Sequence[Placed], plan: Plan, devices: Sequence[Devic
     }
 
 
-def prediction_text(document: dict[str, Any], *, unknown: int, notes: Sequence[str]) -> str:
-    """The prediction for people."""
+def prediction_text(document: dict[str, Any], *, unknown: int, units: int, notes: Sequence[str]) -> str:
+    """The prediction for people; of so many units, the durations of so many are unknown."""
     lines = [f"{'start':>10}  {'end':>10}  {'on':<16}  unit"]
     for entry in document["order"]:
         where = device_label(entry["devices"], {})
@@ -59,7 +59,9 @@ def prediction_text(document: dict[str, Any], *, unknown: int, notes: Sequence[s
         lines.append(f"{seconds(entry['start_s']):>10}  {seconds(entry['end_s']):>10}  {where:<16}  {name}")
     lines += [f"cannot run here: {hole}" for hole in document["holes"]]
     lines += [f"note: {note}" for note in notes]
-    if unknown:
+    if unknown and unknown == units:
+        lines.append("note: no duration is known, each is taken as 1 s (an earlier run, or --durations, tells them)")
+    elif unknown:
         lines.append(f"note: {counted(unknown, 'unit')} without a known duration, taken as the median of the others")
     ratio = document["makespan_s"] / document["bound_s"] if document["bound_s"] else 1.0
     lines.append(
