@@ -118,3 +118,27 @@ def test_every_verb_has_a_page() -> None:
         for _, words in _commands(page)
     }
     assert {f"sooner {verb}" for verb in sooner.list_commands(context)} <= said
+
+
+def test_every_option_stands_on_a_page() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    said = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", text))
+    unsaid = [
+        f"{' '.join(words)}: {' '.join(option.opts)}"
+        for words, command in _leaves(sooner, ("sooner",))
+        for option in command.params
+        if isinstance(option, click.Option) and not said & {name for name in option.opts if name.startswith("--")}
+    ]
+    assert not unsaid
+
+
+def _leaves(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every verb that is no group, with the words that call it."""
+    if not isinstance(command, click.Group):
+        yield words, command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        yield from _leaves(found, (*words, name))
