@@ -436,6 +436,12 @@ def test_an_unknown_setting_names_the_nearest(sooner, project):
     assert "tool.sooner.run.retires is unknown: did you mean 'retries'?" in done.stderr
 
 
+def test_an_unknown_setting_of_the_environment_names_the_nearest(sooner):
+    done = sooner("run", sooner.plan(("a", "true")), *VIRTUAL, SOONER_RUN_RETIRES="1", SOONER_RUN_ID="outer")
+    assert done.returncode == 4
+    assert done.stderr == "sooner: SOONER_RUN_RETIRES is no setting: did you mean SOONER_RUN_RETRIES?\n"
+
+
 def test_tail_prints_the_end_of_a_log_and_follows_it_to_its_end(sooner):
     sooner("run", sooner.plan(("a", "seq 100")), *VIRTUAL)
     assert sooner("tail", "out", "a", "-n", 2).stdout == "99\n100\n"

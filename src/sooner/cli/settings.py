@@ -50,6 +50,7 @@ def run_settings(cli: Mapping[str, Any]) -> RunSettings:
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     known = tomllib.loads(_DEFAULTS.read_text(encoding="utf-8"))["run"]
+    _check_environment(known)
     for source, layer in (
         ("default", known),
         *_pyproject_layer(Path.cwd(), known),
@@ -63,6 +64,17 @@ def run_settings(cli: Mapping[str, Any]) -> RunSettings:
     _check_choice("replay", values["replay"], ("all", "failed", "none"), sources)
     _check_choice("policy", values["policy"], tuple(Policy), sources)
     return msgspec.convert({**values, "sources": sources}, RunSettings)
+
+
+def _check_environment(known: Mapping[str, Any]) -> None:
+    """SOONER_RUN_ID is what a unit sees of its run; all else that begins so is meant as a setting."""
+    from sooner.run.launch import RUN_MARKER
+
+    names = [_ENV_PREFIX + key.upper() for key in known]
+    for name in sorted(os.environ):
+        if name.startswith(_ENV_PREFIX) and name not in {*names, RUN_MARKER}:
+            near = get_close_matches(name, names, n=1) or sorted(names)
+            raise SettingsError(f"{name} is no setting: did you mean {near[0]}?")
 
 
 def area_settings() -> dict[str, tuple[str, ...]]:
