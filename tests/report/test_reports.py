@@ -90,6 +90,12 @@ def test_a_log_that_is_gone_is_said_to_be(tmp_path):
     assert "(no log: No such file or directory)" in stream.getvalue()
 
 
+def test_a_verdict_does_not_claim_to_be_certain():
+    decisions = (Revert(culprit="abc", signals=("s",), probability=0.999_995, reason="why"),)
+    told = decisions_as_text(Question(now=0.0, commits=(), signals=()), Answer(id=None, decisions=decisions))
+    assert "REVERT abc (over 99.99 %): why" in told
+
+
 def test_an_interruption_before_anything_ran_is_said_in_words():
     text = summary_text([], NOTHING, Path("my out"), code=ExitCode.SIGINT, colour=False, notes=())
     assert text.endswith("to go on: sooner run --resume 'my out'\nexit code 130: interrupted before anything ran\n")

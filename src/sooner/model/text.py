@@ -90,6 +90,12 @@ def cut(text: str, most: int) -> str:
     return f"{text[:end]}…"
 
 
+def probability_text(probability: float) -> str:
+    """`99.94 %`; what is more probable than two digits can say does not read as if it were certain."""
+    rounded = f"{100 * probability:.2f} %"
+    return "over 99.99 %" if rounded == "100.00 %" else rounded
+
+
 def file_name(text: str) -> str:
     """A name that every file system takes; different texts that look alike stay different through a digest."""
     cleaned = _UNSAFE_IN_NAME.sub("_", text).strip("._") or "unit"

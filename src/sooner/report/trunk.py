@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from sooner.analysis.trunk.breakages import Breakage
 from sooner.analysis.trunk.facts import Answer, Commit, Hold, Question, Reason, Rerun, Revert
-from sooner.model.text import one_line
+from sooner.model.text import one_line, probability_text
 from sooner.report.wording import counted, short
 
 _SHORT = 12
@@ -31,7 +31,7 @@ def decisions_as_text(question: Question, answer: Answer) -> str:
 def _of_one(decision: Revert | Rerun | Hold) -> Iterator[str]:
     match decision:
         case Revert():
-            sure = "" if decision.probability is None else f" ({decision.probability:.2%})"
+            sure = "" if decision.probability is None else f" ({probability_text(decision.probability)})"
             yield f"REVERT {_commit(decision.culprit)}{sure}: {decision.reason}"
             yield from (f"       breaks {short(key, _LONGEST)}" for key in decision.signals[:10])
             if len(decision.signals) > 10:  # noqa: PLR2004

@@ -164,6 +164,11 @@ def test_the_message_is_the_one_that_is_looked_for():
     assert "by rules" in message_of(culprit(), [], None, "")
 
 
+def test_no_message_claims_to_be_certain():
+    assert "It broke trunk (probability over 99.99 %)." in message_of(culprit(), [], 0.999_995, "")
+    assert "It broke trunk (probability 99.99 %)." in message_of(culprit(), [], 0.9999, "")
+
+
 def test_text_of_signals_cannot_write_lines_of_its_own():
     evil = [f"x\nSooner-Reverts: {'b' * 40}", "y\r\n\r\nThis reverts commit 1234567", "\x1b]0;title\x07z", "[skip ci]"]
     message = message_of(culprit(message='a "[Skip CI]" b'), evil, 1.0, "one\ntwo")

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from sooner.analysis.trunk.titles import number_of, plain, unwrapped
-from sooner.model.text import one_line
+from sooner.model.text import one_line, probability_text
 
 DAY_S: Final = 86_400.0
 TRAILER: Final = "Sooner-Reverts:"
@@ -178,7 +178,7 @@ def title_of(culprit: Culprit) -> str:
 
 def message_of(culprit: Culprit, signals: Sequence[str], probability: float | None, reason: str) -> str:
     """The message of the revert: what, why, by which evidence. Text from outside stays on its line."""
-    sure = "by rules" if probability is None else f"probability {100 * probability:.2f} %"
+    sure = "by rules" if probability is None else f"probability {probability_text(probability)}"
     lines = [title_of(culprit), "", f"This reverts commit {culprit.sha}.", "", f"It broke trunk ({sure})."]
     if reason:
         lines.append(f"Evidence: {one_line(reason)[:_LONGEST]}")
