@@ -118,6 +118,7 @@ def test_rules_of_the_project_are_found_in_its_pyproject(here, suite):
     ("options", "text"),
     [
         (("nowhere",), "there is no nowhere"),
+        (("tests/test_it.py::test_b[1]",), "tests/test_it.py::test_b[1] names a test: name its file, tests/test_it.py"),
         (("tests", "--rules", "none.toml"), "the rules none.toml cannot be read"),
         (("tests", "--dry", "--real"), "exclude each other"),
         (("tests", "--placement", "a.toml"), "add --diff"),

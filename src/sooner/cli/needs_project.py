@@ -47,6 +47,9 @@ def find_project(paths: Sequence[str]) -> Project:
     given = [Path(path) for path in paths or _test_paths()]
     for path in given:
         if not path.exists():
+            file = str(path).partition("::")[0]
+            if file != str(path) and Path(file).is_file():
+                raise UsageError(f"{path} names a test: name its file, {file}")
             raise UsageError(f"there is no {path}: name test files or folders of the project")
     places = [path.resolve() for path in given]
     root, options = _root(places)
