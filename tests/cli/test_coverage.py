@@ -67,6 +67,13 @@ def test_tests_past_the_policy_are_listed_and_the_exit_code_says_so(sooner, hist
     assert found["met"] is False
 
 
+def test_a_test_that_the_needs_do_not_know_is_counted(here, history, project):
+    all_but_one = [need for need in json.loads((project / "needs.json").read_text()) if need["nodeid"] != "t::two"]
+    (project / "needs.json").write_text(json.dumps(all_but_one))
+    done = here("coverage", "--history", history, "--needs", "needs.json", "--now", int(NOW))
+    assert done.stderr == "note: the history has 1 test that needs.json does not have: left out\n"
+
+
 def test_the_size_of_a_runner_proves_what_no_test_recorded(here, history):
     assert judged(here, history, "--runner", "linux.gpu.*=2")[2]["t::job"] == "covered"
 

@@ -172,6 +172,14 @@ def test_one_is_said_in_the_singular():
     assert [counted(n, "row") for n in (0, 1, 2, 1200)] == ["0 rows", "1 row", "2 rows", "1,200 rows"]
 
 
+def test_a_selection_that_rests_on_one_breakage_says_so_in_the_singular():
+    answer = Selection(
+        jobs=(), level=1.0, cost_share=1.0, expected=Point(level=1.0, recall=1.0, low=0.05), frontier=(),
+        breakages=1, enough_evidence=False, needed=99, fixed=None, note="",
+    )  # fmt: skip
+    assert "of 1 breakage so far this level" in selection_text(answer)
+
+
 def test_a_fixed_set_of_very_many_jobs_names_the_first_and_counts_the_others():
     def said(count):
         names = tuple(f"j{number}" for number in range(count))

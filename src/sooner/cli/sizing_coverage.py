@@ -178,7 +178,8 @@ def show(question: Question) -> int:
         if past and question.is_today:
             _note_later(past, executions(history, {}, question.now + _YEARS_S, question.where), question.now)
     if needs and (extra := len(seen - set(needs))):
-        click.echo(f"note: {extra} tests of the history are not in {question.needs}: they are left out", err=True)
+        tests = counted(extra, "test")
+        click.echo(f"note: the history has {tests} that {question.needs} does not have: left out", err=True)
     if question.as_json:
         counts = {standing.value: sum(e.standing is standing for e in entries) for standing in Standing}
         answer = {"now": question.now, "tests": len(entries), "counts": counts, "met": not past, "entries": entries}

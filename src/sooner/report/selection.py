@@ -86,8 +86,8 @@ def selection_text(selection: Selection) -> str:
     expected = selection.expected
     parts = [table(rows, right=(2, 3, 4, 5, 6)), _frontier_text(selection)]
     parts.append(
-        f"chosen: {percent(selection.cost_share)} of the cost; of {selection.breakages} breakages so far this level"
-        f" would have caught {percent(expected.recall)}, at least {percent(expected.low)} (95 %)"
+        f"chosen: {percent(selection.cost_share)} of the cost; of {counted(selection.breakages, 'breakage')} so far"
+        f" this level would have caught {percent(expected.recall)}, at least {percent(expected.low)} (95 %)"
     )
     if fixed := selection.fixed:
         distance = "the optimum" if fixed.proven and fixed.gap < _TINY else f"within {percent(fixed.gap)} of the bound"
