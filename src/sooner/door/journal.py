@@ -34,10 +34,17 @@ class Journal:
 
     Args:
         path: Where to write them as JSON lines; nowhere if empty.
+
+    Raises:
+        pytest.UsageError: It cannot be written there.
     """
 
     def __init__(self, path: str) -> None:
-        self._file: IO[str] | None = Path(path).open("w", encoding="utf-8") if path else None  # noqa: SIM115 - closed by `close`
+        self._file: IO[str] | None = None
+        try:
+            self._file = Path(path).open("w", encoding="utf-8") if path else None  # noqa: SIM115 - closed by `close`
+        except OSError as error:
+            raise pytest.UsageError(f"--reuse-journal {path} cannot be written: {error.strerror}") from None
         self._levels: Counter[str] = Counter()
         self._restored: Counter[str] = Counter()
         self._discards: Counter[str] = Counter()
