@@ -233,6 +233,20 @@ def test_a_hung_test_is_ended_with_its_stacks(suite):
     done = suite.pytest("--gpus=virtual:1", "--hang-timeout=0.5")
     assert "1 failed, 1 passed" in done.stdout, done.stdout
     assert "in test_hangs" in done.stdout
+    assert "FAILED test_h.py::test_hangs - no end after 0.5 s (--hang-timeout)" in done.stdout
+
+
+def test_a_journal_that_cannot_be_written_is_one_clear_error(suite):
+    suite.write(test_a="def test_a(): pass\n")
+    done = suite.pytest("--gpus=virtual:1", "--reuse-journal=nowhere/journal.jsonl")
+    assert done.returncode == 4
+    assert "ERROR: --reuse-journal nowhere/journal.jsonl cannot be written: No such file or directory" in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_one_device_is_said_in_the_singular(suite):
+    suite.write(test_a="def test_a(): pass\n")
+    assert "sooner: 1 device (virtual:0)" in suite.pytest("--gpus=virtual:1").stdout
 
 
 def test_a_keyboard_interrupt_in_a_test_ends_the_run_as_in_plain_pytest(suite):

@@ -43,6 +43,8 @@ class Hand:
         """The failure that a judge looks at, while this worker waits."""
         self.judge: Judge | None = None
         """Set in a worker that is itself a judge."""
+        self.has_hung = False
+        """Whether it was ended because its test took too long (`--hang-timeout`)."""
         self.has_torn_down = False
         """Whether it said that nothing is set up in it any more."""
 

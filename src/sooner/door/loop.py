@@ -413,6 +413,8 @@ class Loop:
         self._reporter.late_failure(hand.ran[-1], how_it_ended(status, "", where=where))
 
     def _how(self, hand: Hand, status: int | None, stacks: str) -> str:
+        if hand.has_hung:
+            return f"no end after {self._hang_s:g} s (--hang-timeout)\n{stacks}"
         words = self._workshop.last_words(hand) if status is None or not hand.ran else ""
         return "\n".join(filter(None, (how_it_ended(status, stacks), words)))
 
@@ -428,6 +430,7 @@ class Loop:
             return
         hand.process.signal(signal.SIGUSR2)
         time.sleep(_STACKS_S)
+        hand.has_hung = True
         hand.process.kill()
 
     def _retire(self, hands: Sequence[Hand]) -> None:
