@@ -36,7 +36,8 @@ class Door:
 
     def pytest_report_header(self) -> str:
         """Say where tests run."""
-        return f"sooner: {len(self._devices)} devices ({', '.join(device.id for device in self._devices[:8])})"
+        word = "device" if len(self._devices) == 1 else "devices"
+        return f"sooner: {len(self._devices)} {word} ({', '.join(device.id for device in self._devices[:8])})"
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self) -> None:
