@@ -34,7 +34,7 @@ format: $(STAMP) ## Format the code.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP) ## Print the figures of the README (about 40 minutes).
+bench: $(STAMP) ## Print the figures of runs next to their peers (about 40 minutes); bench/README.md has the other benches.
 	$(BIN)/python bench/overhead.py
 	$(BIN)/python bench/makespan.py
 	$(BIN)/python bench/transformer_engine.py
