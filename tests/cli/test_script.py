@@ -66,7 +66,7 @@ def test_a_script_without_tests_is_nothing_to_run(sooner, project):
     suite(project, "echo nothing\n")
     done = sooner("script", "test.sh", "--devices", "virtual:1", **in_path())
     assert done.returncode == 5
-    assert "test.sh calls no test that could be recorded (pytest, python -m pytest, torchrun)" in done.stderr
+    assert "no call of pytest, python -m pytest or torchrun was recorded" in done.stderr
     assert "`sooner submit`" in done.stderr
 
 

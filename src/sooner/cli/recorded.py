@@ -42,8 +42,7 @@ def run_script(script: Path, arguments: Sequence[str], cli: Mapping[str, Any]) -
     sys.stderr.write(f">>> {script} recorded {counted(len(plan.units), 'test run')}, exit code {recording.exit_code}\n")
     if not plan.units:
         sys.stderr.write(
-            f"sooner: {script} calls no test that could be recorded (pytest, python -m pytest, torchrun); "
-            "other commands: `sooner submit`\n"
+            "sooner: no call of pytest, python -m pytest or torchrun was recorded (others: `sooner submit`)\n"
         )
     code = execute(plan, cli)
     if recording.exit_code and code in (ExitCode.ALL_PASSED, ExitCode.NOTHING_TO_RUN):
