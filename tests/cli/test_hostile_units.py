@@ -69,10 +69,13 @@ def test_earlier_attempts_are_kept_by_a_resume(sooner, run, project):
     process.wait()
     wait_until((run.path / "results.jsonl").exists)
     (project / "go").touch()
-    assert sooner("run", "--resume", "out").returncode == 0
+    done = sooner("run", "--resume", "out", "--json")
+    assert done.returncode == 0
     result = run.results["a"]
     assert [attempt["outcome"] for attempt in result["attempts"]] == ["failed", "worker_lost", "passed"]
     assert result["flaky"]
+    took = result["attempts"][-1]["ended_at"] - result["attempts"][-1]["started_at"]
+    assert json.loads(done.stdout)["makespan_s"] == pytest.approx(took)  # of what ran now
 
 
 def test_a_replay_shows_the_cases_of_its_own_run(sooner, project):

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from sooner import __version__
 from sooner.cli.preparing import Attempts, Prepared, host_slots, prepare, scheduler_of
 from sooner.cli.quarantining import keep_quarantine, quarantine_notes
@@ -21,7 +23,7 @@ from sooner.model.errors import RunFolderError, SoonerError
 from sooner.model.events import Event, Verdict, exit_code_of
 from sooner.model.outcomes import ExitCode
 from sooner.model.text import printable
-from sooner.model.units import Plan, UnitKey, unit_key
+from sooner.model.units import Plan, UnitKey
 from sooner.run.engine import Engine, RunOptions
 from sooner.run.finish import complete
 from sooner.run.folder import RunFolder, new_run_path, prepare_state_folder, register_run
@@ -110,7 +112,11 @@ def _run(
         lost, notes = _finish(folder, prepared, final, engine, junit)
     folder.unlock()
     ordered = [final[unit.key] for unit in prepared.plan.units]
-    ran_now = [verdict for verdict in ordered if verdict is not verdicts.get(unit_key(verdict.unit, verdict.variant))]
+    ran_now = [
+        msgspec.structs.replace(verdict, attempts=verdict.attempts[len(attempts.get(unit.key, ())) :])
+        for unit, verdict in zip(prepared.plan.units, ordered, strict=True)
+        if verdict is not verdicts.get(unit.key)
+    ]
     code = exit_code_of(ordered, interrupted=engine.interrupted)
     if lost:
         sys.stderr.write(f"sooner: {lost}\n")
