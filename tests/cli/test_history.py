@@ -65,6 +65,13 @@ def test_export_to_stdout_prints_rows_alone(sooner, filled):
     assert done.stderr == "120 rows\n"
 
 
+def test_a_file_that_an_export_cannot_write_is_named_as_it_was_given(here, filled):
+    name = "x" * 245 + ".csv"  # what is written first, beside it, has a longer name still
+    done = here("history", "export", "jobs", name)
+    assert done.returncode == 4
+    assert done.stderr == f"sooner: cannot write {name}: File name too long\n"
+
+
 def test_an_unknown_table_is_named(here, filled):
     done = here("history", "export", "shoes", "x.csv")
     assert done.returncode == 4

@@ -1,5 +1,6 @@
 """Tables as one file for other tools: each record once, placeholders and copies left out."""
 
+import contextlib
 import errno
 import os
 import re
@@ -17,8 +18,6 @@ _OPTIONS: Final = {
     "csv": "format csv, header true",
     "jsonl": "format json",
 }
-_UNWRITTEN: Final = re.compile(r'/dev/stdout\\*": ([^"]+)')
-"""How DuckDB says that standard output cannot be written, and why."""
 _SUFFIXES: Final = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
@@ -60,13 +59,20 @@ def export(history: History, table: str, path: str, *, format_: str = "", where:
     except OSError as error:
         raise HistoryError(f"cannot write {path}: {error.strerror}") from error
     except HistoryError as error:
-        found = _UNWRITTEN.search(str(error.__cause__ or error)) if path == "-" else None
-        if found is None:
+        why = _unwritten(error, target)
+        if not why:
             raise
-        if found[1] == os.strerror(errno.EPIPE):
+        if path == "-" and why == os.strerror(errno.EPIPE):
             raise BrokenPipeError from error  # whoever reads has enough
-        raise HistoryError(f"cannot write standard output: {found[1]}") from error
+        raise HistoryError(f"cannot write {'standard output' if path == '-' else path}: {why}") from error
     finally:
         if path != "-":
-            target.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                target.unlink()
     return rows
+
+
+def _unwritten(error: HistoryError, target: Path) -> str:
+    """Why DuckDB says that it cannot write a file; empty where it does not say so."""
+    found = re.search(re.escape(str(target)) + r'\\*": ([^"]+)', str(error.__cause__ or error))
+    return found[1] if found else ""
