@@ -142,3 +142,18 @@ def _leaves(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[tu
         found = command.get_command(context, name)
         assert found is not None
         yield from _leaves(found, (*words, name))
+
+
+def test_steps_of_the_workflow_in_the_docs_are_given_the_variables_that_they_read() -> None:
+    yaml = pytest.importorskip("ruamel.yaml")
+    page = (ROOT / "docs/how-to/jobs.md").read_text(encoding="utf-8")
+    text = page[page.index("    jobs:\n") :]
+    workflow = yaml.YAML(typ="safe").load(re.split(r"\n(?=\S)", text, maxsplit=1)[0])
+    lost = [
+        f"{name}: {variable}"
+        for name, job in workflow["jobs"].items()
+        for step in job["steps"]
+        for variable in re.findall(r"\$(\w+)", step.get("run", ""))
+        if variable not in {**job.get("env", {}), **step.get("env", {})}
+    ]
+    assert not lost
