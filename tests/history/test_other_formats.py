@@ -171,6 +171,14 @@ def test_git_commits_with_their_files(history, take, checkout):
     assert take(checkout)["added"] == 0
 
 
+def test_a_commit_that_moves_a_file_changed_both_of_its_names(history, take, checkout):
+    subprocess.run(["git", "-C", str(checkout), "mv", "a.py", "README.md"], check=True)
+    who = ("-c", "user.name=Ada", "-c", "user.email=Ada")
+    subprocess.run(["git", "-C", str(checkout), *who, "commit", "-q", "-m", "Move"], check=True)
+    take(checkout)
+    assert [row.files for row in history.commits() if row.message == "Move"] == [("README.md", "a.py")]
+
+
 def test_where_a_clone_is_cut_off_nobody_knows_what_was_changed(history, take, checkout, tmp_path):
     shallow = tmp_path / "shallow"
     clone = ["git", "clone", "-q", "--depth", "1", f"file://{checkout}", str(shallow)]

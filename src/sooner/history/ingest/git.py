@@ -18,6 +18,8 @@ _MARK: Final = b"\x01\x01\x01"
 _FORMAT: Final = "%x01%x01%x01%H%x02%P%x02%ct%x02%an%x02%B%x02"
 _NO_HELPERS: Final = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false")
 """A repository's own settings start no programs while it is read."""
+_FILES: Final = ("--name-only", "--no-renames", "-z", "--diff-merges=first-parent")
+"""A file that is moved is gone from its old place as well: whatever stands there is changed."""
 _SHALLOW: Final = (
     "the clone is shallow: where it is cut off neither files nor parents are known, and of what lies before nothing"
     " (`git fetch --unshallow`, or fetch-depth: 0 of actions/checkout, brings it)"
@@ -38,7 +40,7 @@ def take_git(path: Path, intake: Intake) -> None:
     """
     repository = intake.options.constants.get("repository") or _repository(path)
     branch = _line(path, "rev-parse", "--abbrev-ref", "HEAD")
-    log = ("log", f"--format={_FORMAT}", "--name-only", "-z", "--diff-merges=first-parent", "HEAD", "--")
+    log = ("log", f"--format={_FORMAT}", *_FILES, "HEAD", "--")
     command = _git(path, *log)
     cut_off = _cut_off(path)
     if cut_off:
