@@ -196,3 +196,16 @@ def test_an_attempt_of_which_a_shard_was_cancelled_is_no_pass(here, keep):
             jobs += [row(i, one, attempt=attempt, job=f"t (x, {k}, 2, gpu)") for k, one in enumerate(outcomes, 1)]
     done = here("trunk", "flaky", "--history", keep(jobs), "--since", "2026-01-01", "--json")
     assert json.loads(done.stdout)["flaky"] == []
+
+
+def test_the_digest_knows_what_landed_whichever_branch_the_checkout_was_on_that_told_of_it(here, keep):
+    jobs = [row(i, "passed") for i in (0, 2, 4)] + [row(6, "passed", branch="mine", event="pull_request")]
+    root = keep(jobs, [commit(i, branch="mine", author="Ada") for i in range(7)])
+    found = json.loads(here("trunk", "digest", "--history", root, "--json", *DAY).stdout)
+    assert (found["branch"], found["commits"], found["authors"]) == ("main", 5, 1)
+
+
+def test_where_only_commits_are_known_the_digest_is_of_their_trunk(here, keep):
+    root = keep(commits=[commit(i, branch="main" if i < 5 else "mine") for i in range(7)])
+    found = json.loads(here("trunk", "digest", "--history", root, "--json", *DAY).stdout)
+    assert (found["branch"], found["commits"]) == ("main", 5)

@@ -4,7 +4,7 @@ Commits that nothing ran on are kept where they lie
 between others: one of them may be the culprit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from sooner.analysis.trunk.facts import Commit
 from sooner.history import CommitRow, History, Where
@@ -21,7 +21,7 @@ def commits_of(history: History, where: Where, seen: Mapping[str, float]) -> tup
     told = {row.sha: row for row in history.commits(Where(repository=where.repository))}
     order = history.commit_order(where)
     order += sorted(seen.keys() - set(order), key=lambda sha: (seen[sha], sha))
-    between = _between(order, told, seen)
+    between = commits_between(order, told, seen)
     found = []
     for sha in order:
         row = told.get(sha)
@@ -32,8 +32,14 @@ def commits_of(history: History, where: Where, seen: Mapping[str, float]) -> tup
     return tuple(found)
 
 
-def _between(order: Sequence[str], told: Mapping[str, CommitRow], seen: Mapping[str, float]) -> frozenset[str]:
-    """Commits that nothing ran on, along first parents: what a merge brought along landed with the merge."""
+def commits_between(order: Sequence[str], told: Mapping[str, CommitRow], seen: Collection[str]) -> frozenset[str]:
+    """Commits that nothing ran on, along first parents: what a merge brought along landed with the merge.
+
+    Args:
+        order: Commits that ran, and others; of those that ran the newest last.
+        told: What is known of commits, by id.
+        seen: Those that ran.
+    """
     sha = next((sha for sha in reversed(order) if sha in seen), "")
     line: list[str] = []
     known: set[str] = set()

@@ -11,6 +11,7 @@ from sooner.analysis.trunk.attempts import Attempts, Codes, Flags, are_among, is
 from sooner.analysis.trunk.digest import Landed
 from sooner.analysis.trunk.facts import Kind, Status
 from sooner.analysis.trunk.flaky import Run, Subject
+from sooner.analysis.trunk.landed import commits_between
 from sooner.analysis.trunk.load_jobs import every_job
 from sooner.history import History, Where, of_requests
 
@@ -135,19 +136,23 @@ def landed(history: History, where: Where) -> list[Landed]:
     """Commits that came to a branch within a time, the oldest first.
 
     Where the history has commits only by the jobs that ran on them, these are taken, with the time of their first job.
+    What ran on the branch, or lies between that, came to it, whichever branch the checkout was on that told of it.
     """
     told = history.commits(Where(repository=where.repository, since=where.since, until=where.until))
     elsewhere = _elsewhere(history, where)
+    first_jobs = _first_jobs(history, where)
+    seen = dict(first_jobs)
+    here = seen.keys() | commits_between([sha for sha, _ in first_jobs], {row.sha: row for row in told}, seen)
     rows = [
         Landed(sha=row.sha, time=row.time or 0.0, author=row.author, message=row.message, files=row.files)
         for row in told
         if row.time is not None
-        and (row.branch in ("", where.branch) or not where.branch)
+        and (row.branch in ("", where.branch) or not where.branch or row.sha in here)
         and (row.branch or row.sha not in elsewhere)
     ]
     if rows:
         return sorted(rows, key=lambda row: row.time)
-    return [Landed(sha=sha, time=at) for sha, at in _first_jobs(history, where)]
+    return [Landed(sha=sha, time=at) for sha, at in first_jobs]
 
 
 def _first_jobs(history: History, where: Where) -> list[tuple[str, float]]:

@@ -130,9 +130,10 @@ def every_job(history: History, where: Where) -> Jobs:
 
 
 def trunk_of(history: History, where: Where) -> str:
-    """The branch that is the trunk; empty where nobody tells of any."""
+    """The branch that is the trunk, by the jobs, else by the commits; empty where nobody tells of any."""
     columns = history.columns("jobs", ["branch", "event", "pull_request"], where)
-    return trunk_among(_present(columns, "branch", ~of_requests(columns)))
+    told = _present(columns, "branch", ~of_requests(columns))
+    return trunk_among(told or Counter(row.branch for row in history.commits(where) if row.branch))
 
 
 def landed_jobs(history: History, where: Where, as_of: float | None = None) -> tuple[Jobs, Where, list[str]]:
