@@ -116,7 +116,7 @@ def test_reports_that_know_no_branch_are_signals_of_the_trunk(here, keep):
         row(i, "passed", branch="gone", commit="x", run="x") for i in range(2)
     ]
     (found,) = breakages(here, keep(jobs, tests=[case(i, "failed" if i >= 20 else "passed") for i in range(30)]))
-    assert (found["signal"], found["culprit"]) == ("test_a.py::test_x", sha(20))
+    assert (found["signal"], found["culprit"]) == ("ci :: test_a.py::test_x", sha(20))
 
 
 def test_the_digest_of_one_repository_holds_no_commits_of_another(here, keep):

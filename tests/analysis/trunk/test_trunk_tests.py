@@ -86,6 +86,35 @@ def test_jobs_variants_and_units_have_signals_of_their_own(tests_of) -> None:
     ]
 
 
+@pytest.fixture
+def two_workflows(tmp_path):
+    """A history in which a job of one name is in two workflows, and its test fails in one of them alone."""
+    ran = [(flow, i) for flow in ("linux", "mac") for i in range(3)]
+    with History(tmp_path / "workflows") as history:
+        history.add_jobs([job(PASSED, workflow=flow, run=f"{flow}{i}", commit=str(i)) for flow, i in ran])
+        history.add_jobs([job(PASSED, workflow="mac", run="mac9", commit="9")])
+        history.add_tests(
+            [case(FAILED if flow == "mac" else PASSED, run=f"{flow}{i}", commit=str(i)) for flow, i in ran]
+        )
+        yield history
+
+
+def test_the_jobs_of_two_workflows_that_share_a_name_are_two(two_workflows) -> None:
+    jobs = landed_jobs(two_workflows, Where())[0]
+    (signal,) = Tests(two_workflows, Where()).signals(jobs)
+    assert signal.key == "mac / t :: f.py::x"
+    assert statuses(signal) == {**dict.fromkeys("012", Status.FAILURE), "9": Status.SUCCESS}
+    assert runs_of_tests(two_workflows, Where()).runs == []
+
+
+def test_of_one_workflow_only_its_tests_are_signals_and_those_of_which_none_is_known(two_workflows) -> None:
+    two_workflows.add_tests([case(run="other"), case(run="mac0", commit="0", job="", node_id="f.py::y")])
+    keys = [
+        [signal.key for signal in Tests(two_workflows, Where(workflow=flow)).signals()] for flow in ("linux", "mac")
+    ]
+    assert keys == [["t :: f.py::x"], ["mac / t :: f.py::x", "mac :: f.py::y", "t :: f.py::x"]]
+
+
 @pytest.mark.parametrize(
     "row",
     [case(PASSED), case(SKIPPED), case(commit=""), case(started=None), case(kind="summary"), case(RUNNING)],

@@ -28,7 +28,7 @@ class Attempts(NamedTuple):
     """A row for each attempt, and what the numbers stand for. -1 is what nobody tells."""
 
     job: Codes
-    """Without shard and runner."""
+    """Without shard and runner; with its workflow where the job of its run is known."""
     jobs: list[str]
     name: Codes
     """The node id; of a unit without one the unit."""
@@ -61,7 +61,8 @@ def read_attempts(history: History, where: Where) -> Attempts:
 
     Args:
         history: Where from.
-        where: Which rows. Tests know no workflow and no event; those that know no branch are of any.
+        where: Which rows. Tests know no event, and their workflow only by their run; those that know none, or no
+            branch, are of any.
     """
     told = Where(repository=where.repository, since=where.since, until=where.until)
     columns = history.columns("tests", [*_TEXTS, "started", "seconds"], told, ordered=False)
@@ -71,8 +72,11 @@ def read_attempts(history: History, where: Where) -> Attempts:
     cases = len(texts["node_id"].names)
     of_unit = np.append(code_of[cases:-1], -1)
     is_case = texts["node_id"].codes >= 0
+    flow_of, flows = _workflows(history, where.repository, texts["run"].names)
+    flow = flow_of[texts["run"].codes]
+    job, jobs = _in_workflows(base_of[texts["job"].codes], jobs, flow, flows)
     every = Attempts(
-        job=base_of[texts["job"].codes],
+        job=job,
         jobs=jobs,
         name=np.where(is_case, code_of[texts["node_id"].codes], of_unit[texts["unit"].codes]),
         names=names,
@@ -92,7 +96,40 @@ def read_attempts(history: History, where: Where) -> Attempts:
     counts = ~is_any(texts["kind"], {"summary"})
     if where.branch:
         counts &= (texts["branch"].codes < 0) | is_any(texts["branch"], {where.branch})
+    if where.workflow:
+        counts &= (flow < 0) | is_any(Texts(flow, flows), {where.workflow})
     return every.at(counts)
+
+
+def _workflows(history: History, repository: str, runs: Sequence[str]) -> tuple[Codes, list[str]]:
+    """Of each run (and last of none) the workflow, by its jobs; -1 where none is known, or several are."""
+    columns = history.columns("jobs", ["run", "workflow"], Where(repository=repository), ordered=False)
+    told, flows = columns.text("run"), columns.text("workflow")
+    is_known = (told.codes >= 0) & (flows.codes >= 0)
+    pairs = np.unique(np.stack([told.codes[is_known], flows.codes[is_known]]), axis=1).T.tolist()
+    found: dict[str, int] = {}
+    for run, flow in pairs:
+        found[told.names[run]] = -1 if told.names[run] in found else flow
+    return np.array([*(found.get(run, -1) for run in runs), -1], dtype=np.int64), flows.names
+
+
+def _in_workflows(job: Codes, jobs: Sequence[str], flow: Codes, flows: Sequence[str]) -> tuple[Codes, list[str]]:
+    """Jobs with their workflows: the new code of each row, and the names."""
+    widest = len(flows) + 1
+    pair = (job + 1) * widest + flow + 1
+    is_there = np.zeros((len(jobs) + 1) * widest, dtype=bool)
+    is_there[pair] = True
+    is_there[0] = False  # neither is known
+    there = np.flatnonzero(is_there).tolist()
+    labels = [_label(name_of(flows, one % widest - 1), name_of(jobs, one // widest - 1)) for one in there]
+    names, code_of = folded(labels, str)
+    place = np.where(is_there, np.cumsum(is_there) - 1, -1)
+    return code_of[place[pair]], names
+
+
+def _label(workflow: str, job: str) -> str:
+    has_both = job == workflow or job.startswith(f"{workflow} / ")
+    return job if has_both else " / ".join(filter(None, (workflow, job)))
 
 
 def folded(names: Sequence[str], fold: Callable[[str], str]) -> tuple[list[str], Codes]:

@@ -1,8 +1,9 @@
 """Rows of the history as commits and signals.
 
 A job's signal keeps its workflow, its name and its configuration; shard and runner are dropped ("test (default, 2, 5,
-linux.gpu)" is "test (default)"), and its shards are one run. A test's signal is (job, node id); a retry that passed
-inside of a job counts as passed. Cancelled, skipped and infrastructure say nothing about the code: they are no events.
+linux.gpu)" is "test (default)"), and its shards are one run. A test's signal is (workflow, job, node id), the workflow
+as far as the jobs of its run are known; a retry that passed inside of a job counts as passed. Cancelled, skipped and
+infrastructure say nothing about the code: they are no events.
 """
 
 from collections.abc import Iterable

@@ -67,14 +67,15 @@ class Jobs(NamedTuple):
         return {sha: float(at) for sha, at in zip(self.commits, found, strict=True) if np.isfinite(at)}
 
     def passed(self, names: Collection[str]) -> dict[str, dict[str, float]]:
-        """Of some jobs, by their names without workflow, the commits on which they passed; and when first."""
-        wanted = np.array([name in names for name in self.jobs], dtype=bool)
-        told = (self.commit >= 0) & ~np.isnan(self.started)
-        rows = np.flatnonzero(wanted[self.job] & told & self.came_to[Status.SUCCESS])
+        """Of some jobs, by their names with or without workflow, the commits on which they passed; and when first."""
+        told = (self.commit >= 0) & ~np.isnan(self.started) & self.came_to[Status.SUCCESS]
         found: dict[str, dict[str, float]] = {}
-        for row in rows.tolist():
-            of_job = found.setdefault(self.jobs[self.job[row]], {})
-            of_job.setdefault(self.commits[self.commit[row]], float(self.started[row]))
+        for codes, known in ((self.job, self.jobs), (self.key, self.keys)):
+            wanted = np.array([name in names for name in known], dtype=bool)
+            for row in np.flatnonzero(wanted[codes] & told).tolist():
+                found.setdefault(known[codes[row]], {}).setdefault(
+                    self.commits[self.commit[row]], float(self.started[row])
+                )
         return found
 
     def attempted(self) -> Attempted:
