@@ -151,6 +151,23 @@ def test_a_shard_that_was_cancelled_leaves_open_whether_the_job_passed(job_signa
     assert signal.events[0].status is Status.FAILURE
 
 
+def test_one_shard_that_passes_when_it_is_run_again_is_no_pass_while_another_one_is_red(job_signals) -> None:
+    one, other = "t (x, 1, 2)", "t (x, 2, 2)"
+    rows = [
+        job(one, HistoryOutcome.FAILED),
+        job(other, HistoryOutcome.FAILED),
+        replace(job(one, HistoryOutcome.PASSED, started=20.0), attempt=2),
+        replace(job(other, HistoryOutcome.PASSED, started=40.0), attempt=3),
+        job(one, HistoryOutcome.PASSED, run="2", started=60.0),
+    ]
+    (signal,) = job_signals(rows)
+    assert [(event.status, event.started_at) for event in signal.events] == [
+        (Status.FAILURE, 0.0),
+        (Status.SUCCESS, 40.0),
+        (Status.SUCCESS, 60.0),
+    ]
+
+
 def test_a_job_of_which_a_shard_still_runs_has_no_end(job_signals) -> None:
     running = JobRow(job="t (x, 2, 2)", commit="a", run="1", outcome=HistoryOutcome.RUNNING, started=3.0)
     (signal,) = job_signals([job("t (x, 1, 2)", HistoryOutcome.PASSED), running])

@@ -29,7 +29,8 @@ class Attempted(NamedTuple):
     is_a: dict[Status, Flags]
     """It fails with any of its shards, and passes with all of them.
 
-    Nothing is known of one where a shard was cancelled, skipped or lost and no other one failed.
+    Nothing is known of one where a shard was cancelled, skipped or lost and no other one failed; nor where only some
+    shards ran again, and what another one came to last was no pass.
     """
     began: NDArray[np.float64]
     """Epoch seconds, or NaN; so is the next."""
@@ -52,6 +53,8 @@ class Jobs(NamedTuple):
     run: Codes
     runs: list[str]
     attempt: Codes
+    shard: Codes
+    """The same for what is the same part of a job."""
     created: NDArray[np.float64]
     """Epoch seconds, or NaN; so are the next two."""
     started: NDArray[np.float64]
@@ -88,6 +91,7 @@ class Jobs(NamedTuple):
             np.logical_or.reduceat(self.came_to[status][order], first) for status in (Status.FAILURE, Status.PENDING)
         )
         passed = np.logical_and.reduceat(self.came_to[Status.SUCCESS][order], first)
+        passed &= ~self._left_open(order, first)
         earliest = np.minimum.reduceat(order, first)
         again = np.argsort(earliest)
         return Attempted(
@@ -100,6 +104,28 @@ class Jobs(NamedTuple):
             began=np.fmin.reduceat(self.started[order], first)[again],
             ended=np.fmax.reduceat(self.completed[order], first)[again],
         )
+
+    def _left_open(self, order: Codes, first: Codes) -> Flags:
+        """Attempts of a job in which a shard did not run again that had not passed.
+
+        Args:
+            order: Rows, attempt by attempt.
+            first: Where in it each attempt begins.
+        """
+        place = np.empty(len(order), dtype=np.int64)  # of each row its attempt
+        place[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
+        begins = first_of_each(*(column[order[first]] for column in (self.key, self.commit, self.run)))
+        behind = np.repeat(np.append(begins[1:], len(first)), np.diff(begins, append=len(first)))[place]
+        by_shard = np.lexsort((place, self.shard, behind))
+        at, again = place[by_shard], behind[by_shard]  # of each row its attempt, and that in which its shard ran next
+        is_same = (np.diff(self.shard[by_shard]) == 0) & (np.diff(again) == 0)
+        again[:-1][is_same] = at[1:][is_same]
+        open_ = ~self.came_to[Status.SUCCESS][by_shard]
+        change = np.zeros(len(first) + 1, dtype=np.int64)
+        np.add.at(change, np.minimum(at + 1, again)[open_], 1)
+        np.add.at(change, again[open_], -1)
+        found: Flags = np.cumsum(change)[:-1] > 0
+        return found
 
     def signals(self) -> list[Signal]:
         """One signal a job; its attempts whose commit and time are known are the events."""
@@ -203,11 +229,18 @@ def _jobs(rows: Columns, some: Codes, as_of: float | None = None) -> Jobs:
         run=rows.text("run").codes[some].astype(np.int64),
         runs=rows.text("run").names,
         attempt=attempts_told_apart(rows, some),
+        shard=_shards(rows)[some],
         created=rows.number("created")[some],
         started=started,
         completed=completed,
         came_to=outcomes,
     )
+
+
+def _shards(rows: Columns) -> Codes:
+    names, shards = rows.text("job").codes.astype(np.int64), rows.text("shard")
+    found: Codes = (names + 1) * (len(shards.names) + 1) + shards.codes + 1
+    return found
 
 
 def _key(workflows: Sequence[str], workflow: int, job: str) -> str:
