@@ -105,6 +105,7 @@ def test_select_says_why_of_each_job_and_shows_the_frontier(here, kept):
     text = here("jobs", "select", "--history", kept).stdout
     assert "% of the risk in" in text
     assert "not enough evidence" in text
+    assert f"at a level of {100 * found['level']:.1f} %; of" in text  # what the rows of the frontier are called by
 
 
 def test_select_writes_one_page_that_opens_offline(here, kept, project):

@@ -32,7 +32,7 @@ def backtest_text(summary: Summary, *, recall: float | None, budget: float | Non
     was = f"{percent(summary.expected.recall)}, at least {percent(summary.expected.low)} (95 %)"
     lines = [
         f"{before}; asked for {', '.join(asked)}",
-        f"caught  {summary.caught} of {summary.breakages} breakages: {rate}",
+        f"caught  {summary.caught} of {counted(summary.breakages, 'breakage')}: {rate}",
         f"cost    {percent(summary.cost)} of running everything",
         f"level   {percent(summary.level)} of the cost; of the breakages before it would have caught {was}",
         f"stated bound held in {summary.windows.held} of {summary.windows.count} rolling windows",
@@ -86,8 +86,9 @@ def selection_text(selection: Selection) -> str:
     expected = selection.expected
     parts = [table(rows, right=(2, 3, 4, 5, 6)), _frontier_text(selection)]
     parts.append(
-        f"chosen: {percent(selection.cost_share)} of the cost; of {counted(selection.breakages, 'breakage')} so far"
-        f" this level would have caught {percent(expected.recall)}, at least {percent(expected.low)} (95 %)"
+        f"chosen: {percent(selection.cost_share)} of the cost, at a level of {percent(selection.level)}; of"
+        f" {counted(selection.breakages, 'breakage')} so far this level would have caught {percent(expected.recall)},"
+        f" at least {percent(expected.low)} (95 %)"
     )
     if fixed := selection.fixed:
         distance = "the optimum" if fixed.proven and fixed.gap < _TINY else f"within {percent(fixed.gap)} of the bound"

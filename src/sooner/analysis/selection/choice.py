@@ -105,7 +105,7 @@ def selection(learner: Learner, goal: Goal, settings: JobSettings, *, solver_s: 
 
 def _doubt(count: int, recall: float) -> str:
     return (
-        f"not enough evidence: {count} breakages are known, {trials_for(recall)} without a miss would prove"
+        f"not enough evidence: of breakages {count} are known, {trials_for(recall)} without a miss would prove"
         f" {100 * recall:g} %; jobs of which little is known are kept as far as the budget reaches"
     )
 
