@@ -209,3 +209,21 @@ def test_where_only_commits_are_known_the_digest_is_of_their_trunk(here, keep):
     root = keep(commits=[commit(i, branch="main" if i < 5 else "mine") for i in range(7)])
     found = json.loads(here("trunk", "digest", "--history", root, "--json", *DAY).stdout)
     assert (found["branch"], found["commits"]) == ("main", 5)
+
+
+def test_where_only_reports_are_known_those_of_other_branches_are_not_of_the_trunk(here, keep):
+    on = {"main": "passed", "mine": "failed", "": "passed"}
+    tests = [
+        case(i, on[branch], branch=branch, commit=f"{i:039x}{k}", run=f"{i}{k}")
+        for i in range(20)
+        for k, branch in enumerate(on)
+    ]
+    root = keep(tests=[*tests, case(9, "failed", branch="main", commit=f"{9:039x}0", run="again")])
+    done = here("trunk", "verdicts", "--history", root, "--json")
+    assert len(json.loads(done.stdout)["commits"]) == 40
+    assert [one["reason"] for one in json.loads(done.stdout)["decisions"]] == ["flaky"]
+    assert "of 2 branches only 'main' is used (--branch names another one)" in done.stderr
+    other = json.loads(here("trunk", "verdicts", "--history", root, "--branch", "mine", "--json").stdout)
+    assert len(other["commits"]) == 40
+    digest = json.loads(here("trunk", "digest", "--history", root, "--json", *DAY).stdout)
+    assert (digest["branch"], digest["broke"]) == ("main", [])

@@ -1,9 +1,11 @@
 """Every attempt of a test that a history tells of, as columns: there are tens of millions. Needs numpy."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from sooner.analysis.trunk.facts import Status
@@ -99,6 +101,14 @@ def read_attempts(history: History, where: Where) -> Attempts:
     if where.workflow:
         counts &= (flow < 0) | is_any(Texts(flow, flows), {where.workflow})
     return every.at(counts)
+
+
+def branches_of(history: History, where: Where) -> Counter[str]:
+    """How many attempts of tests tell of each branch."""
+    columns = history.columns("tests", ["branch"], replace(where, workflow="", branch=""), ordered=False)
+    codes, names = columns.text("branch")
+    counts = np.bincount(codes[codes >= 0], minlength=len(names))
+    return Counter({name: int(count) for name, count in zip(names, counts, strict=True) if count})
 
 
 def _workflows(history: History, repository: str, runs: Sequence[str]) -> tuple[Codes, list[str]]:

@@ -9,12 +9,14 @@ infrastructure say nothing about the code: they are no events.
 from collections.abc import Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from sooner.analysis.trunk.attempts import branches_of
 from sooner.analysis.trunk.facts import Commit, Kind, Signal
 from sooner.analysis.trunk.landed import commits_of
-from sooner.analysis.trunk.load_jobs import landed_jobs
+from sooner.analysis.trunk.load_jobs import landed_jobs, note_of
 from sooner.analysis.trunk.load_tests import Tests
-from sooner.history import History, Where, check_one_repository
+from sooner.history import History, Where, check_one_repository, trunk_among
 
 
 class Trunk(Struct, frozen=True, kw_only=True):
@@ -50,11 +52,16 @@ def load_trunk(
         check_one_repository(
             history, Where(repository=where.repository, since=where.since, until=where.until or as_of), "tests"
         )
-    tests = Tests(history, where, as_of) if Kind.TEST in wanted else None
+    seen = jobs.first_seen()
+    if Kind.TEST in wanted and not seen and not where.branch:
+        branches = branches_of(history, replace(where, until=where.until or as_of))
+        where = replace(where, branch=trunk_among(branches))
+        notes += [note_of(branches, where.branch)] if len(branches) > 1 else []
+    tests = Tests(history, where, as_of, any_branch=bool(seen)) if Kind.TEST in wanted else None
     signals: list[Signal] = []
     if Kind.JOB in wanted:
         signals += jobs.signals()
     if tests:
         signals += tests.signals(jobs)
-    commits = commits_of(history, where, jobs.first_seen() or (tests.first_seen() if tests else {}))
+    commits = commits_of(history, where, seen or (tests.first_seen() if tests else {}))
     return Trunk(commits=commits, signals=tuple(signals), notes=tuple(notes))

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from sooner.analysis.trunk.attempts import Codes, Flags, came_to, first_of_each, folded, is_any
+from sooner.analysis.trunk.attempts import Codes, Flags, branches_of, came_to, first_of_each, folded, is_any
 from sooner.analysis.trunk.facts import Event, Kind, Signal, Status
 from sooner.analysis.trunk.job_names import base_name
 from sooner.history import Columns, History, Where, attempts_told_apart, of_requests, trunk_among
@@ -157,10 +157,11 @@ def every_job(history: History, where: Where) -> Jobs:
 
 
 def trunk_of(history: History, where: Where) -> str:
-    """The branch that is the trunk, by the jobs, else by the commits; empty where nobody tells of any."""
+    """The branch that is the trunk, by the jobs, else by the commits, else by the tests; empty where nobody tells."""
     columns = history.columns("jobs", ["branch", "event", "pull_request"], where)
     told = _present(columns, "branch", ~of_requests(columns))
-    return trunk_among(told or Counter(row.branch for row in history.commits(where) if row.branch))
+    told = told or Counter(row.branch for row in history.commits(where) if row.branch)
+    return trunk_among(told or branches_of(history, where))
 
 
 def landed_jobs(history: History, where: Where, as_of: float | None = None) -> tuple[Jobs, Where, list[str]]:
@@ -188,8 +189,13 @@ def landed_jobs(history: History, where: Where, as_of: float | None = None) -> t
     if len(branches) > 1 and not where.branch:
         where = replace(where, branch=trunk_among(branches))
         chosen &= is_any(rows.text("branch"), {where.branch})
-        notes = [f"of {len(branches)} branches only {where.branch!r} is used (--branch names another one)"]
+        notes = [note_of(branches, where.branch)]
     return _jobs(rows, np.flatnonzero(chosen), as_of), where, notes
+
+
+def note_of(branches: Collection[str], used: str) -> str:
+    """What a reader should know where one branch of several was chosen."""
+    return f"of {len(branches)} branches only {used!r} is used (--branch names another one)"
 
 
 def _present(rows: Columns, name: str, chosen: Flags) -> Counter[str]:

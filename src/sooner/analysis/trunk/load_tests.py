@@ -12,13 +12,19 @@ from sooner.history import History, Where
 
 
 class Tests:
-    """Every attempt of a test of a known commit."""
+    """Every attempt of a test of a known commit.
+
+    Args:
+        history: Where from.
+        where: Which rows; those that know no branch are of any.
+        as_of: As they were known then, epoch seconds; None: as they are.
+        any_branch: Whatever branch they tell: jobs tell which commits count.
+    """
 
     __test__ = False  # pytest, this is not one of yours
 
-    def __init__(self, history: History, where: Where, as_of: float | None = None) -> None:
-        # Reports know their commit, but seldom their branch.
-        every = read_attempts(history, replace(where, branch=""))
+    def __init__(self, history: History, where: Where, as_of: float | None = None, *, any_branch: bool = True) -> None:
+        every = read_attempts(history, replace(where, branch="") if any_branch else where)
         is_known = every.commit >= 0
         if as_of is not None:  # of one that still ran then no report told
             is_known &= ~(every.started + np.nan_to_num(every.seconds) > as_of)
