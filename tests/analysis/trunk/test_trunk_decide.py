@@ -197,6 +197,12 @@ def test_documentation_is_not_reverted() -> None:
         ("CMakeLists.txt", False),
         ("src/a.py", False),
         ("docs/conf.py", False),
+        ("LICENSE.txt", True),
+        ("docs/img/logo.png", True),
+        (".github/ci_commit_pins/triton.txt", False),
+        ("requirements/dev.txt", False),
+        ("docs/requirements.txt", False),
+        ("tests/golden/plot.png", False),
     ],
 )
 def test_what_cannot_change_a_test_is_documentation(path: str, expected: bool) -> None:

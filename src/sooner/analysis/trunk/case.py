@@ -41,17 +41,22 @@ LOST_AFTER_H: Final = 2.0
 _SUCCESS, _FAILURE, _PENDING = Status.SUCCESS, Status.FAILURE, Status.PENDING
 """Millions of events are compared with these, and looking up a member of an enum costs more than the comparison."""
 _START: Final = operator.attrgetter("started_at")
-_DOCUMENTS: Final = (".md", ".rst", ".txt", ".adoc", ".png", ".svg", ".jpg", ".gif")
-_DOCUMENT_NAMES: Final = frozenset({"license", "notice", "codeowners", "authors", "citation.cff", ".mailmap"})
+_DOCUMENTS: Final = (".md", ".rst", ".adoc")
+_IN_DOCUMENTS: Final = (".txt", ".png", ".svg", ".jpg", ".gif")
+"""Documentation among documentation; elsewhere a pinned version, requirements, or what a test compares with."""
+_DOCUMENT_FOLDERS: Final = frozenset({"doc", "docs"})
+_DOCUMENT_NAMES: Final = frozenset({"license", "notice", "codeowners", "authors", "readme", "citation.cff", ".mailmap"})
 _NOT_DOCUMENTS: Final = frozenset({"requirements.txt", "constraints.txt", "cmakelists.txt"})
 
 
 def is_documentation(path: str) -> bool:
     """Whether a path cannot change what a test sees; when in doubt it can."""
-    name = path.rsplit("/", 1)[-1].lower()
+    *folders, name = path.lower().split("/")
     if name in _NOT_DOCUMENTS or name.startswith("requirements"):
         return False
-    return name.endswith(_DOCUMENTS) or name in _DOCUMENT_NAMES
+    if name.endswith(_IN_DOCUMENTS) and not _DOCUMENT_FOLDERS.isdisjoint(folders):
+        return True
+    return name.endswith(_DOCUMENTS) or name.removesuffix(".txt") in _DOCUMENT_NAMES
 
 
 def suspicion_of(commit: Commit) -> float:
