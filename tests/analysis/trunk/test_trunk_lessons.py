@@ -135,6 +135,7 @@ def test_a_commit_that_changes_the_test_itself_is_more_suspect() -> None:
     assert own > beside > elsewhere == 1.0
     assert related("tests/ops/test_add.py", ("ops/test_add.py",)) == own
     assert related("test_add.py", ("src/a.py",)) == 1.0
+    assert related("ops/core/test_add.py", ("loops/core/a.py",)) == 1.0
 
 
 def test_names_never_convict_without_runs() -> None:

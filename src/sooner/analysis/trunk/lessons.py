@@ -177,6 +177,6 @@ def related(file: str, changed: Sequence[str] | None) -> float:
     if any(path == file or path.endswith("/" + file) or file.endswith("/" + path) for path in changed):
         return SAME_FILE
     folder = file.rpartition("/")[0]
-    if folder and any(path.rpartition("/")[0].endswith(folder) for path in changed):
+    if folder and any(f"/{path}".rpartition("/")[0].endswith(f"/{folder}") for path in changed):
         return SAME_FOLDER
     return 1.0
