@@ -106,6 +106,14 @@ def test_a_commit_that_is_reverted_is_named_by_its_id_whatever_the_title_says():
     assert (row.what, row.of, row.title) == (What.REVERT, "a" * 40, "Speed up")
 
 
+def test_one_commit_that_reverts_two_is_the_revert_of_both():
+    commits = [commit("a" * 40, "Speed up"), commit("b" * 40, "Slow down")]
+    body = "\n".join(f"This reverts commit {sha * 40}." for sha in "aba")
+    commits += [commit("c" * 40, f"Undo both\n\n{body}", at=HOUR), commit("d" * 40, "Slow down", at=3 * HOUR)]
+    found = [(row.what, row.of[0], row.after_s) for row in undone_in(commits, HOUR)]
+    assert found == [(What.REVERT, "a", HOUR), (What.REVERT, "b", HOUR), (What.RELAND, "b", 2 * HOUR)]
+
+
 def test_the_revert_of_a_revert_lands_the_first_commit_again():
     commits = [commit("a" * 40, "Speed up"), commit("b" * 40, f'Revert "Speed up"\n\nThis reverts commit {"a" * 40}.')]
     commits.append(commit("c" * 40, f'Reapply "Speed up"\n\nThis reverts commit {"b" * 40}.', at=HOUR))

@@ -155,34 +155,33 @@ def undone_in(commits: Sequence[Landed], since: float) -> list[Undone]:
     """
     titles: dict[str, Landed] = {}
     reverted: dict[str, float] = {}
-    found = []
+    found: list[Undone] = []
     for commit in commits:
-        one = _undone(commit, titles, commits, reverted)
-        if one is not None and commit.time >= since:
-            found.append(one)
-        if one is not None and one.what is What.REVERT:
-            reverted[plain(one.title)] = commit.time
-        else:
+        named = dict.fromkeys(_SHA.findall(commit.message)) or [""]
+        told = [one for sha in named if (one := _undone(commit, sha.lower(), titles, commits, reverted))]
+        undone = {one.of: one for one in told}.values()
+        found += undone if commit.time >= since else ()
+        gone = [plain(one.title) for one in undone if one.what is What.REVERT]
+        reverted |= dict.fromkeys(gone, commit.time)
+        if not gone:
             titles[plain(commit.title)] = commit
             reverted.pop(plain(commit.title), None)
     return found
 
 
 def _undone(
-    commit: Landed, titles: Mapping[str, Landed], commits: Sequence[Landed], reverted: Mapping[str, float]
+    commit: Landed, named: str, titles: Mapping[str, Landed], commits: Sequence[Landed], reverted: Mapping[str, float]
 ) -> Undone | None:
+    """What a commit says about an earlier one, whose id it names or not."""
     title, reverts, relands = unwrapped(commit.title)
-    named = _SHA.search(commit.message)
-    says_nothing = not reverts and not relands and named is None
+    says_nothing = not reverts and not relands and not named
     if says_nothing and plain(title) not in reverted:  # most that land again keep their title
         return None
     # What a revert of what landed again undoes is that; a revert of a revert lands again.
     what = What.REVERT if reverts % 2 == 1 or (named and not reverts and not relands) else What.RELAND
     earlier = None
-    if named is not None:
-        earlier = next(
-            (one for one in commits if one.sha.startswith(named[1].lower()) and one.time <= commit.time), None
-        )
+    if named:
+        earlier = next((one for one in commits if one.sha.startswith(named) and one.time <= commit.time), None)
     if earlier is None or what is What.RELAND:
         earlier = titles.get(plain(title), earlier)
     since = earlier.time if earlier is not None else None
@@ -193,7 +192,7 @@ def _undone(
         what=what,
         sha=commit.sha,
         title=earlier.title if earlier is not None and what is What.REVERT else title,
-        of=earlier.sha if earlier is not None else (named[1] if named else ""),
+        of=earlier.sha if earlier is not None else named,
         at=commit.time,
         after_s=None if since is None else commit.time - since,
         by=behalf["who"] if behalf else commit.author,
