@@ -96,7 +96,7 @@ def case(i, outcome, **more):
     from sooner.history import HistoryOutcome, TestRow
 
     facts = {"run": f"r{i}", "unit": "test_a.py", "node_id": "test_a.py::test_x", "kind": "case", "commit": sha(i)}
-    return TestRow(**facts | more, started=START + i * HOUR, seconds=1.0, outcome=HistoryOutcome(outcome))
+    return TestRow(**facts | {"started": START + i * HOUR} | more, seconds=1.0, outcome=HistoryOutcome(outcome))
 
 
 @pytest.mark.parametrize("kind", ["all", "test"])
@@ -227,3 +227,23 @@ def test_where_only_reports_are_known_those_of_other_branches_are_not_of_the_tru
     assert len(other["commits"]) == 40
     digest = json.loads(here("trunk", "digest", "--history", root, "--json", *DAY).stdout)
     assert (digest["branch"], digest["broke"]) == ("main", [])
+
+
+@pytest.mark.parametrize("kind", ["all", "test"])
+def test_where_every_test_has_always_passed_there_is_nothing_to_do(here, keep, kind):
+    root = keep(tests=[case(i, "passed") for i in range(80)])
+    ask = ("trunk", "verdicts", "--history", root, "--kind", kind)
+    done = here(*ask, "--json")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert (found["now"], found["decisions"], len(found["commits"])) == (START + 79 * HOUR, [], 60)
+    assert here(*ask).stdout.splitlines()[1:] == ["nothing has failed"]
+    assert here(*ask, "--breakages", "--json").stdout.strip() == "[]"
+    assert here(*ask, "--as-of", START + 30 * HOUR).returncode == 0
+
+
+def test_reports_without_a_commit_or_a_time_are_no_verdict(here, keep):
+    root = keep(tests=[case(1, "passed", commit=""), case(2, "passed", started=None)])
+    done = here("trunk", "verdicts", "--history", root)
+    assert done.returncode == 4
+    assert "no job or test, of a known commit and time, that passed, failed or runs" in done.stderr

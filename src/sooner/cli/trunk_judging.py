@@ -57,14 +57,14 @@ def show(inquiry: Inquiry) -> int:
         check_named(history, inquiry.where)
         trunk = load_trunk(history, inquiry.where, kinds=inquiry.kinds, as_of=inquiry.as_of)
         url = history.folder.url
-        unknown = "" if trunk.signals else unknown_name(history, inquiry.where)
-        began_later = inquiry.as_of is not None and not trunk.signals
-        began_later = began_later and bool(load_trunk(history, inquiry.where, kinds=inquiry.kinds).signals)
+        unknown = "" if trunk.has_runs else unknown_name(history, inquiry.where)
+        began_later = inquiry.as_of is not None and not trunk.has_runs
+        began_later = began_later and load_trunk(history, inquiry.where, kinds=inquiry.kinds).has_runs
     for note in trunk.notes:
         click.echo(f"note: {note}", err=True)
-    if not trunk.signals and not began_later:
-        nothing = f"{url}: no job or test of a known commit that passed, failed or runs: `sooner ingest` takes them in"
-        raise UsageError(unknown or nothing)
+    if not trunk.has_runs and not began_later:
+        nothing = "no job or test, of a known commit and time, that passed, failed or runs"
+        raise UsageError(unknown or f"{url}: {nothing}: `sooner ingest` takes them in")
     if inquiry.breakages:
         return _show_breakages(trunk, as_json=inquiry.as_json)
     now, window = _now(trunk, inquiry.as_of), inquiry.window
@@ -82,7 +82,8 @@ def _now(trunk: Trunk, as_of: float | None) -> float:
     """When the record ends, unless somebody asks for another moment."""
     if as_of is not None:
         return as_of
-    return max(e.ended_at or e.started_at for signal in trunk.signals for e in signal.events)
+    ends = (e.ended_at or e.started_at for signal in trunk.signals for e in signal.events)
+    return max(ends, default=max(commit.time for commit in trunk.commits))
 
 
 def _document(question: Question, answer: Answer, lessons: Lessons) -> dict[str, object]:

@@ -18,6 +18,8 @@ def decisions_as_text(question: Question, answer: Answer) -> str:
     """Reverts first, then runs, then what is held with its reason; signals that pass are only counted."""
     asked = f"{counted(len(question.commits), 'commit')}, {counted(len(question.signals), 'signal')}"
     lines = [f"{asked}, as of {_moment(question.now)}"]
+    if not answer.decisions:
+        lines.append("nothing has failed")
     for kind in (Revert, Rerun, Hold):
         for decision in answer.decisions:
             if isinstance(decision, kind):

@@ -26,6 +26,8 @@ class Trunk(Struct, frozen=True, kw_only=True):
     """Oldest first."""
     signals: tuple[Signal, ...]
     """With all events of all commits."""
+    has_runs: bool
+    """Whether anything ran that may become a signal: a test that never failed is none."""
     notes: tuple[str, ...] = ()
     """What a reader should know about how they were chosen."""
 
@@ -64,4 +66,5 @@ def load_trunk(
     if tests:
         signals += tests.signals(jobs)
     commits = commits_of(history, where, seen or (tests.first_seen() if tests else {}))
-    return Trunk(commits=commits, signals=tuple(signals), notes=tuple(notes))
+    has_runs = bool(signals or (tests and tests.first_seen()))
+    return Trunk(commits=commits, signals=tuple(signals), has_runs=has_runs, notes=tuple(notes))

@@ -73,7 +73,7 @@ def _split(
     """Commits before the window, and in it: where only every tenth commit is run, it is ten times as long."""
     known = [commit for commit in commits if commit.time <= now]
     ran = {e.sha for signal in signals for e in signal.events if e.started_at <= now}
-    places = [i for i, commit in enumerate(known) if commit.sha in ran]
+    places = [i for i, commit in enumerate(known) if commit.sha in ran or not ran]
     first = places[-window] if len(places) >= window else 0
     return known[:first], known[first:]
 
