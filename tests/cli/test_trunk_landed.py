@@ -236,7 +236,7 @@ def test_where_every_test_has_always_passed_there_is_nothing_to_do(here, keep, k
     done = here(*ask, "--json")
     assert done.returncode == 0
     found = json.loads(done.stdout)
-    assert (found["now"], found["decisions"], len(found["commits"])) == (START + 79 * HOUR, [], 60)
+    assert (found["now"], found["decisions"], len(found["commits"])) == (START + 79 * HOUR + 1, [], 60)
     assert here(*ask).stdout.splitlines()[1:] == ["nothing has failed"]
     assert here(*ask, "--breakages", "--json").stdout.strip() == "[]"
     assert here(*ask, "--as-of", START + 30 * HOUR).returncode == 0
@@ -247,3 +247,14 @@ def test_reports_without_a_commit_or_a_time_are_no_verdict(here, keep):
     done = here("trunk", "verdicts", "--history", root)
     assert done.returncode == 4
     assert "no job or test, of a known commit and time, that passed, failed or runs" in done.stderr
+
+
+def test_a_test_that_is_gone_for_long_asks_for_nothing(here, keep):
+    tests = [case(i, "passed", node_id="test_a.py::test_y") for i in range(100)]
+    tests += [case(i, "failed" if i == 3 else "passed") for i in range(4)]
+    root = keep(tests=tests)
+    found = json.loads(here("trunk", "verdicts", "--history", root, "--json").stdout)
+    assert found["now"] == START + 99 * HOUR + 1
+    assert (len(found["commits"]), found["commits"][0], found["decisions"]) == (60, sha(99), [])
+    then = json.loads(here("trunk", "verdicts", "--history", root, "--json", "--as-of", START + 4 * HOUR).stdout)
+    assert [one["signal"] for one in then["decisions"]] == ["test_a.py::test_x"]

@@ -57,33 +57,27 @@ def show(inquiry: Inquiry) -> int:
         check_named(history, inquiry.where)
         trunk = load_trunk(history, inquiry.where, kinds=inquiry.kinds, as_of=inquiry.as_of)
         url = history.folder.url
-        unknown = "" if trunk.has_runs else unknown_name(history, inquiry.where)
-        began_later = inquiry.as_of is not None and not trunk.has_runs
-        began_later = began_later and load_trunk(history, inquiry.where, kinds=inquiry.kinds).has_runs
+        is_empty = trunk.ended is None
+        unknown = unknown_name(history, inquiry.where) if is_empty else ""
+        began_later = inquiry.as_of is not None and is_empty
+        began_later = began_later and load_trunk(history, inquiry.where, kinds=inquiry.kinds).ended is not None
     for note in trunk.notes:
         click.echo(f"note: {note}", err=True)
-    if not trunk.has_runs and not began_later:
+    if is_empty and not began_later:
         nothing = "no job or test, of a known commit and time, that passed, failed or runs"
         raise UsageError(unknown or f"{url}: {nothing}: `sooner ingest` takes them in")
     if inquiry.breakages:
         return _show_breakages(trunk, as_json=inquiry.as_json)
-    now, window = _now(trunk, inquiry.as_of), inquiry.window
-    lessons = lessons_at(trunk.commits, trunk.signals, now, window=window)
-    question = question_at(trunk.commits, trunk.signals, now, window=window, lessons=lessons)
+    as_it_is = trunk.ended or 0.0  # when the record ends, unless somebody asks for another moment
+    now, window = as_it_is if inquiry.as_of is None else inquiry.as_of, inquiry.window
+    lessons = lessons_at(trunk.commits, trunk.signals, now, window=window, tested=trunk.tested)
+    question = question_at(trunk.commits, trunk.signals, now, window=window, lessons=lessons, tested=trunk.tested)
     answer = decide(question, inquiry.policy)
     if inquiry.as_json:
         _print_json(_document(question, answer, lessons))
     else:
         click.echo(decisions_as_text(question, answer))
     return 0
-
-
-def _now(trunk: Trunk, as_of: float | None) -> float:
-    """When the record ends, unless somebody asks for another moment."""
-    if as_of is not None:
-        return as_of
-    ends = (e.ended_at or e.started_at for signal in trunk.signals for e in signal.events)
-    return max(ends, default=max(commit.time for commit in trunk.commits))
 
 
 def _document(question: Question, answer: Answer, lessons: Lessons) -> dict[str, object]:

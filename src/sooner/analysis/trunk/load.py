@@ -6,7 +6,7 @@ as far as the jobs of its run are known; a retry that passed inside of a job cou
 infrastructure say nothing about the code: they are no events.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,8 +26,10 @@ class Trunk(Struct, frozen=True, kw_only=True):
     """Oldest first."""
     signals: tuple[Signal, ...]
     """With all events of all commits."""
-    has_runs: bool
-    """Whether anything ran that may become a signal: a test that never failed is none."""
+    tested: Mapping[str, float] = {}
+    """Commits on which tests ran, and when first: one that never failed is no signal."""
+    ended: float | None = None
+    """When the last run ended that is a signal, or may become one; None where there is none."""
     notes: tuple[str, ...] = ()
     """What a reader should know about how they were chosen."""
 
@@ -66,5 +68,11 @@ def load_trunk(
     if tests:
         signals += tests.signals(jobs)
     commits = commits_of(history, where, seen or (tests.first_seen() if tests else {}))
-    has_runs = bool(signals or (tests and tests.first_seen()))
-    return Trunk(commits=commits, signals=tuple(signals), has_runs=has_runs, notes=tuple(notes))
+    ends = [event.ended_at or event.started_at for signal in signals for event in signal.events]
+    return Trunk(
+        commits=commits,
+        signals=tuple(signals),
+        tested=tests.first_seen() if tests else {},
+        ended=max([*ends, *(tests.ends() if tests else ())], default=None),
+        notes=tuple(notes),
+    )

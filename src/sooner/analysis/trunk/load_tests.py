@@ -37,6 +37,11 @@ class Tests:
         np.minimum.at(found, self._all.commit[known], self._all.started[known])
         return {sha: float(at) for sha, at in zip(self._all.commits, found, strict=True) if np.isfinite(at)}
 
+    def ends(self) -> list[float]:
+        """When the last attempt of any test ended; nothing where no time is known."""
+        ended = self._all.started + np.nan_to_num(self._all.seconds)
+        return [float(np.nanmax(ended))] if np.isfinite(ended).any() else []
+
     def signals(self, jobs: Jobs | None = None) -> list[Signal]:
         """One signal for each test, in each job, that ever failed. A retry that passed in the same run is a pass.
 

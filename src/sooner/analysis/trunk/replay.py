@@ -1,6 +1,7 @@
 """What was known of a trunk at a moment: a question as it would have been asked then. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from sooner.analysis.trunk.breakages import find_breakages, flake_rates_of, series_of
@@ -21,6 +22,7 @@ def question_at(
     *,
     window: int,
     lessons: Lessons | None = None,
+    tested: Mapping[str, float] = MappingProxyType({}),
 ) -> Question:
     """The last commits of a trunk and their runs, as they were known then.
 
@@ -30,8 +32,9 @@ def question_at(
         now: Epoch seconds; runs that had not started are not there, runs that had not ended are pending.
         window: How many commits are looked at, besides those between them that nothing ran on.
         lessons: Which paths break which signals (`lessons_at`).
+        tested: Commits on which something ran that is no signal, and when first.
     """
-    before, seen = _split(commits, signals, now, window)
+    before, seen = _split(commits, signals, now, window, tested)
     older = {commit.sha: i for i, commit in enumerate(before)}
     inside = {commit.sha for commit in seen}
     asked = [
@@ -56,9 +59,16 @@ def question_at(
     )
 
 
-def lessons_at(commits: Sequence[Commit], signals: Sequence[Signal], now: float, *, window: int) -> Lessons:
+def lessons_at(
+    commits: Sequence[Commit],
+    signals: Sequence[Signal],
+    now: float,
+    *,
+    window: int,
+    tested: Mapping[str, float] = MappingProxyType({}),
+) -> Lessons:
     """What was known then of which paths break which signals: from breakages before the window."""
-    older, _ = _split(commits, signals, now, window)
+    older, _ = _split(commits, signals, now, window, tested)
     if not any(commit.files for commit in older):
         return Lessons()
     places = {commit.sha: i for i, commit in enumerate(older)}
@@ -68,12 +78,13 @@ def lessons_at(commits: Sequence[Commit], signals: Sequence[Signal], now: float,
 
 
 def _split(
-    commits: Sequence[Commit], signals: Sequence[Signal], now: float, window: int
+    commits: Sequence[Commit], signals: Sequence[Signal], now: float, window: int, tested: Mapping[str, float]
 ) -> tuple[Sequence[Commit], Sequence[Commit]]:
     """Commits before the window, and in it: where only every tenth commit is run, it is ten times as long."""
     known = [commit for commit in commits if commit.time <= now]
     ran = {e.sha for signal in signals for e in signal.events if e.started_at <= now}
-    places = [i for i, commit in enumerate(known) if commit.sha in ran or not ran]
+    ran |= {sha for sha, at in tested.items() if at <= now}
+    places = [i for i, commit in enumerate(known) if commit.sha in ran]
     first = places[-window] if len(places) >= window else 0
     return known[:first], known[first:]
 
