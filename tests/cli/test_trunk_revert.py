@@ -288,6 +288,20 @@ def test_what_landed_again_after_a_revert_by_github_is_not_reverted_under_its_ol
     assert (code, found["state"], found["reason"], trunk.branches) == (0, "already", "already_reverted", [])
 
 
+def test_a_squashed_request_that_took_something_of_its_own_back_is_no_revert(revert, trunk):
+    body = f'* Try it\n\n* Revert "Try it"\n\nThis reverts commit {"ab" * 20}.'
+    sha = trunk.commit(f"Break it (#3)\n\n{body}", bad="x\n")
+    code, (found,) = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["state"]) == (0, "reverted")
+
+
+def test_a_commit_that_reverts_one_of_trunk_is_a_revert_whatever_its_title_says(revert, trunk):
+    first = trunk.commit("Break it", bad="x\n")
+    sha = trunk.commit(f"Back to before\n\nThis reverts commit {first}.", bad="y\n")
+    code, (found,) = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert (code, found["reason"]) == (12, "is_a_revert")
+
+
 @pytest.mark.parametrize(
     "case",
     [

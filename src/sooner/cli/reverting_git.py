@@ -12,7 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from sooner.analysis.trunk.reverting import Culprit, branch_of, is_merge_of, is_revert_of, reverter_of, subject_of
+from sooner.analysis.trunk.reverting import (
+    Culprit,
+    branch_of,
+    is_merge_of,
+    is_revert_of,
+    reverted_in,
+    reverter_of,
+    subject_of,
+)
 from sooner.model.errors import SoonerError, UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.text import one_line
@@ -155,6 +163,10 @@ class Clone:
             raise GitError(f"git merge-base: {_said(done)}")
         return done.returncode == 0
 
+    def _is_of_trunk(self, sha: str) -> bool:
+        """Whether what a message names is a commit of trunk: a squashed request names what it took back of its own."""
+        return bool(found := self.resolve(sha)) and self.is_on_trunk(found)
+
     def message(self, sha: str) -> str:
         """The message of a commit."""
         return self._out("show", "-s", "--format=%B", sha)
@@ -169,6 +181,7 @@ class Clone:
             time=float(time),
             message=message,
             labels=labels,
+            undoes=next(filter(self._is_of_trunk, reverted_in(message)), ""),
             reverted_by=reverter_of(sha, message, later),
             dependents=tuple(self._dependents(sha, later)),
             merges_trunk=is_merge and is_merge_of(message, self._trunk),

@@ -127,8 +127,9 @@ def test_a_revert_of_what_is_not_known_says_what_it_can():
 
 
 @pytest.mark.parametrize("title", ["Revertible maps", "Speak of reverts", "Land again", "", "Relandscaping"])
-def test_other_commits_are_no_reverts(title):
-    assert undone_in([commit("a", title)], 0.0) == []
+@pytest.mark.parametrize("body", ["", f'* Try it\n\n* Revert "Try it"\n\nThis reverts commit {"ab" * 20}.'])
+def test_other_commits_are_no_reverts_whatever_was_taken_back_before_they_landed(title, body):
+    assert undone_in([commit("a", title and f"{title}\n\n{body}")], 0.0) == []
 
 
 # Breakages

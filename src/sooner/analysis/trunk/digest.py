@@ -174,14 +174,16 @@ def _undone(
 ) -> Undone | None:
     """What a commit says about an earlier one, whose id it names or not."""
     title, reverts, relands = unwrapped(commit.title)
+    earlier = None
+    if named:
+        earlier = next((one for one in commits if one.sha.startswith(named) and one.time <= commit.time), None)
+    if earlier is None and not reverts and not relands:  # a squashed request tells what it took back of its own
+        named = ""
     says_nothing = not reverts and not relands and not named
     if says_nothing and plain(title) not in reverted:  # most that land again keep their title
         return None
     # What a revert of what landed again undoes is that; a revert of a revert lands again.
     what = What.REVERT if reverts % 2 == 1 or (named and not reverts and not relands) else What.RELAND
-    earlier = None
-    if named:
-        earlier = next((one for one in commits if one.sha.startswith(named) and one.time <= commit.time), None)
     if earlier is None or what is What.RELAND:
         earlier = titles.get(plain(title), earlier)
     since = earlier.time if earlier is not None else None

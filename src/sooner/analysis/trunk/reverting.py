@@ -69,6 +69,8 @@ class Culprit(Struct, frozen=True, kw_only=True):
     message: str
     labels: tuple[str, ...] = ()
     """Of its pull request, where that is known."""
+    undoes: str = ""
+    """A commit of trunk that its message says it reverts."""
     reverted_by: str = ""
     """A commit of trunk that reverts it."""
     dependents: tuple[str, ...] = ()
@@ -222,7 +224,7 @@ def refusal(
     lines = list(journal)
     if culprit.reverted_by:
         return Refusal.ALREADY, f"trunk has its revert, {culprit.reverted_by}"
-    if reverted_in(culprit.message) or any(unwrapped(culprit.subject)[1:]):
+    if culprit.undoes or any(unwrapped(culprit.subject)[1:]):
         return Refusal.IS_REVERT, "a person reverted or landed that again on purpose: only a person undoes it"
     if culprit.merges_trunk:
         return (
