@@ -446,6 +446,7 @@ def test_a_merge_is_reverted_against_its_first_parent(revert, trunk):
     git(trunk.work, "merge", "-q", "--no-ff", "-m", "merge it", "side")
     git(trunk.work, "push", "-q", str(trunk.bare), "main")
     sha = git(trunk.work, "rev-parse", "HEAD")
+    assert revert("--repo", trunk.bare, stdin=document(sha))[1][0]["commands"][2] == f"git revert --mainline 1 {sha}"
     assert revert("--execute", "--repo", trunk.bare, stdin=document(sha))[1][0]["state"] == "reverted"
 
 

@@ -184,6 +184,7 @@ class Clone:
             undoes=next(filter(self._is_of_trunk, reverted_in(message)), ""),
             reverted_by=reverter_of(sha, message, later),
             dependents=tuple(self._dependents(sha, later)),
+            is_merge=is_merge,
             merges_trunk=is_merge and is_merge_of(message, self._trunk),
         )
 

@@ -287,7 +287,7 @@ def _result(wanted: Wanted, culprit: Culprit, order: Order, *, state: str, commi
         url=url,
         title=title_of(culprit),
         message=message_of(culprit, wanted.signals, wanted.probability, wanted.reason),
-        commands=commands_of(culprit.sha, order.trunk),
+        commands=commands_of(culprit, order.trunk),
         signals=wanted.signals,
         probability=wanted.probability,
     )

@@ -75,6 +75,7 @@ class Culprit(Struct, frozen=True, kw_only=True):
     """A commit of trunk that reverts it."""
     dependents: tuple[str, ...] = ()
     """Later commits that need it, with what of it they need."""
+    is_merge: bool = False
     merges_trunk: bool = False
     """It is a merge of trunk into something, as `git pull` makes it: what it brought along is the work of others."""
 
@@ -203,13 +204,14 @@ def is_revert_of(message: str, sha: str) -> bool:
     return f"{TRAILER} {sha}" in message.splitlines()
 
 
-def commands_of(sha: str, trunk: str) -> tuple[str, ...]:
+def commands_of(culprit: Culprit, trunk: str) -> tuple[str, ...]:
     """What a person would type to make the revert; safe to paste."""
-    branch = branch_of(sha)
+    branch = branch_of(culprit.sha)
+    parent = "--mainline 1 " if culprit.is_merge else ""
     return (
         f"git fetch origin {shlex.quote(trunk)}",
         f"git switch --create {branch} FETCH_HEAD",
-        f"git revert {sha}",
+        f"git revert {parent}{culprit.sha}",
         f"git push origin HEAD:refs/heads/{branch}",
     )
 
