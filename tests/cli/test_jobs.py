@@ -187,6 +187,14 @@ def test_areas_come_from_the_configuration(here, project, kept):
     assert {"job": "docs", "why": "area src/dtensor/**"} in found["jobs"]
 
 
+def test_an_area_whose_job_has_never_run_yet_stops_no_change(here, project, kept):
+    (project / "pyproject.toml").write_text('[tool.sooner.jobs.areas]\n"src/**" = ["docs", "new"]\n')
+    (project / "files").write_text("src/a.py\n")
+    done = here("jobs", "for-change", "--history", kept, "--files-file", "files", "--json")
+    assert {"job": "docs", "why": "area src/**"} in answer(done)["jobs"]
+    assert "warning: tool.sooner.jobs.areas.src/**: 'new' fits no job" in done.stderr
+
+
 def test_an_area_whose_job_exists_no_more_stops_no_change(here, project):
     import datetime as dt
 

@@ -145,16 +145,12 @@ def path_pattern(glob: str) -> re.Pattern[str]:
 
 
 def area_jobs(files: Sequence[str], areas: Mapping[str, Sequence[str]], jobs: Sequence[str]) -> dict[str, str]:
-    """Jobs that belong to areas which the files touch, and why.
-
-    Raises:
-        UnknownJobError: An area names a job that nobody knows.
-    """
+    """Jobs that belong to areas which the files touch, and why; one that is not known yet may be the change's own."""
     found: dict[str, str] = {}
     for glob, names in areas.items():
         if any(map(path_pattern(glob).fullmatch, files)):
             for name in names:
-                found |= dict.fromkeys(matching(name, jobs, f"area {glob!r}"), f"area {glob}")
+                found |= dict.fromkeys((jobs[i] for i in members(jobs, name)), f"area {glob}")
     return found
 
 
