@@ -116,10 +116,11 @@ def _workflows(history: History, repository: str, runs: Sequence[str]) -> tuple[
     columns = history.columns("jobs", ["run", "workflow"], Where(repository=repository), ordered=False)
     told, flows = columns.text("run"), columns.text("workflow")
     is_known = (told.codes >= 0) & (flows.codes >= 0)
-    pairs = np.unique(np.stack([told.codes[is_known], flows.codes[is_known]]), axis=1).T.tolist()
+    pairs = np.unique(told.codes[is_known].astype(np.int64) * len(flows.names) + flows.codes[is_known])
     found: dict[str, int] = {}
-    for run, flow in pairs:
-        found[told.names[run]] = -1 if told.names[run] in found else flow
+    for pair in pairs.tolist():
+        run = told.names[pair // len(flows.names)]
+        found[run] = -1 if run in found else pair % len(flows.names)
     return np.array([*(found.get(run, -1) for run in runs), -1], dtype=np.int64), flows.names
 
 
