@@ -5,8 +5,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from sooner.plan.needs.axes import NO_CASES
 from sooner.plan.needs.cases import FEW, Picks, axes_of, named_together, parts, shared
-from sooner.plan.needs.collection import NO_CASES, Item, Names, collect, taint
+from sooner.plan.needs.collection import Item, Names, collect, taint
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import (
     BETWEEN,

@@ -1,0 +1,264 @@
+"""One parametrisation of a test: the id, the values and the marks of each of its cases, as pytest makes them."""
+
+import re
+from itertools import product
+from typing import Any, Final
+
+from msgspec import Struct
+
+from sooner.plan.needs.enumerations import is_mixed_member
+from sooner.plan.needs.fixtures import Fixtures, argument_names
+from sooner.plan.needs.machine import Machine
+from sooner.plan.needs.outside_kinds import is_scalar_type
+from sooner.plan.needs.suspending import Manager
+from sooner.plan.needs.testing_names import SWALLOWING
+from sooner.plan.needs.values import (
+    UNKNOWN,
+    Bound,
+    Cls,
+    Ext,
+    Func,
+    Inst,
+    Mark,
+    Native,
+    OutOfFuel,
+    Param,
+    Partial,
+    Raised,
+    Skip,
+    Unknown,
+    hard,
+)
+
+_LONGEST_ID: Final = 100
+"""Characters of a text that pytest (from 9.2 on, unless it is told otherwise) writes into an id."""
+NO_CASES: Final = "NOTSET"
+"""What pytest calls the one case of an empty list; it is skipped."""
+_DTYPES: Final = re.compile(r"torch\.(b?float\d*|double|half|u?int\d+|long|short|bool|bfloat16|complex\d+|float8_\w+)")
+_SCALARS_WITH_NAMES: Final = ("jax.", "ml_dtypes.", "numpy.")
+"""Whose types of numbers are classes, or say their name as classes do."""
+_MEMBERS: Final = re.compile(r"(?!torch\.|jax\.)(?:[\w.]+\.)?[A-Z]\w*[a-z]\w*\.[A-Z][A-Z0-9_]+")
+"""`SoftmaxType.SCALED`: more likely a member of an enumeration than anything else, but PyTorch's and JAX's own."""
+
+
+class Axis(Struct, frozen=True):
+    """One parametrisation: for each case its id, values, marks."""
+
+    cases: list[tuple[str, dict[str, Any], list[Any]]]
+    indirect: frozenset[str] = frozenset()
+    suffix: bool = False
+    """Whether its id is a part of the name instead of standing in brackets."""
+
+
+def fixture_axis(machine: Machine, name: str, fixtures: Fixtures) -> Axis | None:
+    """The parameters of a fixture; None where they are not known."""
+    values, ids = fixtures.params(name)
+    cases = machine.items_of(values)
+    if cases is None:
+        return None
+    rows = _rows(machine, [name], cases, ids)
+    return None if rows is None else Axis(rows, frozenset((name,)))
+
+
+def axis_of(machine: Machine, mark: Mark, func: Any) -> Axis | None:
+    """What a mark says (`parametrize`, or a package's decorator for the like); None where it is not known."""
+    if mark.name == "__suffix__":
+        cases = hard(mark.args[0])
+        known = isinstance(cases, list) and cases and all(isinstance(hard(name), str) for name, _, _ in cases)
+        return Axis([(hard(name), values, more) for name, values, more in cases], suffix=True) if known else None
+    if mark.name == "__expand__":
+        return _expanded(machine, mark, func)
+    if mark.name == "__absl__":
+        return _absl(machine, mark, func)
+    args = [*mark.args, None, None]
+    names = hard(args[0] if mark.args else mark.kwargs.get("argnames"))
+    values = hard(args[1] if len(mark.args) > 1 else mark.kwargs.get("argvalues"))
+    fields = [each.strip() for each in names.split(",") if each.strip()] if isinstance(names, str) else names
+    cases = machine.items_of(values)
+    if cases is None or not isinstance(fields, list | tuple):
+        return None
+    indirect = mark.kwargs.get("indirect", False)
+    through = frozenset(fields) if indirect is True else frozenset(machine.items_of(indirect) or ())
+    rows = _rows(machine, list(fields), cases, mark.kwargs.get("ids"), listed=not isinstance(names, str))
+    return None if rows is None else Axis(rows, through)
+
+
+def _rows(
+    machine: Machine, fields: list[str], cases: list[Any], ids: Any, *, listed: bool = False
+) -> list[tuple[str, dict[str, Any], list[Any]]] | None:
+    """Name, values and marks of each case; `listed`: of a list of names, be it of one, a case is a row of values."""
+    if not cases:
+        return [(NO_CASES, dict.fromkeys(fields, UNKNOWN), [Mark("skip", ("got empty parameter set",), {})])]
+    given = machine.items_of(ids) if not isinstance(ids, Func | Native | Bound) else None
+    if isinstance(hard(ids), Unknown | Ext) and given is None:
+        return None
+    rows: list[tuple[str, dict[str, Any], list[Any]]] = []
+    for index, case in enumerate(cases):
+        marks: list[Any] = []
+        explicit: Any = None
+        values: Any
+        if isinstance(case, Param):
+            values, marks, explicit = case.values, case.marks, hard(case.id)
+        else:
+            values = machine.items_of(case) if listed or len(fields) > 1 else (case,)
+        if values is None:
+            values = [UNKNOWN] * len(fields)
+        if explicit is None and given is not None and index < len(given):
+            explicit = hard(given[index])
+        by = ids if isinstance(ids, Func | Native | Bound) else None
+        name = _case_id(machine, explicit, fields, list(values), index=index, by=by)
+        if name is None:
+            return None
+        rows.append((name, dict(zip(fields, values, strict=False)), marks))
+    return _distinct(rows)
+
+
+def _distinct(rows: list[tuple[str, dict[str, Any], list[Any]]]) -> list[tuple[str, dict[str, Any], list[Any]]]:
+    """Ids that occur more than once get a number, as pytest gives it."""
+    names = [name for name, _, _ in rows]
+    if len(set(names)) == len(names):
+        return rows
+    counters: dict[str, int] = {}
+    taken, result = set(names), []
+    for name, values, marks in rows:
+        if names.count(name) > 1:
+            separator = "_" if name and name[-1].isdigit() else ""
+            number = counters.get(name, 0)
+            while f"{name}{separator}{number}" in taken:
+                number += 1
+            counters[name] = number + 1
+            result.append((f"{name}{separator}{number}", values, marks))
+            taken.add(f"{name}{separator}{number}")
+        else:
+            result.append((name, values, marks))
+    return result
+
+
+def _case_id(
+    machine: Machine, explicit: Any, fields: list[str], values: list[Any], *, index: int, by: Any
+) -> str | None:
+    if isinstance(explicit, str | int | float | bool):
+        return str(explicit)
+    parts: list[str] = []
+    for name, value in zip(fields, values, strict=False):
+        part = _value_id(machine, value, name, index, by)
+        if part is None:
+            return None
+        parts.append(part)
+    return "-".join(parts)
+
+
+def _value_id(machine: Machine, value: Any, name: str, index: int, by: Any) -> str | None:
+    if by is not None:
+        try:
+            made = hard(machine.call(by, [value], {}))
+        except (Raised, Skip, OutOfFuel):
+            return None
+        if isinstance(made, str | int | float | bool):
+            return str(made)
+    return plain_id(value, name, index)
+
+
+def _text_id(value: str | bytes) -> str:
+    text = value if isinstance(value, str) else value.decode("latin-1")
+    return text.encode("unicode_escape").decode("ascii")
+
+
+def plain_id(value: Any, name: str, index: int) -> str | None:
+    """How pytest writes a parameter; None where that depends on something unknown."""
+    value = hard(value)
+    if isinstance(value, str | bytes):
+        return _text_id(value) if len(value) <= _LONGEST_ID else f"{name}{index}"
+    if value is None or isinstance(value, int | float | bool | complex):
+        return str(value)
+    if isinstance(value, Inst):
+        if is_mixed_member(value) and not value.cls.is_a("int", "float"):
+            return plain_id(value.attrs["_value_"], name, index)  # pytest asks for text and for numbers first
+        if "_name_" in value.attrs:
+            return f"{value.cls.name}.{value.attrs['_name_']}"
+        own = value.attrs.get("__name__")
+        return own if isinstance(own, str) else f"{name}{index}"
+    if isinstance(value, Native) and (isinstance(value, Partial | Manager) or value.name in SWALLOWING):
+        return f"{name}{index}"  # what a call has made, which has no name
+    if isinstance(value, Func | Cls | Native):
+        return value.name
+    said = _name_outside(value) if isinstance(value, Ext) else None
+    return said or f"{name}{index}"  # an object, or what is not known: more likely an object than a word
+
+
+def _name_outside(value: Ext) -> str | None:
+    last = value.path.rpartition(".")[2]
+    if is_scalar_type(value) and value.path.startswith(_SCALARS_WITH_NAMES):
+        return last
+    if _DTYPES.fullmatch(value.path) or last.startswith("float8") or last == "bfloat16":
+        return None
+    if _MEMBERS.fullmatch(value.path):
+        return ".".join(value.path.split(".")[-2:])
+    return None if "()" in value.path else last
+
+
+def _expanded(machine: Machine, mark: Mark, func: Any) -> Axis | None:
+    """`parameterized.expand`: `test_x_0_name`."""
+    cases = mark.args[0]
+    if cases is None:
+        return None
+    names = argument_names(func)
+    by = mark.kwargs.get("name_func")
+    rows: list[tuple[str, dict[str, Any], list[Any]]] = []
+    digits = len(str(len(cases) - 1))
+    for number, case in enumerate(cases):
+        index = f"{number:0{digits}}"
+        values = machine.items_of(case)
+        values = [case] if values is None or isinstance(hard(case), str) else values
+        first = hard(values[0]) if values else None
+        suffix = f"_{index}" + (f"_{_safe(first)}" if isinstance(first, str) else "")
+        if by is not None:
+            holder = Ext("param")
+            holder.attrs = {"args": tuple(values), "kwargs": {}}
+            made = quietly(machine, by, [func, index, holder])
+            base = func.name if isinstance(func, Func) else ""
+            if isinstance(made, str) and made.startswith(base):
+                suffix = made[len(base) :]
+        rows.append((suffix, dict(zip(names, values, strict=False)), []))
+    return Axis(rows, suffix=True)
+
+
+def quietly(machine: Machine, func: Any, args: list[Any]) -> Any:
+    """What a function gives; one that stops gives nothing that is known."""
+    try:
+        return hard(machine.call(func, args, {}))
+    except (Raised, Skip, OutOfFuel):
+        return UNKNOWN
+
+
+def _safe(text: str) -> str:
+    return re.sub("[^a-zA-Z0-9_]+", "_", text)
+
+
+def _absl(machine: Machine, mark: Mark, func: Any) -> Axis | None:
+    """What absl has: `parameters`, `named_parameters`, `product`."""
+    kind, args = mark.args
+    names = argument_names(func)
+    if kind == "product":
+        columns = {key: machine.items_of(value) for key, value in mark.kwargs.items()}
+        if any(each is None for each in columns.values()):
+            return None
+        combinations = [dict(zip(columns, each, strict=True)) for each in product(*columns.values())]  # type: ignore[arg-type]
+        return Axis([(str(i), each, []) for i, each in enumerate(combinations)], suffix=True)
+    cases = machine.items_of(args[0]) if len(args) == 1 and not isinstance(args[0], dict) else list(args)
+    if cases is None:
+        return None
+    rows: list[tuple[str, dict[str, Any], list[Any]]] = []
+    for index, case in enumerate(cases):
+        values = hard(case)
+        if isinstance(values, dict):
+            given = {key: value for key, value in values.items() if key != "testcase_name"}
+            name = values.get("testcase_name", index)
+        else:
+            row = machine.items_of(values) if not isinstance(values, str) else None
+            row = [values] if row is None else row
+            name = row[0] if kind == "named" and row else index
+            given = dict(zip(names, row[1:] if kind == "named" else row, strict=False))
+        name = plain_id(name, "name", index)  # also where it is not known: an id is the same in each run
+        rows.append((f"_{name}" if kind == "named" and not str(name).startswith("_") else str(name), given, []))
+    return Axis(rows, suffix=True)
