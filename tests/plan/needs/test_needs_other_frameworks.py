@@ -365,3 +365,88 @@ def test_the_current_device_of_ranks_that_are_threads_is_one_that_is_there():
         },
     )
     assert found == {"TestThreads::test_current": (1, 1, 1)}
+
+
+def test_what_is_used_without_a_number_is_the_device_that_was_chosen():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+
+            def test_the_last_of_two():
+                torch.cuda.set_device(1 % torch.cuda.device_count())
+                torch.ones(1, device="cuda")
+                torch.cuda.synchronize()
+                torch.cuda.Stream(None)
+
+            def test_another():
+                torch.cuda.set_device(1)
+                torch.cuda.synchronize(0)
+            """
+        },
+    )
+    assert found == {"test_the_last_of_two": (1, 1, 1), "test_another": (2, 2, 2)}
+
+
+def test_a_context_that_a_helper_of_the_library_makes_for_tests_under_pytests_old_name_takes_a_device():
+    found = devices_of(
+        "test/test_it.py",
+        {
+            "wrapped/tools.py": """
+            import pycuda.driver
+
+            def mark_cuda_test(test):
+                def inner(*args, **kwargs):
+                    pycuda.driver.init()
+                    test(*args, **kwargs)
+                try:
+                    from py.test import mark
+                except ImportError:
+                    return inner
+                return mark.cuda(inner)
+            """,
+            "test/test_it.py": """
+            from wrapped.tools import mark_cuda_test
+
+            @mark_cuda_test
+            def test_marked():
+                pass
+            """,
+        },
+    )
+    assert found == {"test_marked": (1, 1, 1)}
+
+
+def test_tvm_says_what_is_there_by_objects_and_by_decorators():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import tvm.testing
+
+            @tvm.testing.requires_cuda
+            def test_one():
+                pass
+
+            @tvm.testing.requires_multi_gpu
+            def test_two():
+                pass
+
+            @pytest.mark.skipif(not tvm.cuda(0).exist, reason="no device")
+            def test_looked_for():
+                pass
+
+            @pytest.mark.skipif(not tvm.runtime.enabled("cuda"), reason="not built for CUDA")
+            def test_built_so():
+                pass
+            """
+        },
+    )
+    assert found == {
+        "test_one": (1, 1, 1),
+        "test_two": (2, 2, 2),
+        "test_looked_for": (1, 1, 1),
+        "test_built_so": (0, None, 0),
+    }

@@ -852,3 +852,36 @@ def test_a_device_that_a_function_of_the_library_is_given_by_its_place_is_used()
         "test_created[cuda:2]": (3, 3, 3),
         "test_asked": (0, None, 0),
     }
+
+
+def test_a_mark_that_is_sure_to_skip_but_is_made_where_another_may_be_skips_nothing():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            from elsewhere import check
+
+            def marks():
+                found = check()
+                if isinstance(found, str):
+                    yield pytest.mark.skipif(True, reason=found)
+                else:
+                    yield pytest.mark.skipif(not found, reason="not there")
+
+            def required(test):
+                for mark in marks():
+                    test = mark(test)
+                return test
+
+            @required
+            def test_either():
+                pass
+
+            @pytest.mark.skipif(True, reason="always")
+            def test_skipped():
+                pass
+            """
+        },
+    )
+    assert found == {"test_either": (0, None, 0), "test_skipped": (None, None, None)}

@@ -200,7 +200,8 @@ class Machine(Defining):
         path = None if self.rules.is_outside(name) else self.sources.module(name, importer)
         if self.rules.is_model(name) and (path is None or self.rules.insists(name)):
             return self.load_model(self.rules.model_name(name))
-        return self._whole(self.load(path)) if path and path != importer else Ext(name)
+        outside = "pytest" if name == "py.test" else name  # its name of long ago
+        return self._whole(self.load(path)) if path and path != importer else Ext(outside)
 
     def _import_fails(self, name: str, importer: str) -> None:
         """A module is not there: a file that needs it cannot be imported; its tests are looked at for their names."""

@@ -25,6 +25,7 @@ from sooner.plan.needs.testing_names import (
     apply_mark,
     doubt_guard,
     environment_value,
+    is_sure_to_skip,
     mark_now,
     skipping,
     unittest_method,
@@ -478,7 +479,7 @@ class Natives:
         if len(args) == 1 and not kwargs and isinstance(args[0], Func | Cls):
             mark_now(self.machine, args[0], mark)
             return args[0]
-        if mark.name == "skip" and self.machine.forks:  # a way that only skips, and another may be gone
+        if self.machine.forks and is_sure_to_skip(mark.name, args):  # and another way may be gone
             return Mark("skipif", (UNKNOWN,), {"reason": "a condition that is not known"}, *self.machine.current)
         return Mark(mark.name, (*mark.args, *args), {**mark.kwargs, **kwargs}, *self.machine.current)
 

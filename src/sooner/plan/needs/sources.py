@@ -11,7 +11,8 @@ _ROOTS: Final = ("", "src", "lib", "python", "tests", "test")
 _TEST_WORDS: Final = frozenset(("test", "tests", "testing", "test_utils", "unit_tests", "testing_utils", "conftest"))
 
 _FOR_TESTS: Final = re.compile(
-    r"^[ \t]*(?:import (?:[\w., ]+, *)?pytest\b|from pytest import\b|from unittest import [^\n]*(?:TestCase|[sS]kip))"
+    r"^[ \t]*(?:import (?:[\w., ]+, *)?py\.?test\b|from py\.?test import\b)"
+    r"|^[ \t]*from unittest import [^\n]*(?:TestCase|[sS]kip)"
     r"|\bunittest\.(?:TestCase|SkipTest|skip(?:If|Unless)?)\b",
     re.MULTILINE,
 )

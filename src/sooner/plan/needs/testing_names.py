@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
@@ -101,10 +102,15 @@ def reason_of(mark: Mark) -> str:
 
 def mark_now(machine: "Machine", target: Any, mark: Mark) -> None:
     """A decorator gives a test a mark; a way that only skips is not gone where another may be."""
-    if mark.name == "skip" and machine.forks:
+    if machine.forks and is_sure_to_skip(mark.name, mark.args):
         machine.guesses += 1
     else:
         apply_mark(target, mark)
+
+
+def is_sure_to_skip(name: str, args: Sequence[Any]) -> bool:
+    """Whether a mark skips whatever is visible: `skip`, or `skipif` with `True` for a condition."""
+    return name == "skip" or (name == "skipif" and bool(args) and args[0] is True)
 
 
 def _marker(name: str) -> Function:
