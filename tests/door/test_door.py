@@ -128,6 +128,24 @@ def test_late(late): pass
     assert "too late" in done.stdout
 
 
+def test_what_a_session_fixture_prints_at_its_end_is_captured(suite):
+    suite.write(
+        test_late="""
+import os, pytest
+@pytest.fixture(scope="session")
+def late(request):
+    yield
+    print("printed late")
+    os.write(2, b"written late")
+    if request.config.option.verbose > 0:
+        raise RuntimeError
+def test_late(late): print("said")
+"""
+    )
+    assert "late" not in suite.pytest("--gpus=virtual:1", "-q").stdout.replace("test_late.py", "")
+    assert suite.cases("--gpus=virtual:1", "-v") == suite.cases("-v")
+
+
 def test_a_wide_fixture_is_set_up_once(suite):
     text = """
 import pytest, pathlib

@@ -301,7 +301,8 @@ class Worker:
             return
         item = self._last
         teardown = self._session._setupstate.teardown_exact  # noqa: SLF001 - as _pytest.runner does
-        call = pytest.CallInfo.from_call(lambda: teardown(None), when="teardown")
+        with captured(item, "teardown"):
+            call = pytest.CallInfo.from_call(lambda: teardown(None), when="teardown")
         if call.excinfo is not None:
             report = item.ihook.pytest_runtest_makereport(item=item, call=call)
             self._reports.pytest_runtest_logreport(report)
@@ -317,6 +318,12 @@ def _change_handler(old: Any, new: Any) -> None:
     """Change what SIGINT does, but for what a fixture of a module or the session has set."""
     if signal.getsignal(signal.SIGINT) is old:
         signal.signal(signal.SIGINT, new)
+
+
+def captured(item: pytest.Item, when: str) -> contextlib.AbstractContextManager[object]:
+    """Have what is printed meanwhile captured as output of an item, unless plugin and option say otherwise."""
+    manager: Any = item.config.pluginmanager.getplugin("capturemanager")
+    return contextlib.nullcontext() if manager is None else manager.item_capture(when, item)
 
 
 def own_captured_files(manager: Any, show: Callable[[int], int] | None) -> None:
