@@ -112,9 +112,14 @@ def test_what_is_not_understood_is_one_clear_error(here, history, project, case)
     assert text in done.stderr
 
 
-def test_a_time_without_anything_is_nothing(here, history):
+def test_where_a_time_has_nothing_one_is_told_when_the_history_ends(here, history):
+    from sooner.history import History
+
     done = here("trunk", "digest", "--history", history, "--since", "2020-01-01", "--until", "2020-01-02")
     assert done.returncode == 5
+    with History(history) as kept:
+        last = max(table.last for table in kept.info().values() if table.last)
+    assert f"its newest record is of {time.strftime('%Y-%m-%d %H:%M', time.gmtime(last))} UTC" in done.stderr
 
 
 def test_the_trunk_is_the_one_that_verdicts_are_about_however_busy_another_branch_is(sooner, tmp_path):

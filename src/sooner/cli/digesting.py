@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from sooner.cli.flakes import window_of
-from sooner.cli.histories import history_at
+from sooner.cli.histories import history_at, when_it_ends
 from sooner.cli.settings import area_settings
 from sooner.history import History, Where, check_named, check_one_repository
 from sooner.model.outcomes import ExitCode
@@ -63,7 +63,7 @@ def show(order: Order) -> int:
         click.echo((digest_markdown if order.form == "markdown" else digest_text)(found, order.limit))
     is_empty = not (found.commits or found.broke or any(one.n for one in found.signal_times))
     if is_empty:
-        click.echo("the history has nothing of that time: --since and --until say which time", err=True)
+        click.echo(f"the history has nothing of that time: {when_it_ends(order.root)}", err=True)
     return int(ExitCode.NOTHING_TO_RUN if is_empty else ExitCode.ALL_PASSED)
 
 

@@ -10,7 +10,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from sooner.cli.histories import history_at
+from sooner.cli.histories import history_at, when_it_ends
 from sooner.cli.quarantining import quarantine_file
 from sooner.cli.spans import moment_of
 from sooner.history import History, Where, check_named, check_one_repository
@@ -83,7 +83,7 @@ def show(order: Order) -> int:
     if update is not None:
         _write(order.file, update.quarantine)  # before anybody is told that it was
     if not attempts:
-        click.echo("the history has no run of that time: --since and --until say which time, --branch which", err=True)
+        click.echo(f"the history has no run of that time: {when_it_ends(order.root)}, --branch which", err=True)
     if order.as_json:
         answer = {
             "since": order.where.since,

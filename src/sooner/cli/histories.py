@@ -1,5 +1,6 @@
 """The history that a command reads."""
 
+import time
 from pathlib import Path
 
 from sooner.model.errors import UsageError
@@ -17,3 +18,15 @@ def history_at(root: str | None) -> str:
     if "://" not in place and not Path(place).is_dir():
         raise UsageError(f"there is no history at {place}: `sooner ingest` makes one, or name it with --history")
     return place
+
+
+def when_it_ends(root: str) -> str:
+    """How to go on where a history has nothing of the time that was asked for: when its newest record is of."""
+    from sooner.history import History
+
+    with History(root) as history:
+        last = max((table.last for table in history.info().values() if table.last is not None), default=None)
+    if last is None:
+        return "it has nothing at all: `sooner ingest` fills it"
+    ends = time.strftime("%Y-%m-%d %H:%M", time.gmtime(last))
+    return f"its newest record is of {ends} UTC; --since and --until say which time"
