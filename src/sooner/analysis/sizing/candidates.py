@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Flags, Indices, Numbers, PoolSpec, Queue, Steps
 from sooner.analysis.sizing.fifo import starts, starts_by_priority, starts_out_of_order, whole
+from sooner.analysis.sizing.hours import levels_of
 from sooner.analysis.sizing.seen import BIN_S, Load, Seen, delays
 
 WINDOW_S: Final = 14 * DAY_S
@@ -38,8 +39,6 @@ _FEW: Final = 50
 _NEAR_WHOLE: Final = 0.12
 _LATELY_S: Final = DAY_S
 _LATEST: Final = 100
-_THURSDAY, _SATURDAY = 3, 5
-"""Days of the week, from Monday on: of the beginning of time, and of the first day off."""
 
 
 class Draw(Struct, frozen=True):
@@ -162,24 +161,13 @@ def recent(past: Past, until: float) -> Sequence[Draw]:
 
 
 def by_hour(past: Past, until: float) -> Sequence[Draw]:
-    """As many as ran while others waited at this hour of a working day, or of a weekend; else the mean."""
+    """As many as ran while others waited at this hour of a working day, or of a weekend, grown as they grew."""
     middle, seconds, busy = past.backlog(past.since)
-    if not len(seconds):
+    if not busy.any():
         return []
-    hours = _hour(middle)
-    mean = float(np.average(busy, weights=seconds))
-    weight = np.bincount(hours, weights=seconds, minlength=48)
-    total = np.bincount(hours, weights=seconds * busy, minlength=48)
-    profile = (total + mean * HOUR_S / 2) / (weight + HOUR_S / 2)
     first = np.floor(past.now / HOUR_S) * HOUR_S
     times: Numbers = np.arange(first, until + HOUR_S, HOUR_S, dtype=np.float64)
-    return [Draw(_fine(times, profile[_hour(times)]), past.delays)]
-
-
-def _hour(times: Numbers) -> Indices:
-    """The hour of the day, 24 more at weekends; UTC."""
-    found: Indices = (times % DAY_S // HOUR_S + 24 * ((times // DAY_S + _THURSDAY) % 7 >= _SATURDAY)).astype(np.int64)
-    return found
+    return [Draw(_fine(times, levels_of(middle, busy, seconds, past.now).at(times)), past.delays)]
 
 
 def as_on_days_before(past: Past, until: float) -> Sequence[Draw]:
