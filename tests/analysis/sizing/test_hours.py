@@ -71,3 +71,9 @@ def test_growth_is_not_carried_on_for_weeks():
 def test_one_look_is_enough_for_a_level():
     found = levels_of(np.array([NOW - 60.0]), np.array([7.0]), np.array([30.0]), NOW)
     assert found.at(NOW + HOUR_S * np.arange(200)) == pytest.approx(np.full(200, 7.0))
+
+
+def test_levels_are_scaled_at_every_hour():
+    times = seen(0.5)
+    found = levels_of(times, truth(times), np.full(len(times), 300.0), NOW)
+    assert found.scaled(2.0).at(times) == pytest.approx(2.0 * found.at(times))

@@ -112,7 +112,8 @@ def test_a_pool_with_fewer_machines_at_weekends_is_seen_to_have_them():
     begun = np.array(starts(created.tolist(), seconds.tolist(), capacity))
     found = judge(queue(created, begun + 5, begun + 5 + seconds)[0], PoolSpec(label="p"))
     assert abs(found.errors["by_hour"]) < 0.1
-    assert abs(found.errors["calibrated"]) > 0.1
+    assert abs(found.errors["calibrated"]) < 0.1
+    assert abs(found.errors["constant"]) > 0.1
 
 
 def test_a_quiet_day_does_not_say_that_there_are_machines_that_were_never_seen():

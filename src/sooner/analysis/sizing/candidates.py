@@ -3,7 +3,6 @@
 None of them is right for all pools. Which one predicts is decided by how well each predicted so far (`judge.py`).
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -12,7 +11,7 @@ from msgspec import Struct
 
 from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Flags, Indices, Numbers, PoolSpec, Queue, Steps
 from sooner.analysis.sizing.fifo import starts, starts_by_priority, starts_out_of_order, whole
-from sooner.analysis.sizing.hours import levels_of
+from sooner.analysis.sizing.hours import Levels, levels_of
 from sooner.analysis.sizing.seen import BIN_S, Load, Seen, delays
 
 WINDOW_S: Final = 14 * DAY_S
@@ -36,6 +35,10 @@ IN_ORDER: Final = 0.08
 """Disorder below which a pool is taken to be first come, first served: jobs of one push have no order of their own."""
 _FEW: Final = 50
 """Jobs that a calibration needs: fewer say nothing about a 95th percentile."""
+_SCALE: Final = 1.15
+"""Factor by which machines are first changed in a calibration; halved so often, it is known within one percent."""
+_HALVES: Final = 4
+_MOST_SCALE: Final = 3.0
 _NEAR_WHOLE: Final = 0.12
 _LATELY_S: Final = DAY_S
 _LATEST: Final = 100
@@ -69,7 +72,7 @@ class Past(Struct, frozen=True, kw_only=True):
     """How many ways a future may be drawn in."""
     disorder: float = 0.0
     """Who is taken next: 0 the oldest, 0.5 anybody, 1 the newest."""
-    calibration: float | None = None
+    calibration: Levels | None = None
     """Machines with which the window before would have shown the waits that it did."""
 
     @property
@@ -165,9 +168,7 @@ def by_hour(past: Past, until: float) -> Sequence[Draw]:
     middle, seconds, busy = past.backlog(past.since)
     if not busy.any():
         return []
-    first = np.floor(past.now / HOUR_S) * HOUR_S
-    times: Numbers = np.arange(first, until + HOUR_S, HOUR_S, dtype=np.float64)
-    return [Draw(_fine(times, levels_of(middle, busy, seconds, past.now).at(times)), past.delays)]
+    return [Draw(_by_hour(levels_of(middle, busy, seconds, past.now), past.now, until), past.delays)]
 
 
 def as_on_days_before(past: Past, until: float) -> Sequence[Draw]:
@@ -227,10 +228,10 @@ class _Lifetimes:
 
 
 def calibrated(past: Past, until: float) -> Sequence[Draw]:
-    """A constant number that would have shown the window's waits."""
+    """The same by hour, but so many that the window would have shown its waits."""
     if past.calibration is None:
         return []
-    return [Draw(_flat(past.calibration, past.now, until), past.delays)]
+    return [Draw(_by_hour(past.calibration, past.now, until), past.delays)]
 
 
 def declared(past: Past, _until: float) -> Sequence[Draw]:
@@ -266,6 +267,12 @@ def _flat(count: float, at: float, until: float) -> Steps:
     return _fine(times, np.full(len(times), count))
 
 
+def _by_hour(levels: Levels, since: float, until: float) -> Steps:
+    first = np.floor(since / HOUR_S) * HOUR_S
+    times: Numbers = np.arange(first, until + HOUR_S, HOUR_S, dtype=np.float64)
+    return _fine(times, levels.at(times))
+
+
 def _fine(times: Numbers, counts: Numbers) -> Steps:
     steps = whole(Steps(tuple(times.tolist()), tuple(np.maximum(counts, 0.0).tolist())))
     return Steps(steps.times, tuple(max(1.0, count) for count in steps.counts))
@@ -277,19 +284,23 @@ def _weighted_median(values: Numbers, weights: Numbers) -> float:
     return float(values[order][np.searchsorted(reached, reached[-1] / 2)])
 
 
-def calibrate(past: Past, most_jobs: int) -> float | None:
-    """The number of machines with which a replay of the window shows its waits (levels of them, in logarithms).
+def calibrate(past: Past, most_jobs: int) -> Levels | None:
+    """So much more or fewer than ran while others waited, at every hour, that a replay of the window shows its waits.
 
     Args:
-        past: What is known.
+        past: What is known; its `calibration` is the answer where a replay would show too little.
         most_jobs: How many jobs a replay may have; the latest are taken.
     """
     queue = past.queue
     inside = np.flatnonzero((queue.created >= past.since) & (queue.started <= past.now) & ~np.isnan(queue.seconds))
     span = queue.created[inside[-1]] - queue.created[inside[0]] if len(inside) else 0.0
     inside = inside[-most_jobs:]
-    if len(inside) < _FEW or queue.created[inside[-1]] - queue.created[inside[0]] < min(2 * DAY_S, span / 2):
+    middle, backlog_s, busy_then = past.backlog(past.since)
+    if len(inside) < _FEW or not busy_then.any():
         return past.calibration
+    if queue.created[inside[-1]] - queue.created[inside[0]] < min(2 * DAY_S, span / 2):
+        return past.calibration
+    levels = levels_of(middle, busy_then, backlog_s, past.now)
     created, seconds = queue.created[inside], queue.seconds[inside]
     priority = None if queue.priority is None else queue.priority[inside].tolist()
     begin = float(created[0])
@@ -298,23 +309,20 @@ def calibrate(past: Past, most_jobs: int) -> float | None:
     running = (queue.started < begin) & (queue.completed > begin)
     busy = queue.completed[running].tolist()
 
-    @functools.cache
-    def height(count: int) -> float:
-        machines = Steps((begin,), (float(count),))
+    def waits_longer(scale: float) -> bool:
+        machines = _by_hour(levels.scaled(scale), begin, past.now)
         found = replay(created.tolist(), seconds.tolist(), machines, past.disorder, busy=busy, priority=priority)
-        return height_of(np.array(found) - created + short)
+        return height_of(np.array(found) - created + short) > wanted
 
-    most = max(2, 2 * int(past.seen.busy_top.max()) + 2)
-    middle = past.calibration or float(np.quantile(past.seen.busy_top, 0.9))
-    low, high = max(1, int(0.7 * middle) - 1), min(most, int(1.4 * middle) + 2)
-    while low > 1 and height(low) < wanted:
-        low, high = max(1, low // 2), low
-    while high < most and height(high) > wanted:
-        low, high = high, min(most, 2 * high)
-    while high - low > 1:
-        between = (low + high) // 2
-        low, high = (between, high) if height(between) > wanted else (low, between)
-    return float(min((low, high), key=lambda count: abs(height(count) - wanted)))
+    low, high = 1.0 / _SCALE, 1.0
+    while high < _MOST_SCALE and waits_longer(high):
+        low, high = high, high * _SCALE
+    while low * high < 1.0 and low > 1.0 / _MOST_SCALE and not waits_longer(low):
+        low, high = low / _SCALE, low
+    for _ in range(_HALVES):
+        between = float(np.sqrt(low * high))
+        low, high = (between, high) if waits_longer(between) else (low, between)
+    return levels.scaled(float(np.sqrt(low * high)))
 
 
 def replay(

@@ -3,7 +3,7 @@
 from typing import Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Indices, Numbers
 
@@ -41,6 +41,10 @@ class Levels(Struct, frozen=True):
     growth: float
     """A day; logarithm."""
     now: float
+
+    def scaled(self, scale: float) -> "Levels":
+        """So many times as high, at every hour."""
+        return structs.replace(self, usual=self.usual * scale)
 
     def at(self, times: Numbers) -> Numbers:
         """Levels at these times."""

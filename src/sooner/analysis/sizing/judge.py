@@ -26,6 +26,7 @@ from sooner.analysis.sizing.candidates import (
 )
 from sooner.analysis.sizing.declared import Crowd, begun, handover_s, some_of, split_of
 from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Indices, Numbers, Percentiles, PoolSpec, Queue, Steps
+from sooner.analysis.sizing.hours import Levels
 from sooner.analysis.sizing.seen import delays, disorder_of, load_of, look, undelayed
 
 HORIZON_S: Final = 6 * HOUR_S
@@ -199,7 +200,7 @@ class _Judge:
         self._length = min(horizon_s, (self._end - self._begin) / (2 * _FEWEST_BLOCKS))
         self._coarse = len(queue) * len(CANDIDATES) > most_jobs
         self._blocks = self._days()
-        self._calibration: float | None = None
+        self._calibration: Levels | None = None
         self._disorder = 0.0
         self._calibrated_at = -np.inf
         self._predicted: dict[str, list[Numbers]] = {name: [] for name in CANDIDATES}
