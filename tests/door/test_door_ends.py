@@ -105,3 +105,12 @@ def test_handled_still(handled): os.kill(os.getpid(), signal.SIGINT)
     suite.write(test_own=text)
     for isolation in ("warm", "fresh"):
         assert "3 passed" in suite.pytest("--gpus=virtual:1", f"--isolation={isolation}").stdout
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_files_that_cannot_be_collected_end_a_session_with_the_words_of_pytest(suite, files):
+    suite.write(**{f"test_{number}": "import no_such_module\n" for number in range(files)})
+    ends = [suite.pytest(*options) for options in ([], ["--gpus=virtual:1"])]
+    said = [[line.strip("! ") for line in end.stdout.splitlines() if "during collection" in line] for end in ends]
+    assert said[0] == said[1]
+    assert [end.returncode for end in ends] == [2, 2]

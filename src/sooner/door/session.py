@@ -50,7 +50,8 @@ class Door:
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Run everything that was collected; as pytest's own loop does, but on all devices."""
         if session.testsfailed and not session.config.option.continue_on_collection_errors:
-            raise session.Interrupted(f"{session.testsfailed} errors during collection")
+            errors = f"{session.testsfailed} error{'s'[: session.testsfailed != 1]}"
+            raise session.Interrupted(f"{errors} during collection")
         if session.config.option.collectonly:
             return True
         if session.config.option.usepdb:
