@@ -38,8 +38,8 @@ _DENSE: Final = 100_000_000
 """Up to so many commits x jobs a table of all is faster than sorting."""
 _FEW_JOBS: Final = 1 << 16
 """So many jobs are sorted by their digits."""
-_LEARNED: Final = 3_000_000
-"""Attempts that are learned from: of a thousand jobs 3,000 commits. On made projects the latest 2,000 commits teach to
+_LEARNED: Final = 2_000_000
+"""Attempts that are learned from: of a thousand jobs 2,000 commits. On made projects the latest 2,000 commits teach to
 catch 1 to 3 % fewer breakages than 8,400 do, over five budgets (`bench/selection.py --only memory`)."""
 _FEWEST_COMMITS: Final = 1000
 _FEWEST_RUNS: Final = 50
