@@ -1,6 +1,6 @@
 """From sources to needs: every test is judged at every size, and the profile is summed up."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -70,25 +70,32 @@ class Inference:
         """The needs of all tests of one file; a file that is not Python has none."""
         if self.sources.tree(path) is None:
             return []
+        return [*self._otherwise(path, self.of_tests(path)), *self._entries(path)]
+
+    def of_tests(self, path: str, among: Collection[str] | None = None) -> list[TestNeeds]:
+        """Of the tests of one file; of those among the ones asked for."""
         self.sources.tests.add(path)
         seen = _File(self, path)
         stand_in = seen.stand_ins()
         known: dict[str, TestNeeds] = {}
         result = []
         for nodeid in seen.nodeids():
+            if among is not None and nodeid not in among:
+                continue
             other = stand_in.get(nodeid, nodeid)
             if other not in known:
                 known[other] = seen.needs(other)
             result.append(known[other] if other == nodeid else seen.likewise(nodeid, known[other]))
-        return [*self._otherwise(path, result), *self._entries(path)]
+        return result
 
     def _otherwise(self, path: str, found: list[TestNeeds]) -> list[TestNeeds]:
         """Tests that never run are looked at with the other value of a variable that their file is run with."""
         other = self.rules.otherwise(self.sources.read(path) or "")
-        if other is None or all(each.min is not None for each in found):
+        never = {each.nodeid for each in found if each.min is None}
+        if other is None or not never:
             return found
-        again = {each.nodeid: each for each in Inference(self.sources, other, self.names).of_file(path)}
-        return [again.get(each.nodeid, each) if each.min is None else each for each in found]
+        again = {each.nodeid: each for each in Inference(self.sources, other, self.names).of_tests(path, never)}
+        return [again.get(each.nodeid, each) for each in found]
 
     def _entries(self, path: str) -> list[TestNeeds]:
         """The tests that are entries of a list of a framework's own runner."""
