@@ -885,3 +885,41 @@ def test_a_mark_that_is_sure_to_skip_but_is_made_where_another_may_be_skips_noth
         },
     )
     assert found == {"test_either": (0, None, 0), "test_skipped": (None, None, None)}
+
+
+def test_what_a_comprehension_does_is_done_where_it_is_not_known_what_it_goes_over():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            from elsewhere import is_good, tasks
+
+            def test_turns():
+                return [torch.rand(3, device="cuda") for task in tasks()]
+
+            def test_number():
+                return sum(torch.rand(3, device="cuda:1").item() for _ in range(tasks().count))
+
+            def test_condition():
+                return {name: torch.rand(3, device="cuda") for name in ["a", "b"] if is_good(name)}
+
+            def test_within():
+                return [torch.rand(3, device="cuda") for task in tasks() for name in task]
+
+            def test_nothing():
+                return [torch.rand(3, device="cuda") for task in tasks() if False]
+
+            def test_host():
+                return [torch.rand(3) for task in tasks()]
+            """
+        },
+    )
+    assert found == {
+        "test_turns": (1, 1, 1),
+        "test_number": (2, 2, 2),
+        "test_condition": (1, 1, 1),
+        "test_within": (1, 1, 1),
+        "test_nothing": (0, None, 0),
+        "test_host": (0, None, 0),
+    }

@@ -494,19 +494,17 @@ class Expressions(Comparisons, ABC):
             return True
         first, rest = generators[0], generators[1:]
         values = self.items_of(self.ev(first.iter, env))
-        if values is None:
-            return False
-        for value in values:
+        is_known = values is not None
+        # As a loop is: where nobody knows how often it turns, it turns once.
+        for value in [UNKNOWN] if values is None else values:
             self.bind(first.target, value, env)
             truths = [self.truth(self.ev(each, env)) for each in first.ifs]
-            if None in truths:
-                if not isinstance(hard(value), Unknown):
-                    return False
-                self.guesses += 1  # of things that nobody knows it is counted how many there may be
-                truths = [each is not False for each in truths]
-            if all(truths) and not self._generate(rest, env, emit):
-                return False
-        return True
+            if None in truths and is_known:
+                is_known = isinstance(hard(value), Unknown)
+                self.guesses += is_known  # of things that nobody knows it is counted how many there may be
+            if False not in truths:
+                is_known &= self._generate(rest, env, emit)
+        return is_known
 
     @abstractmethod
     def bind(self, target: ast.expr, value: Any, env: Env) -> None:
