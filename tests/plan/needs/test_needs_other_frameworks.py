@@ -450,3 +450,40 @@ def test_tvm_says_what_is_there_by_objects_and_by_decorators():
         "test_looked_for": (1, 1, 1),
         "test_built_so": (0, None, 0),
     }
+
+
+def test_a_model_is_put_where_its_map_of_devices_says_and_by_auto_on_what_is_there():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            from peft import PeftModel
+            from transformers import AutoModel, BitsAndBytesConfig
+
+            def test_auto():
+                AutoModel.from_pretrained("m", device_map="auto")
+
+            def test_first():
+                AutoModel.from_pretrained("m", device_map={"": 0})
+
+            def test_second():
+                PeftModel.from_pretrained(AutoModel.from_pretrained("m"), "n", device_map="cuda:1")
+
+            def test_parts():
+                AutoModel.from_pretrained("m", device_map={"embed": 0, "head": "cuda:2", "rest": "disk", "more": "cpu"})
+
+            def test_host():
+                AutoModel.from_pretrained("m", device_map="cpu")
+                AutoModel.from_pretrained("m", device_map={"": "meta"})
+                AutoModel.from_pretrained("m", device_map=None)
+                BitsAndBytesConfig(device_map="auto")
+            """
+        },
+    )
+    assert found == {
+        "test_auto": (0, 1, 1),
+        "test_first": (1, 1, 1),
+        "test_second": (2, 2, 2),
+        "test_parts": (3, 3, 3),
+        "test_host": (0, None, 0),
+    }

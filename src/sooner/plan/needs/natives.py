@@ -77,6 +77,9 @@ _SIZES: Final = ("num_gpus", "n_gpus", "ngpus", "num_gpu", "tensor_parallel_size
 """Arguments that say how many devices something starts on."""
 _STARTING: Final = ("Engine", "LLM", "Runner", "Generator", "Server", "Launcher", "Pipeline", "Trainer", "Cluster")
 """Ends of names of what starts processes on devices; anything else is only told of sizes."""
+_CHOSEN_FOR_IT: Final = ("auto", "balanced", "balanced_low_0", "sequential")
+"""Maps of devices that transformers makes of those that are there; without one all is on the host."""
+_NO_DEVICES: Final = ("cpu", "disk", "meta")
 _STARTERS: Final = ("from_pretrained", "from_engine_args", "launch_server", "init_engine")
 _DATA_PARALLEL: Final = re.compile(
     r"(?!\w*(?:Distributed|Sharded))\w*DataParallel(?:Engine|Trainer|Runner|Model|Module)?"
@@ -340,6 +343,7 @@ class Natives:
             for each in machine.items_of(kwargs["devices"]) or ():
                 if isinstance(hard(each), Dev) or type(hard(each)) is int:
                     machine.touch(self.device(each), f"{last}(devices=...)")
+        self._mapped(last, kwargs)
         self._sizes(last, kwargs)
         for name, value in kwargs.items():
             device = self.device(value) if name == "execution_device" and isinstance(hard(value), str) else hard(value)
@@ -349,6 +353,18 @@ class Natives:
                 and isinstance(device, Dev)
             ):
                 machine.touch(device, f"{last}({name}={device.kind})")
+
+    def _mapped(self, last: str, kwargs: dict[str, Any]) -> None:
+        """Devices that parts of a model are put on (`from_pretrained(..., device_map={"": 0})`)."""
+        places = hard(kwargs.get("device_map"))
+        if places is None or not last[:1].islower():
+            return
+        if places in _CHOSEN_FOR_IT and not self.machine.visible():
+            return
+        for each in places.values() if isinstance(places, dict) else [places]:
+            device = Dev("cuda") if hard(each) in _CHOSEN_FOR_IT else self.device(each)
+            if isinstance(device, Dev) and device.kind not in _NO_DEVICES:
+                self.machine.touch(device, f"{last}(device_map=...)")
 
     def _sizes(self, last: str, kwargs: dict[str, Any]) -> None:
         """Devices that something is started on (`Engine(tp_size=4)`), by the names of its arguments."""
