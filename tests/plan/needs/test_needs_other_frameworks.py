@@ -487,3 +487,26 @@ def test_a_model_is_put_where_its_map_of_devices_says_and_by_auto_on_what_is_the
         "test_parts": (3, 3, 3),
         "test_host": (0, None, 0),
     }
+
+
+def test_a_loader_that_accelerate_prepares_gives_batches_on_the_device():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            from accelerate import Accelerator
+
+            class Loop:
+                def __init__(self):
+                    self.accelerator = Accelerator()
+                    self.loader = self.accelerator.prepare_data_loader([1, 2])
+
+            def test_loader():
+                assert next(iter(Loop().loader)) == 1
+
+            def test_host():
+                Accelerator(cpu=True)
+            """
+        },
+    )
+    assert found == {"test_loader": (0, 1, 1), "test_host": (0, None, 0)}
