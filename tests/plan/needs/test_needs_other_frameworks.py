@@ -510,3 +510,29 @@ def test_a_loader_that_accelerate_prepares_gives_batches_on_the_device():
         },
     )
     assert found == {"test_loader": (0, 1, 1), "test_host": (0, None, 0)}
+
+
+def test_without_a_device_vllms_platform_cannot_say_what_the_device_is():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import torch
+            from vllm.platforms import current_platform
+
+            def test_memory():
+                assert current_platform.get_device_total_memory() > 2**30
+
+            def test_name():
+                if "h100" in current_platform.get_device_name().lower():
+                    return
+
+            def test_second():
+                assert current_platform.get_device_name(1)
+
+            def test_used():
+                assert current_platform.get_current_memory_usage(torch.device("cuda:0")) >= 0
+            """
+        },
+    )
+    assert found == {"test_memory": (1, 1, 1), "test_name": (1, 1, 1), "test_second": (2, 2, 2), "test_used": (1, 1, 1)}
