@@ -788,3 +788,27 @@ def test_what_the_library_takes_away_under_a_condition_that_nobody_knows_is_no_d
         },
     )
     assert (found["test_it"].confidence, found["test_it"].min) == ("high", 2)
+
+
+def test_a_test_that_is_told_to_skip_through_its_base_class_is_skipped_not_failed():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            import jax.numpy as jnp
+            from absl.testing import parameterized
+
+            def skip_large(case):
+                if jax.default_backend() == "cpu":
+                    raise parameterized.TestCase.skipTest(case, "too large")
+
+            class TestIt(parameterized.TestCase):
+                def test_large(self):
+                    skip_large(self)
+                    jnp.zeros(2)
+            """
+        },
+    )["TestIt::test_large"]
+    assert (found.min, found.gpu_min, found.full) == (1, 1, 1)
+    assert found.profile["0"] == "skip"
