@@ -923,3 +923,39 @@ def test_what_a_comprehension_does_is_done_where_it_is_not_known_what_it_goes_ov
         "test_nothing": (0, None, 0),
         "test_host": (0, None, 0),
     }
+
+
+def test_of_one_of_several_numbers_is_known_what_holds_of_the_most_of_them():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import pytest
+            import torch
+            from elsewhere import is_there
+
+            def count():
+                if not is_there():
+                    return 0
+                return torch.cuda.device_count()
+
+            def test_two():
+                if count() < 2:
+                    pytest.skip("two devices")
+
+            def test_two_the_other_way():
+                if 2 > count():
+                    pytest.skip("two devices")
+
+            @pytest.mark.skipif(not count() >= 3, reason="three devices")
+            def test_three():
+                pass
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min) for name, each in found.items()} == {
+        "test_two": (2, 2),
+        "test_two_the_other_way": (2, 2),
+        "test_three": (3, 3),
+    }
+    assert found["test_two"].confidence.name == "MEDIUM"

@@ -19,6 +19,7 @@ from sooner.plan.needs.values import (
     Inst,
     Made,
     Mod,
+    OneOf,
     Soft,
     Unknown,
     hard,
@@ -32,6 +33,7 @@ _ORDER: Final[dict[type, Callable[[Any, Any], Any]]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
+_TURNED: Final[dict[type, type]] = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
 HOST_ERRORS: Final = (
     TypeError, ValueError, ArithmeticError, LookupError, AttributeError, AssertionError, RuntimeError, MemoryError,
 )  # fmt: skip
@@ -66,6 +68,8 @@ class Comparisons(SpecialMethods):
         if kind in (ast.In, ast.NotIn):
             inside = self.contains(right, left)
             return UNKNOWN if inside is None else inside is (kind is ast.In)
+        if isinstance(left, OneOf) or isinstance(right, OneOf):
+            return _bounded(kind, left, right)
         if not (is_plain(left) and is_plain(right)):
             told = self.ordered_by_method(kind, left, right)
             return UNKNOWN if told is MISSING else told
@@ -175,3 +179,13 @@ def _same_device(left: Any, right: Any) -> bool | None:
     if any(not isinstance(each, tuple) for each in pair):
         return False
     return pair[0] == pair[1]
+
+
+def _bounded(kind: type, left: Any, right: Any) -> Any:
+    """What holds of one of several numbers because it holds of the most of them (`<`), or does not hold of it (`>`)."""
+    if not isinstance(left, OneOf):
+        left, right, kind = right, left, _TURNED[kind]
+    if not isinstance(right, int | float):
+        return UNKNOWN
+    holds = _ORDER[kind](left.most, right)
+    return bool(holds) if bool(holds) is (kind in (ast.Lt, ast.LtE)) else UNKNOWN
