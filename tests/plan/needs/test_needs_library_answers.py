@@ -247,3 +247,70 @@ def test_a_library_that_counts_devices_by_nvml_itself_counts_those_that_are_visi
         },
     )
     assert found == {"test_many": (3, 3, 3), "test_patched": (0, None, 0)}
+
+
+def test_what_one_way_sets_for_others_is_not_set_on_the_other_way():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "lib/__init__.py": "",
+            "lib/nvml.py": """
+            import pynvml
+            from elsewhere import configured
+
+            STATE = "new"
+
+            def init_once():
+                global STATE
+                if STATE == "off":
+                    return
+                elif STATE == "new" and not configured():
+                    STATE = "off"
+                    return
+                elif STATE == "new":
+                    try:
+                        pynvml.nvmlInit()
+                    except (pynvml.NVMLError_LibraryNotFound, pynvml.NVMLError_Unknown):
+                        STATE = "off"
+                        return
+                    STATE = "on"
+                else:
+                    raise RuntimeError("what else")
+
+            def device_get_count():
+                init_once()
+                if STATE != "on":
+                    return 0
+                return pynvml.nvmlDeviceGetCount()
+            """,
+            "tests/test_it.py": """
+            import pytest
+            from elsewhere import is_there
+            from lib import nvml
+
+            SIZE = 1
+
+            def test_one():
+                if nvml.device_get_count() < 1:
+                    pytest.skip("no device")
+
+            def test_two():
+                if nvml.device_get_count() < 2:
+                    pytest.skip("two devices")
+
+            def test_of_its_own():
+                global SIZE
+                if is_there():
+                    SIZE = 4
+                else:
+                    assert SIZE == 1
+                if nvml.device_get_count() < SIZE:
+                    pytest.skip("devices")
+            """,
+        },
+    )
+    assert {name: (each.min, each.gpu_min) for name, each in found.items()} == {
+        "test_one": (1, 1),
+        "test_two": (2, 2),
+        "test_of_its_own": (0, None),
+    }

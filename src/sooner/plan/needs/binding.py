@@ -5,6 +5,7 @@ What is executed, and in which order, belongs to `statements.py`.
 
 import ast
 from abc import abstractmethod
+from collections.abc import Collection
 from typing import Any
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
@@ -61,15 +62,8 @@ class Binding(Expressions):
             self._bind_item(self.ev(target.value, env), self.ev(target.slice, env), value)
 
     def _bind_name(self, name: str, value: Any, env: Env) -> None:
-        scope: Env | None = env
-        while scope is not None and scope.frame is None and scope.parent is not None:
-            scope = scope.parent
-        frame = scope.frame if scope is not None else None
-        if frame is not None and name in frame.globals_of:
-            outer = env.parent
-            while outer is not None and name not in outer.names:
-                outer = outer.parent
-            (outer or env.module.env).names[name] = value
+        if name in _declared(env):
+            _names_of_others(name, env)[name] = value
             return
         env.names[name] = value
         if "__fields__" in env.names and name not in env.names["__fields__"]:
@@ -154,3 +148,24 @@ class Binding(Expressions):
                 self.set_outside(owner, index, MISSING)
             if isinstance(owner, dict):
                 owner.pop(self.key(index), None)
+
+
+def others_names(env: Env) -> dict[str, dict[str, Any]]:
+    """The names that the function around has declared `global` or `nonlocal`, and where each of them stands."""
+    return {name: _names_of_others(name, env) for name in _declared(env)}
+
+
+def _declared(env: Env) -> Collection[str]:
+    """What the function around has declared `global` or `nonlocal`."""
+    scope: Env | None = env
+    while scope is not None and scope.frame is None and scope.parent is not None:
+        scope = scope.parent
+    return scope.frame.globals_of if scope is not None and scope.frame is not None else ()
+
+
+def _names_of_others(name: str, env: Env) -> dict[str, Any]:
+    """The names among which one is that a function has declared `global` or `nonlocal`."""
+    outer = env.parent
+    while outer is not None and name not in outer.names:
+        outer = outer.parent
+    return (outer or env.module.env).names

@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from functools import partial, reduce
 from typing import Any, Final
 
+from sooner.plan.needs.binding import others_names
 from sooner.plan.needs.raising import Raising
 from sooner.plan.needs.suspending import Suspended, resumed
 from sooner.plan.needs.testing_names import as_raised
@@ -180,7 +181,7 @@ class Statements(Raising):
 
     def fork(self, bodies: Sequence[Sequence[ast.stmt]], env: Env) -> None:
         """Follow all branches; go on with what those that do not stop have in common."""
-        before = dict(env.names)
+        before, others = dict(env.names), _Others(others_names(env))
         falls: list[dict[str, Any]] = []
         returns: list[Return] = []
         loops: list[Loop] = []
@@ -192,13 +193,17 @@ class Statements(Raising):
             for body in bodies:
                 env.names.clear()
                 env.names.update(before)
+                others.put(others.before)
                 try:
                     self.run(body, env)
                     falls.append(dict(env.names))
+                    others.falls.append(others.values())
                 except Return as result:
                     returns.append(result)
+                    others.leaves.append(others.values())
                 except Loop as loop:
                     loops.append(loop)
+                    others.leaves.append(others.values())
                 except (Skip, Raised) as stop:
                     stops.append(stop)
         finally:
@@ -206,6 +211,7 @@ class Statements(Raising):
             self.doubts -= not inside
         if stops and (falls or returns or loops):
             self.guesses += 1
+        others.put(self._merged(others.falls or others.leaves))
         env.names.clear()
         env.names.update(before)
         if not falls:
@@ -395,6 +401,28 @@ def _leaves_by_rank(node: ast.If) -> bool:
 
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
+
+
+class _Others:
+    """Names that a function has declared `global` or `nonlocal`: each branch finds them as they were.
+
+    What they are afterwards is what the branches that go on have in common.
+    """
+
+    def __init__(self, places: dict[str, dict[str, Any]]) -> None:
+        self._places = places
+        self.before = self.values()
+        self.falls: list[dict[str, Any]] = []
+        self.leaves: list[dict[str, Any]] = []
+
+    def values(self) -> dict[str, Any]:
+        """What they are."""
+        return {name: names[name] for name, names in self._places.items() if name in names}
+
+    def put(self, values: dict[str, Any]) -> None:
+        """Give them other values."""
+        for name, value in values.items():
+            self._places[name][name] = value
 
 
 def _in_function(env: Env) -> bool:
