@@ -92,3 +92,30 @@ def test_kernels_of_numba_use_a_device_when_they_are_launched():
         "test_launched_elsewhere": (2, 2, 2),
         "test_not_launched": (0, None, 0),
     }
+
+
+def test_in_numbas_own_tree_its_devices_are_those_of_the_rules_too():
+    found = needs_of(
+        "numba/cuda/tests/test_gpus.py",
+        {
+            "numba/__init__.py": "",
+            "numba/cuda/__init__.py": "from numba.cuda.device_init import *",
+            "numba/cuda/device_init.py": "gpus = []",
+            "numba/cuda/tests/__init__.py": "",
+            "numba/cuda/tests/test_gpus.py": """
+            import unittest
+            import numba.cuda
+            from numba import cuda
+
+            class TestGpus(unittest.TestCase):
+                @unittest.skipIf(len(cuda.gpus) < 2, "need more than 1 gpus")
+                def test_two(self):
+                    with cuda.gpus[1]:
+                        pass
+
+                def test_one(self):
+                    numba.cuda.to_device([1])
+            """,
+        },
+    )
+    assert said(found) == {"TestGpus::test_two": (2, 2, 2), "TestGpus::test_one": (1, 1, 1)}

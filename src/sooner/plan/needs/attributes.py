@@ -39,6 +39,10 @@ class Attributes(State):
         """A module of the tree, executed."""
 
     @abstractmethod
+    def imported(self, name: str, importer: str) -> Any:
+        """A module by its absolute name."""
+
+    @abstractmethod
     def load_model(self, name: str) -> Mod:
         """A module of the rule table."""
 
@@ -97,6 +101,8 @@ class Attributes(State):
         if module.path.endswith("__init__.py"):
             path = self.sources.relative(module.path, 1, name)
             full = f"{module.name}.{name}"
+            if path and self.rules.is_outside(full):  # numba's own tree has numba.cuda
+                return self.imported(full, module.path)
             if path and self.rules.is_model(full) and self.rules.insists(full):
                 return self.load_model(self.rules.model_name(full))
             if path:
