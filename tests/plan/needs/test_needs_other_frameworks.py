@@ -536,3 +536,58 @@ def test_without_a_device_vllms_platform_cannot_say_what_the_device_is():
         },
     )
     assert found == {"test_memory": (1, 1, 1), "test_name": (1, 1, 1), "test_second": (2, 2, 2), "test_used": (1, 1, 1)}
+
+
+def test_chex_makes_a_test_of_each_way_to_run_a_function_and_one_way_is_over_all_devices():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import chex
+            import jax.numpy as jnp
+            from absl.testing import parameterized
+
+            class TestIt(chex.TestCase):
+                @chex.all_variants
+                def test_all(self):
+                    self.variant(lambda x: x + 1)(jnp.ones(3))
+
+                @chex.variants(with_jit=True, with_pmap=True)
+                @parameterized.named_parameters(("one", 1))
+                def test_named(self, number):
+                    self.variant(lambda x: x + number)(jnp.ones(3))
+
+                @chex.variants(without_jit=True)
+                @parameterized.parameters((1, "a"), dict(number=2, text=None), (jnp.ones, "b"))
+                def test_rows(self, number, text):
+                    self.variant(lambda x: x)(jnp.ones(3))
+
+                @chex.all_variants(with_device=False, without_device=False, with_pmap=False)
+                @parameterized.product(number=[1, 2])
+                def test_product(self, number):
+                    self.variant(lambda x: x)(jnp.ones(3))
+
+                @parameterized.parameters((1,))
+                def test_plain(self, number):
+                    jnp.ones(number)
+            """
+        },
+    )
+    one, all_of_them = (0, 1, 1), (2, 2, 8)
+    assert found == {
+        "TestIt::test_all__with_jit": one,
+        "TestIt::test_all__without_jit": one,
+        "TestIt::test_all__with_device": one,
+        "TestIt::test_all__without_device": one,
+        "TestIt::test_all__with_pmap": all_of_them,
+        "TestIt::test_named_one__with_jit": one,
+        "TestIt::test_named_one__with_pmap": all_of_them,
+        "TestIt::test_rows_(1, 'a')__without_jit": one,
+        "TestIt::test_rows_(number=2, text=None)__without_jit": one,
+        "TestIt::test_rows2__without_jit": one,
+        "TestIt::test_product_(number=1)__with_jit": one,
+        "TestIt::test_product_(number=1)__without_jit": one,
+        "TestIt::test_product_(number=2)__with_jit": one,
+        "TestIt::test_product_(number=2)__without_jit": one,
+        "TestIt::test_plain0": one,
+    }

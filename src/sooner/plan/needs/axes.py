@@ -1,6 +1,7 @@
 """One parametrisation of a test: the id, the values and the marks of each of its cases, as pytest makes them."""
 
 import re
+from collections import Counter
 from itertools import product
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from sooner.plan.needs.values import (
     Skip,
     Unknown,
     hard,
+    is_plain,
 )
 
 _LONGEST_ID: Final = 100
@@ -48,6 +50,8 @@ class Axis(Struct, frozen=True):
     indirect: frozenset[str] = frozenset()
     suffix: bool = False
     """Whether its id is a part of the name instead of standing in brackets."""
+    last: bool = False
+    """Whether that part comes after those of all others."""
 
 
 def fixture_axis(machine: Machine, name: str, fixtures: Fixtures) -> Axis | None:
@@ -60,16 +64,20 @@ def fixture_axis(machine: Machine, name: str, fixtures: Fixtures) -> Axis | None
     return None if rows is None else Axis(rows, frozenset((name,)))
 
 
-def axis_of(machine: Machine, mark: Mark, func: Any) -> Axis | None:
-    """What a mark says (`parametrize`, or a package's decorator for the like); None where it is not known."""
+def axis_of(machine: Machine, mark: Mark, func: Any, *, by_values: bool = False) -> Axis | None:
+    """What a mark says (`parametrize`, or a package's decorator for the like); None where it is not known.
+
+    `by_values`: absl's cases without a name are called by their values instead of by their numbers, as chex does.
+    """
     if mark.name == "__suffix__":
         cases = hard(mark.args[0])
         known = isinstance(cases, list) and cases and all(isinstance(hard(name), str) for name, _, _ in cases)
-        return Axis([(hard(name), values, more) for name, values, more in cases], suffix=True) if known else None
+        named = [(hard(name), values, more) for name, values, more in cases] if known else []
+        return Axis(named, suffix=True, last=mark.kwargs.get("last", False)) if known else None
     if mark.name == "__expand__":
         return _expanded(machine, mark, func)
     if mark.name == "__absl__":
-        return _absl(machine, mark, func)
+        return _absl(machine, mark, func, by_values=by_values)
     args = [*mark.args, None, None]
     names = hard(args[0] if mark.args else mark.kwargs.get("argnames"))
     values = hard(args[1] if len(mark.args) > 1 else mark.kwargs.get("argvalues"))
@@ -235,7 +243,7 @@ def _safe(text: str) -> str:
     return re.sub("[^a-zA-Z0-9_]+", "_", text)
 
 
-def _absl(machine: Machine, mark: Mark, func: Any) -> Axis | None:
+def _absl(machine: Machine, mark: Mark, func: Any, *, by_values: bool) -> Axis | None:
     """What absl has: `parameters`, `named_parameters`, `product`."""
     kind, args = mark.args
     names = argument_names(func)
@@ -244,10 +252,12 @@ def _absl(machine: Machine, mark: Mark, func: Any) -> Axis | None:
         if any(each is None for each in columns.values()):
             return None
         combinations = [dict(zip(columns, each, strict=True)) for each in product(*columns.values())]  # type: ignore[arg-type]
-        return Axis([(str(i), each, []) for i, each in enumerate(combinations)], suffix=True)
-    cases = machine.items_of(args[0]) if len(args) == 1 and not isinstance(args[0], dict) else list(args)
+        ids = _ids_by_values(machine, combinations) if by_values else [str(i) for i in range(len(combinations))]
+        return Axis([(name, each, []) for name, each in zip(ids, combinations, strict=True)], suffix=True)
+    cases = machine.items_of(args[0]) if len(args) == 1 and not isinstance(args[0], dict | tuple) else list(args)
     if cases is None:
         return None
+    ids = _ids_by_values(machine, cases) if by_values and kind != "named" else []
     rows: list[tuple[str, dict[str, Any], list[Any]]] = []
     for index, case in enumerate(cases):
         values = hard(case)
@@ -260,5 +270,23 @@ def _absl(machine: Machine, mark: Mark, func: Any) -> Axis | None:
             name = row[0] if kind == "named" and row else index
             given = dict(zip(names, row[1:] if kind == "named" else row, strict=False))
         name = plain_id(name, "name", index)  # also where it is not known: an id is the same in each run
-        rows.append((f"_{name}" if kind == "named" and not str(name).startswith("_") else str(name), given, []))
+        name = f"_{name}" if kind == "named" and not str(name).startswith("_") else str(name)
+        rows.append((ids[index] if ids else name, given, []))
     return Axis(rows, suffix=True)
+
+
+def _ids_by_values(machine: Machine, cases: list[Any]) -> list[str]:
+    """The `__x_params_repr__` of absl's for each case, `_(1, n=2)`; its number where a value is not known."""
+    found: list[str] = []
+    times: Counter[str] = Counter()
+    for index, case in enumerate(cases):
+        values = hard(case)
+        if isinstance(values, dict):
+            texts = [f"{key}={value!r}" for key, value in values.items()]
+        else:
+            row = machine.items_of(values) if not isinstance(values, str) else None
+            texts = [repr(each) for each in ([values] if row is None else row)]
+        name = f"_({', '.join(texts)})" if is_plain(values) else str(index)
+        found.append(f"_{times[name]}{name}" if times[name] else name)
+        times[name] += 1
+    return found

@@ -258,9 +258,9 @@ def _cases(
         combination = [axis.cases[pick] for axis, pick in zip(known, picks, strict=True)]
         params = {key: value for _, values, _ in combination for key, value in values.items()}
         # Names that are part of a method's are put together from the outermost decorator inwards.
-        suffix = "".join(
-            name for (name, _, _), axis in reversed([*zip(combination, known, strict=True)]) if axis.suffix
-        )
+        named = [*zip(combination, known, strict=True)]
+        suffix = "".join(name for (name, _, _), axis in reversed(named) if axis.suffix and not axis.last)
+        suffix += "".join(name for (name, _, _), axis in named if axis.last)
         suffix += "".join(mark.args[0](params) for mark in own if isinstance(mark, Mark) and mark.name == "__tail__")
         brackets = "-".join(name for (name, _, _), axis in zip(combination, known, strict=True) if not axis.suffix)
         decorated, told = _decorated(machine, func, every, params)
@@ -313,9 +313,10 @@ def _axes(
         own_params = [name for name in wanted if fixtures.has_params(name) and name not in given]
         axes += [fixture_axis(machine, name, fixtures) for name in own_params]
         axes += [axis_of(machine, mark, func) for mark in later]
+    by_values = any(isinstance(each, Mark) and each.kwargs.get("last", False) is True for each in marks)
     for mark in marks:
         if isinstance(mark, Mark) and mark.name in ("parametrize", "__expand__", "__absl__", "__suffix__"):
-            axes.append(axis_of(machine, mark, func))
+            axes.append(axis_of(machine, mark, func, by_values=by_values))
     return axes
 
 

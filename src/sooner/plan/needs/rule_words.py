@@ -236,7 +236,8 @@ def _refused_if(machine: "Machine", args: list[Any]) -> Any:
 
 
 def _suffixes(_machine: "Machine", args: list[Any]) -> Any:
-    return Mark("__suffix__", (args[0],), {})
+    """Cases whose names are a part of the test's; told so, they come after those of all other decorators."""
+    return Mark("__suffix__", (args[0],), {"last": True} if len(args) > 1 and args[1] is True else {})
 
 
 def _decorated_if(_machine: "Machine", args: list[Any]) -> Any:
