@@ -591,3 +591,24 @@ def test_chex_makes_a_test_of_each_way_to_run_a_function_and_one_way_is_over_all
         "TestIt::test_product_(number=2)__without_jit": one,
         "TestIt::test_plain0": one,
     }
+
+
+def test_a_product_of_absls_has_the_rows_that_it_is_given_beside_other_parameters():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import torch
+            from absl.testing import parameterized
+
+            ROWS = [dict(name="sgd", device="cpu"), {"name": "adam", "device": "cuda"}]
+
+            class TestIt(parameterized.TestCase):
+                @parameterized.product(ROWS, size=[1, 2])
+                def test_rows(self, name, device, size):
+                    torch.zeros(size, device=device)
+            """
+        },
+    )
+    host, one = (0, None, 0), (1, 1, 1)
+    assert found == {f"TestIt::test_rows{number}": (host, host, one, one)[number] for number in range(4)}

@@ -248,10 +248,9 @@ def _absl(machine: Machine, mark: Mark, func: Any, *, by_values: bool) -> Axis |
     kind, args = mark.args
     names = argument_names(func)
     if kind == "product":
-        columns = {key: machine.items_of(value) for key, value in mark.kwargs.items()}
-        if any(each is None for each in columns.values()):
+        combinations = _combined(machine, args, mark.kwargs)
+        if combinations is None:
             return None
-        combinations = [dict(zip(columns, each, strict=True)) for each in product(*columns.values())]  # type: ignore[arg-type]
         ids = _ids_by_values(machine, combinations) if by_values else [str(i) for i in range(len(combinations))]
         return Axis([(name, each, []) for name, each in zip(ids, combinations, strict=True)], suffix=True)
     cases = machine.items_of(args[0]) if len(args) == 1 and not isinstance(args[0], dict | tuple) else list(args)
@@ -273,6 +272,22 @@ def _absl(machine: Machine, mark: Mark, func: Any, *, by_values: bool) -> Axis |
         name = f"_{name}" if kind == "named" and not str(name).startswith("_") else str(name)
         rows.append((ids[index] if ids else name, given, []))
     return Axis(rows, suffix=True)
+
+
+def _combined(machine: Machine, rows: list[Any], named: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """All combinations of what absl's `product` is given: lists of dicts, and a list for each of other parameters."""
+    columns: list[list[dict[str, Any]]] = []
+    for each in rows:
+        column = [hard(row) for row in machine.items_of(each) or (UNKNOWN,)]
+        if not all(isinstance(row, dict) for row in column):
+            return None
+        columns.append(column)
+    for key, values in named.items():
+        items = machine.items_of(values)
+        if items is None:
+            return None
+        columns.append([{key: value} for value in items])
+    return [{key: value for part in parts for key, value in part.items()} for parts in product(*columns)]
 
 
 def _ids_by_values(machine: Machine, cases: list[Any]) -> list[str]:
