@@ -231,6 +231,7 @@ GUARDS_BY_NUMBERS = {
     "len(list(itertools.repeat('ab', 3)))": 3,
     "list(itertools.starmap(max, [(2, 4)]))[0]": 4,
     "list(itertools.takewhile(lambda size: size < 5, [1, 4, 9]))[-1]": 4,
+    "len(list(itertools.filterfalse(lambda size: size < 5, [1, 4, 9, 8])))": 2,
     "list(itertools.dropwhile(lambda size: size < 3, [1, 4, 9]))[0]": 4,
     "list(itertools.accumulate([1, 2, 1]))[-1]": 4,
     "list(itertools.accumulate([1, 2, 2], lambda one, other: one * other))[-1]": 4,

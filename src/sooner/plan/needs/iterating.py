@@ -29,12 +29,19 @@ def _map(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return [machine.call(args[0], list(row), {}) for row in zip(*known, strict=False)]
 
 
-def _filter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    values = machine.items_of(args[1]) if len(args) > 1 else None
-    if values is None:
-        return UNKNOWN
-    truths = [machine.truth(each if args[0] is None else machine.call(args[0], [each], {})) for each in values]
-    return UNKNOWN if None in truths else [each for each, truth in zip(values, truths, strict=True) if truth]
+def filtering(*, kept: bool) -> Function:
+    """`filter` keeps what a function says yes to, `filterfalse` the rest."""
+
+    def called(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+        values = machine.items_of(args[1]) if len(args) > 1 else None
+        if values is None:
+            return UNKNOWN
+        truths = [machine.truth(each if args[0] is None else machine.call(args[0], [each], {})) for each in values]
+        return (
+            UNKNOWN if None in truths else [each for each, truth in zip(values, truths, strict=True) if truth is kept]
+        )
+
+    return called
 
 
 def _next(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -63,5 +70,5 @@ def _iter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 
 
 ITERATING: Final[dict[str, Function]] = {
-    "enumerate": _enumerate, "zip": _zip, "map": _map, "filter": _filter, "next": _next, "iter": _iter,
+    "enumerate": _enumerate, "zip": _zip, "map": _map, "filter": filtering(kept=True), "next": _next, "iter": _iter,
 }  # fmt: skip

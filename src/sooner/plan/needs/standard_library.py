@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.file_paths import absolute, path_of
+from sooner.plan.needs.iterating import filtering
 from sooner.plan.needs.python_names import BUILTINS, members
 from sooner.plan.needs.special_methods import set_plainly
 from sooner.plan.needs.suspending import AROUND
@@ -502,7 +503,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "itertools.zip_longest": _combining(zip_longest), "itertools.islice": _combining(islice),
     "itertools.pairwise": _combining(pairwise), "itertools.repeat": _repeated, "itertools.starmap": _starmap,
     "itertools.takewhile": _while(taken=True), "itertools.dropwhile": _while(taken=False),
-    "itertools.accumulate": _accumulated,
+    "itertools.accumulate": _accumulated, "itertools.filterfalse": filtering(kept=False),
     "itertools.permutations": _combining(permutations), "itertools.combinations": _combining(combinations),
     "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "dataclasses.replace": _replaced,
     "dataclasses.asdict": _as_dict, "dataclasses.fields": _fields,
