@@ -119,3 +119,31 @@ def test_in_numbas_own_tree_its_devices_are_those_of_the_rules_too():
         },
     )
     assert said(found) == {"TestGpus::test_two": (2, 2, 2), "TestGpus::test_one": (1, 1, 1)}
+
+
+def test_a_kernel_of_numba_with_a_signature_is_compiled_at_once_for_the_device_that_is_there():
+    found = needs_of(
+        "test_kernels.py",
+        {
+            "test_kernels.py": """
+            from numba import cuda
+
+            def add(values):
+                values[0] += 1
+
+            def test_signature():
+                assert cuda.jit("void(float32[::1])", fastmath=True)(add).inspect_asm()
+
+            def test_lazily():
+                assert cuda.jit(fastmath=True)(add).py_func is add
+
+            def test_part_of_a_kernel():
+                assert cuda.jit("float32(float32)", device=True)(add)
+            """
+        },
+    )
+    assert said(found) == {
+        "test_signature": (1, 1, 1),
+        "test_lazily": (0, None, 0),
+        "test_part_of_a_kernel": (0, None, 0),
+    }
