@@ -961,3 +961,36 @@ def test_a_test_that_is_not_for_pytest_never_runs_under_it():
         },
     )
     assert found == {"TestRunner::test_by_itself": (None, None, None), "TestRunner::test_by_pytest": (0, None, 0)}
+
+
+def test_a_folder_of_tests_that_is_named_as_the_library_is_not_the_library():
+    found = devices_of(
+        "tests/acme/core/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/core.py": """
+            import torch
+
+            def count():
+                return torch.cuda.device_count()
+            """,
+            "tests/__init__.py": "",
+            "tests/acme/__init__.py": "",
+            "tests/acme/core/__init__.py": "",
+            "tests/acme/core/helpers.py": "FEWEST = 4",
+            "tests/acme/core/test_it.py": """
+            import pytest
+            from acme.core import count
+            from helpers import FEWEST
+
+            @pytest.mark.skipif(count() < 3, reason="three devices")
+            def test_three():
+                pass
+
+            @pytest.mark.skipif(count() < FEWEST, reason="devices")
+            def test_a_script_finds_what_lies_beside_it():
+                pass
+            """,
+        },
+    )
+    assert found == {"test_three": (3, 3, 3), "test_a_script_finds_what_lies_beside_it": (4, 4, 4)}

@@ -141,7 +141,9 @@ class Sources:
     def _search(self, name: str, importer: str) -> str | None:
         base = name.replace(".", "/")
         folders = [str(each) for each in PurePosixPath(importer).parents]
-        for folder in [*folders, *_ROOTS]:
+        # Python looks beside packages, not within (`tests/acme/` may be named as `acme/`); scripts beside themselves.
+        within = [each for each in folders if self._at(each if each != "." else "", "__init__")]
+        for folder in [*(each for each in folders if each not in within), *_ROOTS, *within]:
             found = self._at("" if folder == "." else folder, base)
             if found:
                 return found
