@@ -1,4 +1,4 @@
-"""Ranks that PyTorch's elastic launcher starts: called, or told to run pytest on the test that starts it."""
+"""Ranks that a launcher starts when a test calls it: PyTorch's elastic one (also told to run pytest), and ignite's."""
 
 from small_projects import devices_of, needs_of
 
@@ -333,3 +333,40 @@ def test_a_grid_of_megatrons_has_no_more_places_than_there_are_ranks_from_its_fi
         },
     )
     assert found == {"test_two": (2, 2, 8), "test_two_after_two": (4, 4, 8), "test_of_the_host": (0, None, 0)}
+
+
+def test_ignite_starts_as_many_ranks_as_it_is_told_and_each_takes_a_device_where_there_is_one():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import ignite.distributed as idist
+            import pytest
+            import torch
+
+            def work(local_rank, scale):
+                torch.ones(1, device=idist.device()) * scale
+
+            def test_spawn():
+                idist.spawn("nccl", work, args=(2,), nproc_per_node=4)
+
+            def test_gloo():
+                with idist.Parallel(backend="gloo", nproc_per_node=4) as parallel:
+                    parallel.run(work, 2)
+
+            def test_all():
+                with idist.Parallel(backend="nccl", nproc_per_node=torch.cuda.device_count()) as parallel:
+                    parallel.run(work, scale=2)
+
+            def test_no_ranks():
+                with idist.Parallel() as parallel:
+                    parallel.run(work, 2)
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_spawn": (4, 4, 4),
+        "test_gloo": (0, 4, 4),
+        "test_all": (1, 1, 8),
+        "test_no_ranks": (0, 1, 1),
+    }
