@@ -64,6 +64,11 @@ def test_one_device_prints_what_plain_pytest_prints(suite):
     assert shown("--gpus=virtual:1") == shown()
 
 
+def test_outcomes_without_a_terminal_plugin_are_those_of_plain_pytest(suite):
+    suite.write(test_mixed=MIXED)
+    assert suite.cases("-p", "no:terminal", "--gpus=virtual:2") == suite.cases("-p", "no:terminal")
+
+
 def test_every_worker_sees_a_device_of_its_own(suite):
     text = """
 import os, pathlib, time, pytest

@@ -187,7 +187,8 @@ class Zygote(Served):
     def _fork(self) -> socket.socket:
         """Fork; in the child, set `server`."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._session.config.get_terminal_writer().flush()
+        if (terminal := self._session.config.pluginmanager.getplugin("terminalreporter")) is not None:
+            terminal.flush()  # what it has not written yet would be the child's to write too
         quiet_threads()
         parent = os.getpid()
         self._pid = os.fork()

@@ -31,7 +31,8 @@ class Reporter:
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
         """Write what the terminal is told meanwhile in one piece: pytest writes each dot by itself."""
-        writer: Any = self._session.config.get_terminal_writer()
+        terminal: Any = self._session.config.pluginmanager.getplugin("terminalreporter")  # none with `-p no:terminal`
+        writer: Any = getattr(terminal, "_tw", None)
         file = getattr(writer, "_file", None)
         if not isinstance(file, io.TextIOBase):
             yield
