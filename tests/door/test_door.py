@@ -386,3 +386,23 @@ def test_b(record_property):
     values = {each.get("name"): each.get("value") for each in ET.parse(suite.folder / "j.xml").iter("property")}
     assert values["error"] == "not readable"
     assert values["lambda"].startswith("<function test_b.<locals>.<lambda>")
+
+
+def test_properties_of_the_whole_suite_are_recorded_once(suite):
+    text = """
+import os, pytest
+@pytest.fixture(scope="session", autouse=True)
+def facts(record_testsuite_property): record_testsuite_property("arch", "x86")
+@pytest.mark.parametrize("i", range(3))
+def test_a(i, record_testsuite_property): record_testsuite_property(f"of {i}", i)
+@pytest.mark.isolation("fresh")
+def test_b(record_testsuite_property): record_testsuite_property("of b", None)
+"""
+    suite.write(test_facts=text)
+
+    def recorded(*arguments):
+        suite.pytest("--junitxml=j.xml", *arguments)
+        found = ET.parse(suite.folder / "j.xml").getroot().iterfind("testsuite/properties/property")
+        return sorted((each.get("name"), each.get("value")) for each in found)
+
+    assert recorded("--gpus=virtual:2", "--unit=test") == recorded()

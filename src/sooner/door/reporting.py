@@ -6,13 +6,16 @@ import io
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from sooner.door.quarantine import Quarantined
-from sooner.door.worker import SENT
+from sooner.door.worker import SENT, suite_properties
 from sooner.run.classify import signal_name
+
+_REPORTS: Final = ("plain", "report")
+"""Kinds of messages that are a report of one phase of a test."""
 
 
 class Reporter:
@@ -27,6 +30,7 @@ class Reporter:
         self._session = session
         self._quarantined = quarantined
         self._hook = session.config.hook
+        self._properties = suite_properties(session.config)
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
@@ -60,8 +64,10 @@ class Reporter:
         for kind, value in messages:
             if kind == "warning":
                 self._warn(value)
+            elif kind == "property" and value not in self._properties:  # of a fixture that each worker sets up once
+                self._properties.append(value)
         for kind, value in messages:
-            if kind != "warning":
+            if kind in _REPORTS:
                 report = self._report(item, kind, value)
                 self._quarantined.excuse(report)
                 outcome = report.outcome if report.outcome != "passed" else outcome
@@ -116,13 +122,13 @@ def how_it_ended(status: int | None, stacks: str, *, where: str = "the process o
 
 def outcome_of(messages: Sequence[tuple[str, Any]]) -> str:
     """The outcome of an item from its serialised reports."""
-    outcomes = [_field(kind, value, "outcome") for kind, value in messages if kind != "warning"]
+    outcomes = [_field(kind, value, "outcome") for kind, value in messages if kind in _REPORTS]
     return next((one for one in ("failed", "skipped") if one in outcomes), "passed")
 
 
 def seconds_of(messages: Sequence[tuple[str, Any]]) -> float:
     """How long all phases of an item took."""
-    return float(sum(_field(kind, value, "duration") for kind, value in messages if kind != "warning"))
+    return float(sum(_field(kind, value, "duration") for kind, value in messages if kind in _REPORTS))
 
 
 def message_of(messages: Sequence[tuple[str, Any]]) -> str:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 import pytest
+from _pytest.junitxml import xml_key
 from msgspec import Struct
 
 from sooner.door import coverage_data
@@ -56,7 +57,7 @@ class Ran(Struct, frozen=True, kw_only=True):
 
     item: int
     messages: list[tuple[str, Any]]
-    """`report` and `warning`, in the order in which they came."""
+    """`plain` and `report`, `warning` and `property` (of the whole suite), in the order in which they came."""
     has_failed: bool = False
     ran_before: int = 0
     """Items that ran in this process before."""
@@ -88,6 +89,8 @@ class _Reports:
         self.messages: list[tuple[str, Any]] = []
         self.has_failed = False
         self._has_parts = False
+        self._properties = suite_properties(config)
+        self._taken = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.has_failed = self.has_failed or report.failed
@@ -112,6 +115,8 @@ class _Reports:
 
     def take(self) -> list[tuple[str, Any]]:
         messages, self.messages = self.messages, []
+        messages += [("property", each) for each in self._properties[self._taken :]]
+        self._taken = len(self._properties)
         self.has_failed = self._has_parts = False
         return messages
 
@@ -308,6 +313,13 @@ class Worker:
             self._reports.pytest_runtest_logreport(report)
         if messages := self._reports.take():
             self._say("late", (self._items.index(item), messages))
+
+
+def suite_properties(config: pytest.Config) -> list[tuple[str, str]]:
+    """What `record_testsuite_property` has recorded in this process; JUnit's plugin writes what the list holds."""
+    xml: Any = config.stash.get(xml_key, None)
+    properties: list[tuple[str, str]] = [] if xml is None else xml.global_properties
+    return properties
 
 
 def _heed_not(*_: object) -> None:
