@@ -185,6 +185,21 @@ def test_options_of_pytest_keep_working(suite, options):
     assert ours.stdout.splitlines()[-1].split(" in ")[0] == plain.stdout.splitlines()[-1].split(" in ")[0]
 
 
+def test_stepwise_leaves_nothing_out_before_the_failure_that_it_stops_at(suite):
+    text = """
+import pathlib, pytest, time
+@pytest.mark.parametrize("i", range(40))
+def test_step(i):
+    time.sleep(0.1 * (i == 0))
+    assert i not in (1, 30) or pathlib.Path("fixed").exists()
+"""
+    suite.write(test_steps=text)
+    done = suite.pytest("--gpus=virtual:2", "--stepwise")
+    assert "1 failed, 1 passed" in done.stdout
+    (suite.folder / "fixed").touch()
+    assert "39 passed, 1 deselected" in suite.pytest("--gpus=virtual:2", "--stepwise").stdout
+
+
 def test_hooks_of_a_conftest_see_each_test_once_in_the_controlling_process(suite):
     conftest = """
 import json, os

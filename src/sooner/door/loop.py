@@ -26,7 +26,7 @@ from sooner.model.outcomes import Outcome
 from sooner.run import clock
 from sooner.schedule.order import ranks
 from sooner.schedule.scheduler import Scheduler
-from sooner.schedule.work import Begin, Command, Ended, Start
+from sooner.schedule.work import Begin, Command, Ended, Policy, Start
 from sooner.warm import pages
 
 _WITHOUT_MEMORY: Final = (DeviceKind.VIRTUAL, DeviceKind.CPU)
@@ -124,9 +124,12 @@ class Loop:
     def _schedule(self, units: Sequence[DoorUnit]) -> None:
         self._units = {unit.key: unit for unit in units}
         works = works_of_units(units, self._seconds)
-        orders = self._durations.are_known and not _orders_by_itself(self._session.config.option)
+        option = self._session.config.option
+        orders = self._durations.are_known and not _orders_by_itself(option)
         order = ranks(works, self._devices) if orders else None
-        self._scheduler = Scheduler(works, self._devices, ranks=order, host_slots=1)
+        # The next run of --stepwise takes everything before the failure that ended this one as passed.
+        policy = Policy.SEQUENTIAL if getattr(option, "stepwise", False) else Policy.PACKED
+        self._scheduler = Scheduler(works, self._devices, ranks=order, policy=policy, host_slots=1)
 
     def _is_alone(self, number: int) -> bool:
         return self._ledger.is_alone(self._session.items[number], self._seconds.get(number))
