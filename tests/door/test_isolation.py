@@ -143,6 +143,27 @@ def test_a_test_that_needs_what_an_earlier_one_left_keeps_its_verdict(suite):
     assert "order: test_order.py::test_b fails by itself" in done.stdout
 
 
+STEPS = """
+import pathlib, pytest, time
+def wait_for(name):
+    while not pathlib.Path(name).exists(): time.sleep(0.01)
+class TestSteps:
+    done = []
+    def test_first(self): self.done.append(1); wait_for("second")
+    def test_second(self): pathlib.Path("second").touch(); assert self.done == [1]
+    def test_wrong(self): assert 0, "wrong"
+class TestOther:
+    def test_else(self): assert 0, "else"
+"""
+
+
+def test_a_test_that_needs_what_one_in_another_worker_left_keeps_its_verdict(suite):
+    suite.write(test_steps=STEPS)
+    done = suite.pytest("--gpus=virtual:2", "--unit=test")
+    assert "order: test_steps.py::TestSteps::test_second fails by itself" in done.stdout
+    assert "2 failed, 2 passed" in done.stdout
+
+
 @pytest.mark.parametrize("level", ["fork", "fresh"])
 def test_a_mark_gives_a_test_a_process_of_its_own(suite, level):
     text = f"""

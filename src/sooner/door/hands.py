@@ -100,13 +100,13 @@ class Judge:
     Args:
         waiting: The worker that waits.
         item: The test.
-        replays: Whether the tests of its unit run before it, unguarded: it may need what they leave.
+        before: Tests that run before it, unguarded: it may need what they leave.
     """
 
-    def __init__(self, waiting: Hand, item: int, *, replays: bool = False) -> None:
+    def __init__(self, waiting: Hand, item: int, before: Sequence[int] = ()) -> None:
         self.waiting = waiting
         self.item = item
-        self.replays = replays
+        self.before = before
         self.ran: Ran | None = None
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from sooner.door.durations import Durations
+from sooner.door.earlier import Earlier
 from sooner.door.evidence import Ledger
 from sooner.door.hands import Hand, Judge, Workshop
 from sooner.door.journal import Entry, Journal
@@ -86,6 +87,7 @@ class Loop:
             seconds=self._seconds,
         )
         self._devices = devices
+        self._earlier = Earlier(session.items, units, self._seconds)
         self._schedule(units)
         self._hands: dict[tuple[tuple[int, ...], Level], Hand] = {}
         self._holds_memory = any(device.kind not in _WITHOUT_MEMORY for device in devices)
@@ -183,7 +185,7 @@ class Loop:
             self._workshop.make_ready(len(devices))
 
     def _ask(self, hand: Hand, unit: DoorUnit, items: Sequence[int]) -> None:
-        waits = "failures" if unit.level is Level.WARM else "any failure" if unit.is_by_evidence else ""
+        waits = "any failure" if unit.level is Level.WARM or unit.is_by_evidence else ""
         hand.ask(unit, items, waits="always" if waits and self._verifies else waits)
 
     def _path(self, number: int) -> str:
@@ -227,7 +229,7 @@ class Loop:
                 with self._reporter.together():
                     for ran in value:
                         self._take(hand, ran)
-            case "absent":
+            case "absent" if hand.judge is None:
                 self._absent(hand, value)
             case "late":
                 self._reporter.phases(*value)
@@ -241,15 +243,15 @@ class Loop:
     def _take(self, hand: Hand, ran: Ran) -> None:
         hand.left.remove(ran.item)
         hand.ran.append(ran.item)
-        is_in_doubt = ran.has_failed and ran.ran_before > 0 and hand.level is Level.WARM
-        if is_in_doubt or (self._verifies and hand.level is Level.WARM):
+        is_warm = hand.level is Level.WARM
+        if (ran.has_failed and ran.ran_before > 0 and is_warm) or (self._verifies and is_warm):
             hand.judged = ran
-            self._judge(hand, ran.item, replays=False)
+            self._judge(hand, ran.item, ())
             return
-        if ran.has_failed and hand.is_by_evidence:
+        if ran.has_failed and (is_warm or hand.is_by_evidence):
             hand.judged = ran
-            if self._may_need_others(ran.item):
-                self._judge(hand, ran.item, replays=True)
+            if before := self._may_need(hand, ran.item):
+                self._judge(hand, ran.item, before)
             else:
                 self._resume(hand, ran)
                 self._conclude(hand, ran, ran)
@@ -275,6 +277,7 @@ class Loop:
         message = message_of(said.messages)  # before pytest makes reports of them, in place
         self._reporter.item(ran.item, said.messages)
         seconds = seconds_of(said.messages)
+        self._earlier.took(ran.item, seconds)
         outcome = outcome_of(said.messages)
         is_hole = outcome == "skipped" and self._widths.wants_more(ran.item)
         self._remember(item, hand, "skipped_no_devices" if is_hole else outcome, seconds, message)
@@ -332,15 +335,13 @@ class Loop:
 
     # What is in doubt
 
-    def _judge(self, hand: Hand, number: int, *, replays: bool) -> None:
-        """Have a test judged by itself, or after the tests of its unit, on the same devices."""
+    def _judge(self, hand: Hand, number: int, before: Sequence[int]) -> None:
+        """Have a test judged in a process of its own, on the same devices: by itself, or after others."""
         unit = hand.unit
         assert unit is not None  # noqa: S101 - it has just run one of its items
-        before = self._earlier(number) if hand.is_by_evidence else [i for i in unit.items if i in hand.ran]
-        items = (*(i for i in before if i < number), number) if replays else (number,)
         judge = self._workshop.make(hand.devices, Level.FORK, self._path(number), guarded=False)
-        judge.judge = Judge(hand, number, replays=replays)
-        judge.ask(unit, items, waits="")
+        judge.judge = Judge(hand, number, before)
+        judge.ask(unit, (*before, number), waits="")
         self._judges.append(judge)
         self._journal.judged_again += 1
 
@@ -353,12 +354,13 @@ class Loop:
         hand, first, second = judge.waiting, judge.waiting.judged, judge.ran
         assert first is not None  # noqa: S101 - set before the judge was made
         passed = second is not None and second.item == judge.item and not second.has_failed
-        if first.has_failed and not passed and not judge.replays and hand.restored_in_unit:
-            self._judge(hand, judge.item, replays=True)
+        if first.has_failed and not passed and not judge.before and (before := self._may_need(hand, judge.item)):
+            self._judge(hand, judge.item, before)
             return
-        if second is None or passed != first.has_failed or (judge.replays and not passed):
+        if second is None or passed != first.has_failed or (judge.before and not passed):
+            self._earlier.was_futile(judge.item, judge.before)
             self._conclude(hand, first, first)
-        elif judge.replays:
+        elif judge.before:
             self._conclude(hand, first, second, level=Level.FORK, depends=True)
         else:
             self._conclude(hand, first, second, level=Level.FORK, pollution=True)
@@ -371,11 +373,15 @@ class Loop:
         hand.restored_in_unit = hand.restored_in_unit or bool(ran.restored)
         hand.say("on")
 
-    def _may_need_others(self, number: int) -> bool:
-        return self._ledger.may_need_others(self._session.items[number]) and bool(self._earlier(number))
+    def _may_need(self, hand: Hand, number: int) -> Sequence[int]:
+        """The tests that one that failed by itself may need before it; none where its failure is its own."""
+        if hand.is_by_evidence:
+            return self._before_in_file(number) if self._ledger.may_need_others(self._session.items[number]) else ()
+        here = [i for i in hand.ran if i < number and hand.unit is not None and i in hand.unit.items]
+        elsewhere = self._earlier.elsewhere(number, here)
+        return sorted([*here, *elsewhere]) if elsewhere or hand.restored_in_unit else ()
 
-    def _earlier(self, number: int) -> list[int]:
-        """The items before this one in its file."""
+    def _before_in_file(self, number: int) -> list[int]:
         items, path, first = self._session.items, self._path(number), number
         while first > 0 and str(items[first - 1].path) == path:
             first -= 1
@@ -404,6 +410,7 @@ class Loop:
             how = self._how(hand, status, stacks)
             self._reporter.failure(number, how)
             self._remember(self._session.items[number], hand, "crashed", 0.0, how)
+            self._earlier.took(number, float("inf"))
             left.remove(number)
         if unit is not None and left:
             self._begin(unit, hand.devices, left)
