@@ -42,6 +42,16 @@ def test_next(): assert threading.active_count() == 1
     assert entries["test_next"]["worker"] == 2
 
 
+def test_a_test_that_closes_standard_output_costs_no_other_test(suite):
+    suite.write(test_closes="import sys\ndef test_closes(): sys.stdout.close()\ndef test_next(): print('said')\n")
+    done, entries = suite.journal("-rA")
+    assert done.returncode == 1
+    assert "FAILED test_closes.py::test_closes" in done.stdout
+    assert "INTERNALERROR" not in done.stdout
+    assert entries["test_closes"]["discard"]
+    assert entries["test_next"]["outcome"] == "passed"
+
+
 def test_what_wider_fixtures_set_up_stays_until_they_end(suite):
     text = """
 import os, pytest

@@ -16,6 +16,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NoReturn
 
 import pytest
@@ -88,12 +89,16 @@ class _Reports:
         self._config = config
         self.messages: list[tuple[str, Any]] = []
         self.has_failed = False
+        self.doubt = ""
+        """Why the process must not run another test, from what was reported; empty where it may."""
         self._has_parts = False
         self._properties = suite_properties(config)
         self._taken = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.has_failed = self.has_failed or report.failed
+        if report.failed and report.when == "teardown":
+            self.doubt = "left in the middle of its tear-down"
         if type(report) is not pytest.TestReport:
             self._has_parts = True
         elif self._has_parts:  # what is said of the whole may follow from its parts (subtests), which are known here
@@ -118,6 +123,7 @@ class _Reports:
         messages += [("property", each) for each in self._properties[self._taken :]]
         self._taken = len(self._properties)
         self.has_failed = self._has_parts = False
+        self.doubt = ""
         return messages
 
 
@@ -277,6 +283,8 @@ class Worker:
 
     def _tell(self, number: int, cleaned: Cleaned) -> tuple[Cleaned, bool]:
         session, has_failed = self._session, self._reports.has_failed
+        if self._reports.doubt and not cleaned.discard:
+            cleaned = replace(cleaned, discard=self._reports.doubt)
         ran = Ran(
             item=number,
             messages=self._reports.take(),
@@ -305,14 +313,16 @@ class Worker:
         if self._last is None:
             return
         item = self._last
-        teardown = self._session._setupstate.teardown_exact  # noqa: SLF001 - as _pytest.runner does
-        with captured(item, "teardown"):
-            call = pytest.CallInfo.from_call(lambda: teardown(None), when="teardown")
+        call = pytest.CallInfo.from_call(lambda: self._tear_down_captured(item), when="teardown")
         if call.excinfo is not None:
             report = item.ihook.pytest_runtest_makereport(item=item, call=call)
             self._reports.pytest_runtest_logreport(report)
         if messages := self._reports.take():
             self._say("late", (self._items.index(item), messages))
+
+    def _tear_down_captured(self, item: pytest.Item) -> None:
+        with captured(item, "teardown"):  # which fails where a test has closed standard output
+            self._session._setupstate.teardown_exact(None)  # noqa: SLF001 - as _pytest.runner does
 
 
 def suite_properties(config: pytest.Config) -> list[tuple[str, str]]:
