@@ -5,6 +5,8 @@ import os
 import sys
 from typing import Any
 
+import pytest
+
 
 def settings() -> dict[str, Any] | None:
     """How coverage is measured in this process; None where it is not."""
@@ -20,12 +22,32 @@ def settings() -> dict[str, Any] | None:
     }
 
 
-def begin(measured: dict[str, Any] | None) -> None:
+def begin(measured: dict[str, Any] | None, config: pytest.Config) -> None:
     """Measure in this process as the controlling pytest does."""
     if measured is not None:
         import coverage
 
         coverage.Coverage(**measured, data_suffix=True).start()
+        if getattr(config.option, "cov_context", None) == "test":
+            config.pluginmanager.register(_Contexts(), "sooner-coverage-contexts")
+
+
+class _Contexts:
+    """Says which test and phase what is measured belongs to, as pytest-cov does where it measures itself."""
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        self._switch(item, "setup")
+
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        self._switch(item, "run")
+
+    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
+        self._switch(item, "teardown")
+
+    @staticmethod
+    def _switch(item: pytest.Item, phase: str) -> None:
+        if (current := _current()) is not None:
+            current.switch_context(f"{item.nodeid}|{phase}")
 
 
 def save() -> None:

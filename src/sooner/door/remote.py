@@ -72,7 +72,7 @@ class Collected:
             items,
             self._channel,
             guards=functools.partial(guards_of_project, session.config),
-            begin=functools.partial(coverage_data.begin, self._spec["coverage"]),
+            begin=functools.partial(coverage_data.begin, self._spec["coverage"], session.config),
             show=lambda target: self._shown[target - 1],
         ).run()
 
