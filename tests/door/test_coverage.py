@@ -37,3 +37,10 @@ def contexts(suite, *arguments):
 def test_lines_and_their_tests_are_those_of_plain_pytest(suite):
     suite.write(tested=TESTED, test_choose=TESTS)
     assert contexts(suite, "--gpus=virtual:2") == contexts(suite)
+
+
+def test_a_process_whose_tests_run_nothing_that_is_measured_says_nothing(suite):
+    suite.write(tested=TESTED, test_other=TESTS.replace("tested.choose(2)", "pass"))
+    done = suite.pytest("--cov=tested", "--gpus=virtual:2")
+    assert done.returncode == 0
+    assert done.stderr == ""

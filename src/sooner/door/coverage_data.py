@@ -27,7 +27,10 @@ def begin(measured: dict[str, Any] | None, config: pytest.Config) -> None:
     if measured is not None:
         import coverage
 
-        coverage.Coverage(**measured, data_suffix=True).start()
+        current = coverage.Coverage(**measured, data_suffix=True)
+        current._warn_no_data = False  # noqa: SLF001 - as coverage.process_startup: others may measure something
+        current._warn_unimported_source = False  # noqa: SLF001 - as above
+        current.start()
         if getattr(config.option, "cov_context", None) == "test":
             config.pluginmanager.register(_Contexts(), "sooner-coverage-contexts")
 
