@@ -204,6 +204,17 @@ def test_own_junit_files_are_merged_and_left_alone(sooner, run):
     assert (run.path / "logs" / "a.xml").read_text().strip() == own
 
 
+def test_paths_of_a_plan_may_hold_variables_of_the_runner(sooner, run):
+    (sooner.folder / "where").mkdir()
+    plan = sooner.plan(("a", "pwd; echo '<testsuite/>' > a.xml", 'cwd = "${HERE}"', 'junit = "${HERE}/a.xml"'))
+    assert sooner("run", plan, *VIRTUAL, HERE=str(sooner.folder / "where")).returncode == 0
+    assert run.outcomes == {"a": "passed"}
+    done = sooner("run", plan, *VIRTUAL)
+    assert done.returncode == 4
+    assert "unit[0].cwd: ${HERE} is not set" in done.stderr
+    assert sooner("plan", plan, "--devices=virtual:2").returncode == 4
+
+
 def test_an_exit_of_zero_before_the_junit_file_is_written_is_a_crash(sooner, run):
     sooner("run", sooner.plan(("a", "true # {junit}")), *VIRTUAL)
     assert run.outcomes == {"a": "crashed"}

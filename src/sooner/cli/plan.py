@@ -1,5 +1,6 @@
 """`sooner plan`."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def plan(plan_file: str, *, as_json: bool, **cli: Any) -> int:
     from sooner.schedule.simulate import simulate
 
     text = read_text(Path(plan_file))
-    prepared = prepare(read_plan(text, source=plan_file), cli, text=text)
+    prepared = prepare(read_plan(text, source=plan_file, env=os.environ), cli, text=text)
     seconds = assumed_seconds(prepared.works)
     placements = simulate(
         prepared.works,

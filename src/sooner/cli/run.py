@@ -1,5 +1,6 @@
 """`sooner run`."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ def run(plan_file: str | None, resume: str | None, **cli: Any) -> int:
     if not plan_file:
         raise UsageError("which plan? Pass PLAN.toml, or --resume DIR (docs/how-to/run.md shows a plan)")
     text = read_text(Path(plan_file))
-    return execute(read_plan(text, source=plan_file), cli, text=text)
+    return execute(read_plan(text, source=plan_file, env=os.environ), cli, text=text)
 
 
 def read_text(path: Path) -> str:
