@@ -221,6 +221,15 @@ def test_an_exit_of_zero_before_the_junit_file_is_written_is_a_crash(sooner, run
     assert run.cases == {("a", "a"): "error"}
 
 
+def test_a_junit_file_that_was_there_before_an_attempt_is_not_its_own(sooner, run):
+    own = "<testsuite><testcase name='one'/></testsuite>"
+    (sooner.folder / "old.xml").write_text(own)
+    retried = f'[ $SOONER_ATTEMPT = 2 ] || {{ echo "{own}" > a.xml; exit 1; }}'
+    plan = sooner.plan(("a", retried, 'junit = "a.xml"'), ("b", "true", 'junit = "old.xml"'))
+    sooner("run", plan, *VIRTUAL, "--retries=1")
+    assert run.outcomes == {"a": "crashed", "b": "crashed"}
+
+
 def test_a_crash_after_the_junit_file_was_written_is_still_seen_in_it(sooner, run):
     plan = sooner.plan(("a", "echo '<testsuite><testcase name=\"one\"/></testsuite>' > {junit}; kill -SEGV $$"))
     sooner("run", plan, *VIRTUAL)

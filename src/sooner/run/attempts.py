@@ -10,7 +10,7 @@ from sooner.model.units import Unit
 from sooner.run import clock
 from sooner.run.classify import End, classify
 from sooner.run.folder import RunFolder
-from sooner.run.junit_files import keep_cases
+from sooner.run.junit_files import Stamp, keep_cases
 from sooner.run.records import kept_junit_path, own_junit_path, tail_of
 from sooner.run.supervision.client import Report, decode_wait_status
 
@@ -29,13 +29,15 @@ def attempt_of(
     asked_to_stop: bool,
     oom_kills: int,
     device_fault: str,
+    junit_before: Stamp | None = None,
 ) -> Attempt:
-    """Judge how an attempt ended."""
+    """Judge how an attempt ended; `junit_before` is the stamp of its own JUnit file when it started."""
     exit_code, signal = decode_wait_status(report.status) if report.status is not None else (None, None)
     clean = exit_code == 0 and not report.ended_by
     junit = own_junit_path(unit, folder)
     newer_than = min(started_at, clock.as_the_system_tells(started_at))
-    has_junit = junit is None or keep_cases(junit, kept_junit_path(folder, log), newer_than=newer_than)
+    kept = kept_junit_path(folder, log)
+    has_junit = junit is None or keep_cases(junit, kept, newer_than=newer_than, before=junit_before)
     tail = "" if clean else tail_of(folder.path / log, _TAIL_BYTES)
     end = End(
         exit_code=exit_code,

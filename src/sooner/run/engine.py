@@ -38,10 +38,11 @@ from sooner.run.attempts import attempt_of, oom_kill_count
 from sooner.run.folder import RunFolder, log_names
 from sooner.run.holding import Holding
 from sooner.run.journal import Journal
+from sooner.run.junit_files import Stamp, stamp_of
 from sooner.run.launch import spawn_of
 from sooner.run.ports import Ports
 from sooner.run.quarantined import Quarantined
-from sooner.run.records import kept_junit_path
+from sooner.run.records import kept_junit_path, own_junit_path
 from sooner.run.replanner import Replanner
 from sooner.run.supervision.client import Report, Supervisor, decode_wait_status
 from sooner.schedule.scheduler import Scheduler
@@ -81,6 +82,8 @@ class _Running(Struct):
     """OOM kills of the machine just after it started."""
     started_at: float = 0.0
     asked_to_stop: bool = False
+    junit_before: Stamp | None = None
+    """Stamp of its own JUnit file before it started."""
 
 
 class Engine:
@@ -241,6 +244,8 @@ class Engine:
             asyncio.get_running_loop().call_soon(self._on_report, lost)
             return
         running = self._running[spawn_id] = self._entry(unit, command, [fd for _, fd in leased])
+        if (junit := own_junit_path(unit, self._folder)) is not None:
+            running.junit_before = stamp_of(junit)
         self._supervisor.spawn(
             spawn_of(
                 unit,
@@ -336,6 +341,7 @@ class Engine:
             asked_to_stop=running.asked_to_stop,
             oom_kills=oom_kill_count() - running.oom_kills if _was_killed(report) else 0,
             device_fault=fault,
+            junit_before=running.junit_before,
         )
         self._attempts.setdefault(key, []).append(attempt)
         now = clock.now()

@@ -17,19 +17,39 @@ _MOST_BYTES: Final = 256 * 1024 * 1024
 """A larger file is left alone: merging it would cost more memory than a CI runner should give."""
 _CLOCK_SLACK_S: Final = 2.0
 """File systems round times; a file this much older than its unit is left from an earlier run."""
+_WHOLE_SECONDS: Final = 10**9
+
+Stamp = tuple[int, int, int, int]
+"""What no write leaves as it is: inode, size, times of the last write and of the last change in ns."""
 
 
-def keep_cases(source: Path, copy: Path, *, newer_than: float) -> bool:
+def stamp_of(source: Path) -> Stamp | None:
+    """The stamp of a unit's own JUnit file before an attempt; None where there is none that tells a write."""
+    try:
+        return _stamp(source.stat())
+    except OSError:
+        return None
+
+
+def _stamp(status: os.stat_result) -> Stamp | None:
+    if status.st_mtime_ns % _WHOLE_SECONDS == 0:
+        return None  # a file system that rounds that much cannot tell two writes in one second
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def keep_cases(source: Path, copy: Path, *, newer_than: float, before: Stamp | None = None) -> bool:
     """Copy a unit's own JUnit file into the run folder; says whether there was a whole one of this attempt.
 
     The copy is what reports are made from, now and later: the unit's path may hold another run's cases by then. A copy
-    of an earlier attempt is removed.
+    of an earlier attempt is removed. A file that still has the stamp from `before` was not written by this attempt.
     """
     copy.unlink(missing_ok=True)
     try:
         with open_regular(source) as file:
             status = os.fstat(file.fileno())
             if status.st_mtime < newer_than - _CLOCK_SLACK_S or status.st_size > _MOST_BYTES:
+                return False
+            if before is not None and _stamp(status) == before:
                 return False
             data = file.read()
         copy.parent.mkdir(parents=True, exist_ok=True)
