@@ -189,6 +189,18 @@ def test_b(): assert builtins.here == os.getpid()
     assert entries["test_alone"]["level"] == level
 
 
+def test_a_fresh_process_finds_its_test_outside_of_the_root_folder(suite):
+    (suite.folder / "tests").mkdir()
+    (suite.folder / "conf").mkdir()
+    (suite.folder / "conf" / "pytest.ini").write_text("[pytest]\n")
+    (suite.folder / "tests" / "test_other.py").write_text("open('imported', 'a').write('x')\n")
+    text = "import pytest\n@pytest.mark.isolation('fresh')\ndef test_a():\n    assert 0, 'of its own'\n"
+    suite.write(**{"tests/test_fresh": text})
+    done = suite.pytest("--gpus=virtual:1", "-c", "conf/pytest.ini", "tests")
+    assert "test_fresh.py::test_a - AssertionError: of its own" in done.stdout
+    assert (suite.folder / "imported").read_text() == "x"
+
+
 def test_an_unknown_level_is_one_clear_error(suite):
     suite.write(test_a="import pytest\n@pytest.mark.isolation('spoon')\ndef test_a(): pass\n")
     done = suite.pytest("--gpus=virtual:1")

@@ -9,6 +9,7 @@ import socket
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,10 +56,16 @@ class Collected:
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         """Collect only the asked files; never touch the folder of temporary files of the controlling pytest."""
-        if self._spec["files"]:
-            config.args = list(self._spec["files"])
+        files = self._spec["files"]
+        if files and all(Path(file).is_relative_to(config.rootpath) for file in files):
+            config.args = list(files)  # elsewhere an id depends on the argument that its file was found by
         if basetemp := config.getoption("basetemp", None):
             config.option.basetemp = f"{basetemp}-{os.getpid()}"
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        """Leave other files alone, where the arguments of the command line are collected."""
+        others = self._spec["files"] and collection_path.is_file() and str(collection_path) not in self._spec["files"]
+        return True if others else None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
