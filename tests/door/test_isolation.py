@@ -201,6 +201,14 @@ def test_a_fresh_process_finds_its_test_outside_of_the_root_folder(suite):
     assert (suite.folder / "imported").read_text() == "x"
 
 
+def test_a_test_whose_id_changes_is_told_so_where_it_is_collected_again(suite):
+    mark = "@pytest.mark.isolation('fresh')\n@pytest.mark.parametrize('x', [uuid.uuid4().hex])"
+    suite.write(test_ids=f"import uuid, pytest\n{mark}\ndef test_a(x): pass\n")
+    done = suite.pytest("--gpus=virtual:1")
+    assert "not collected again while one device is visible" in done.stdout
+    assert "the id is another one each time" in done.stdout
+
+
 def test_an_unknown_level_is_one_clear_error(suite):
     suite.write(test_a="import pytest\n@pytest.mark.isolation('spoon')\ndef test_a(): pass\n")
     done = suite.pytest("--gpus=virtual:1")

@@ -310,7 +310,8 @@ class Loop:
 
     def _absent(self, hand: Hand, number: int) -> None:
         hand.left.remove(number)
-        text = f"not collected while {len(hand.devices)} devices are visible: the need of the test is wrong"
+        seen = f"{len(hand.devices)} devices are visible" if len(hand.devices) != 1 else "one device is visible"
+        text = f"its id was not collected again while {seen}: its need is wrong, or the id is another one each time"
         self._reporter.failure(number, text)
 
     def _raise(self, kind: str, text: str, code: int | None) -> None:
