@@ -1,6 +1,7 @@
 """`pytest --gpus` in projects of its own, as a user runs it."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -183,6 +184,15 @@ def test_options_of_pytest_keep_working(suite, options):
     plain, ours = suite.pytest(*options), suite.pytest("--gpus=virtual:1", *options)
     assert ours.returncode == plain.returncode
     assert ours.stdout.splitlines()[-1].split(" in ")[0] == plain.stdout.splitlines()[-1].split(" in ")[0]
+
+
+@pytest.mark.parametrize("option", ["--pdb", "--trace"])
+def test_a_debugger_has_the_terminal_of_the_controlling_process(suite, option):
+    suite.write(test_where="import os\ndef test_where(): assert 0, f'in {os.getppid()}'\n")
+    command = [sys.executable, "-m", "pytest", "--gpus=virtual:2", option]
+    done = subprocess.run(command, cwd=suite.folder, input="continue\n", capture_output=True, text=True, check=False)
+    assert f"in {os.getpid()}" in done.stdout
+    assert done.returncode == 1
 
 
 def test_stepwise_leaves_nothing_out_before_the_failure_that_it_stops_at(suite):

@@ -54,7 +54,7 @@ class Door:
             raise session.Interrupted(f"{errors} during collection")
         if session.config.option.collectonly:
             return True
-        if session.config.option.usepdb:
+        if any(session.config.getoption(name, False) for name in ("usepdb", "trace")):
             return None  # a debugger needs the terminal: one process, one device
         self._record.prepare()
         _make_temporary_folder(session)
