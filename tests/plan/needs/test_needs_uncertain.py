@@ -959,3 +959,32 @@ def test_of_one_of_several_numbers_is_known_what_holds_of_the_most_of_them():
         "test_three": (3, 3),
     }
     assert found["test_two"].confidence.name == "MEDIUM"
+
+
+def test_what_no_branch_has_bound_is_after_them_what_it_was():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import functools
+            import elsewhere, torch
+            from torch.distributed.fsdp import MixedPrecision
+            from torch.testing._internal.common_fsdp import subtest_name
+            from torch.testing._internal.common_utils import TestCase, instantiate_parametrized_tests, parametrize
+
+            half, full = MixedPrecision(param_dtype=torch.float16), MixedPrecision()
+            if elsewhere.version() > (2, 10):
+                brain = MixedPrecision(param_dtype=torch.bfloat16)
+
+            name_of = functools.partial(subtest_name, {str(half): "half", str(full): "full"})
+
+            class TestIt(TestCase):
+                @parametrize("precision", [half, full], name_of)
+                def test_at(self, precision):
+                    pass
+
+            instantiate_parametrized_tests(TestIt)
+            """
+        },
+    )
+    assert list(found) == ["TestIt::test_at_half", "TestIt::test_at_full"]

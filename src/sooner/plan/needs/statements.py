@@ -244,10 +244,13 @@ class Statements(Raising):
             scope.frame.returned.extend(each.value for each in returns)
 
     def _merged(self, falls: list[dict[str, Any]]) -> dict[str, Any]:
-        if len(falls) == 1:
-            return falls[0]
-        merged: dict[str, Any] = {}
-        for name in {name for each in falls for name in each}:
+        if len(falls) <= 1:
+            return dict(*falls)
+        first, *others = falls
+        merged = {
+            name: value for name, value in first.items() if all(each.get(name, MISSING) is value for each in others)
+        }
+        for name in {name for each in falls for name in each if name not in merged}:
             values = [each.get(name, MISSING) for each in falls]
             known = [each for each in values if each is not MISSING]
             same = len(known) == len(values) and all(self.same(known[0], each) is True for each in known[1:])
