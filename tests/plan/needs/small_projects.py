@@ -8,14 +8,15 @@ from sooner.plan.needs import Sources, infer_needs, load_rules
 
 
 @functools.cache  # read once: it takes longer than most projects here
-def _rules():
+def shipped():
+    """The rules that come with the project."""
     return load_rules([("rules.toml", shipped_rules())])
 
 
 def needs_of(path, files):
     """What is said of the tests of one file of a project, by their names in it; no project's rules but the shipped."""
     texts = {name: textwrap.dedent(text) for name, text in files.items()}
-    found = infer_needs(Sources(texts, texts.get), [path], rules=_rules())
+    found = infer_needs(Sources(texts, texts.get), [path], rules=shipped())
     return {each.nodeid.partition("::")[2]: each for each in found}
 
 

@@ -1,13 +1,16 @@
 """The number of visible devices notices what is asked of it, and one evaluation holds for as many sizes as it may."""
 
 import operator as op
+import textwrap
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_projects import devices_of
+from small_projects import devices_of, shipped
 
+from sooner.plan.needs import Sources
 from sooner.plan.needs.counted import Counted, uncounted
+from sooner.plan.needs.infer import Inference
 from sooner.plan.needs.trace import COUNT
 
 _SIZES = st.integers(0, 8)
@@ -206,3 +209,58 @@ def test_what_a_hook_makes_of_a_case_is_asked_with_each_number_of_devices():
         },
     )
     assert {name: least for name, (least, _, _) in found.items()} == {"test_value[many]": 4, "test_mark[3]": 3}
+
+
+def test_a_value_of_the_library_that_is_the_same_with_any_number_of_devices_does_not_follow_from_it():
+    texts = {
+        "acme/flags.py": textwrap.dedent(
+            """
+            import os
+            import torch
+
+            VISIBLE = len(os.environ["CUDA_VISIBLE_DEVICES"].strip()) > 0
+            FORK = len(os.environ["CUDA_VISIBLE_DEVICES"]) < 100
+            EACH = 24 // max(1, torch.cuda.device_count())
+            """
+        )
+    }
+    module = Inference(Sources(texts, texts.get), shipped()).machine(8).load("acme/flags.py")
+    follows = {name: module.asked_by(name) for name in ("VISIBLE", "FORK", "EACH") if name in module.env.names}
+    assert follows == {"VISIBLE": 1, "FORK": 0, "EACH": COUNT}
+
+
+def test_what_follows_from_values_of_the_library_is_known_for_each_number():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/flags.py": """
+            import os
+
+            VISIBLE = len(os.environ["CUDA_VISIBLE_DEVICES"].strip()) > 0
+            LENGTH = len(os.environ["CUDA_VISIBLE_DEVICES"])
+            MANY = LENGTH >= 5 if VISIBLE else False
+            """,
+            "tests/test_it.py": """
+            import pytest
+            from acme.flags import LENGTH, MANY, VISIBLE
+
+            def test_visible():
+                if not VISIBLE:
+                    pytest.skip("none")
+
+            def test_length():
+                if LENGTH < 7:
+                    pytest.skip("few")
+
+            @pytest.mark.skipif(not MANY, reason="few")
+            def test_many():
+                pass
+            """,
+        },
+    )
+    assert {name: least for name, (least, _, _) in found.items()} == {
+        "test_visible": 1,
+        "test_length": 4,
+        "test_many": 3,
+    }

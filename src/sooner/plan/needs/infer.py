@@ -58,8 +58,11 @@ class Inference:
     def machine(self, size: int) -> Machine:
         """The machine with so many visible devices."""
         if size not in self.machines:
-            self.machines[size] = Machine(size, self.sources, self.rules)
+            self.machines[size] = Machine(size, self.sources, self.rules, lambda: self._smaller(size))
         return self.machines[size]
+
+    def _smaller(self, size: int) -> Iterator[Machine]:
+        return (self.machine(each) for each in reversed(SIZES) if each < size)
 
     def of_files(self, paths: Iterable[str]) -> Iterator[TestNeeds]:
         """The needs of all tests of several files, in order."""
@@ -285,21 +288,27 @@ class _File:
 
     def _holds_for_one_number(self, nodeid: str, last: Judged, ignored: frozenset[tuple[str, int]]) -> bool:
         """Whether what fails with the most devices fails with any but one number of some (`assert world_size == 2`)."""
-        others = {size: self.at(nodeid, size, ignored) for size in SIZES[1:-1]}
+        others = self._among(SIZES[1:], nodeid, ignored)
         running = [size for size, each in others.items() if each is not None and each.at.verdict is Verdict.RUN]
         failing = [each for each in others.values() if each is not None and each.place == last.place]
         return len(running) == 1 and running[0] > 1 and len(failing) == len(others) - 1
 
     def _everywhere(self, nodeid: str, ignored: frozenset[tuple[str, int]]) -> dict[int, Judged | None]:
-        """What a test does at each size, from the largest on; one evaluation holds as far down as nothing differs."""
+        """What a test does at each size."""
+        return self._among(SIZES, nodeid, ignored)
+
+    def _among(
+        self, sizes: Sequence[int], nodeid: str, ignored: frozenset[tuple[str, int]]
+    ) -> dict[int, Judged | None]:
+        """What a test does at some sizes, from the largest on; one evaluation holds as far down as nothing differs."""
         found: dict[int, Judged | None] = {}
-        least = SIZES[-1] + 1
-        for size in reversed(SIZES):
+        least = sizes[-1] + 1
+        for size in reversed(sizes):
             if size < least:
                 judged = self.at(nodeid, size, ignored)
                 least = size if judged is None else self._same_from(nodeid, judged, size)
             found[size] = judged
-        return {size: found[size] for size in SIZES}
+        return {size: found[size] for size in sizes}
 
     def _same_from(self, nodeid: str, judged: Judged, most: int) -> int:
         """The fewest devices from which up to `most` nothing differs, by what the test and what makes it ask for."""
@@ -325,7 +334,7 @@ class _File:
             extra = BETWEEN
         elif not running and self._might_run_beyond(judged):
             extra = BEYOND
-        found = {size: self.at(nodeid, size, self.ignored) for size in extra}
+        found = self._among(extra, nodeid, self.ignored) if extra else {}
         return {size: each.at for size, each in found.items() if each is not None}
 
     def _might_run_beyond(self, judged: dict[int, Judged | None]) -> bool:

@@ -1,7 +1,7 @@
 """The machine: evaluates one project for one number of visible devices. Modules and imports are here."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, cast
 
@@ -33,6 +33,7 @@ from sooner.plan.needs.values import (
     Soft,
     Unknown,
     hard,
+    is_plain,
 )
 
 _OTHER_VENDORS: Final = ("mps", "xpu", "hpu", "npu", "mlu", "musa", "sdaa", "tpu")
@@ -46,10 +47,14 @@ class Machine(Defining):
         size: Visible devices.
         sources: The project.
         rules: What is known of frameworks.
+        smaller: The machines with fewer devices, the most of them first.
     """
 
-    def __init__(self, size: int, sources: Sources, rules: Rules) -> None:
+    def __init__(
+        self, size: int, sources: Sources, rules: Rules, smaller: Callable[[], Iterable["Machine"]] = tuple
+    ) -> None:
         super().__init__(size, sources, rules)
+        self.smaller = smaller
         self.natives = Natives(self)
         self.count = Counted(size, self._asked)
 
@@ -107,7 +112,22 @@ class Machine(Defining):
             with suppress(Raised, Skip, Return, Loop, OutOfFuel, *HOST_ERRORS):
                 self.run([statement], module.env)
             self._overrule(module, statement)
-            _taint(module, bound_names(statement), self.trace.asked)
+            for name in bound_names(statement):
+                _taint(module, [name], self._asked_for(module, name))
+
+    def _asked_for(self, module: Mod, name: str) -> int:
+        """What a name of the library follows from: not from the number of devices where its value is always the same.
+
+        `TRITON_WORKS = len(drivers) == 1 and os.environ.get("CUDA_VISIBLE_DEVICES") != ""` asks for the number.
+        """
+        least = self.trace.asked
+        value = dict.get(module.env.names, name, UNKNOWN)
+        if least > self.size and is_plain(value) and not isinstance(value, Counted):
+            for machine in self.smaller():
+                if not _are_same(value, machine.load(module.path).env.names.get(name)):
+                    break
+                least = machine.size
+        return least
 
     def finish(self) -> None:
         """Do what fixtures do after the test: what they have changed is as before, and nothing else comes of it."""
@@ -367,6 +387,10 @@ class Machine(Defining):
     def soft(self, value: Any) -> Soft:
         """A value that holds by default."""
         return value if isinstance(value, Soft) else Soft(value)
+
+
+def _are_same(value: Any, other: Any) -> bool:
+    return type(value) is type(other) and type(hard(value)) is type(hard(other)) and bool(hard(value) == hard(other))
 
 
 def _module_names(module: Mod) -> dict[str, Any]:
