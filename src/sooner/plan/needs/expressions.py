@@ -199,6 +199,8 @@ class Expressions(Comparisons, ABC):
 
     def binary(self, kind: type, left: Any, right: Any, *, in_place: bool = False) -> Any:
         """An arithmetic operation."""
+        if type(left) is int and type(right) is int:  # most of them, in loops over shapes
+            return self._computed(kind, left, right)
         left, right = uncounted(left), _uncounted_in(right)
         soft = isinstance(left, Soft) or isinstance(right, Soft)
         if kind is ast.Mod and isinstance(hard(left), str | bytes) and is_mixed_member(hard(right)):
@@ -211,16 +213,20 @@ class Expressions(Comparisons, ABC):
             return self.absorbed(kind, left, right)
         if kind is ast.Mod and isinstance(left, str | bytes) and not is_plain(right):
             return UNKNOWN  # a text with something in it that is not known
+        result = self._computed(kind, left, right)
+        return Soft(result) if soft and result is not UNKNOWN else result
+
+    def _computed(self, kind: type, left: Any, right: Any) -> Any:
+        """What Python's own operator gives."""
         operation = _BINARY.get(kind)
         if operation is None or would_explode(kind, left, right):
             return UNKNOWN
         try:
-            result = operation(left, right)
+            return operation(left, right)
         except TypeError:
             return UNKNOWN
         except HOST_ERRORS as error:
             raise Raised(type(error).__name__, str(error)) from None
-        return Soft(result) if soft else result
 
     def absorbed(self, kind: type, left: Any, right: Any) -> Any:
         """What is known of an operation with something unknown: `0 * x`."""
