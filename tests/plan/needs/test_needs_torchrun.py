@@ -370,3 +370,33 @@ def test_ignite_starts_as_many_ranks_as_it_is_told_and_each_takes_a_device_where
         "test_all": (1, 1, 8),
         "test_no_ranks": (0, 1, 1),
     }
+
+
+def test_a_backend_that_pytorch_comes_with_is_the_one_that_is_joined():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch.distributed as dist
+
+            @pytest.fixture
+            def joined():
+                backend = "nccl"
+                if not dist.is_backend_available(backend):
+                    backend = "gloo"
+                dist.init_process_group(backend, init_method="file:///tmp/it", world_size=1, rank=0)
+
+            def test_joined(joined):
+                assert dist.get_world_size() == 1 and dist.get_rank() == 0
+
+            def test_elsewhere():
+                if not dist.is_backend_available("MPI"):
+                    pytest.skip("no mpi")
+            """
+        },
+    )
+    assert {name: (each.min, each.backend) for name, each in found.items()} == {
+        "test_joined": (1, ["nccl"]),
+        "test_elsewhere": (None, []),
+    }
