@@ -431,3 +431,19 @@ def test_b(record_testsuite_property): record_testsuite_property("of b", None)
         return sorted((each.get("name"), each.get("value")) for each in found)
 
     assert recorded("--gpus=virtual:2", "--unit=test") == recorded()
+
+
+def test_plugins_that_finish_the_session_find_what_refers_to_what(suite):
+    (suite.folder / "conftest.py").write_text("""
+import gc
+OBJECT = [1]
+def pytest_sessionfinish():
+    print("\\nreferrers:", len(gc.get_referrers(OBJECT)))
+""")
+    suite.write(test_a="def test_a(): pass")
+    found = {
+        suite.pytest("-s", *arguments).stdout.partition("referrers: ")[2][:1]
+        for arguments in ([], ["--gpus=virtual:2"])
+    }
+    assert len(found) == 1
+    assert found != {"0"}

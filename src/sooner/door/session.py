@@ -41,9 +41,8 @@ class Door:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self) -> None:
-        """What was collected stays to the end: no collection of garbage need look at it again, nor the exit free it."""
+        """What was collected stays to the end: the exit need not free it."""
         gc.set_threshold(*self._thresholds)
-        gc.freeze()
         atexit.register(_freeze_or_thaw)
 
     @pytest.hookimpl(tryfirst=True)
@@ -61,6 +60,7 @@ class Door:
         durations = Durations(session.config)
         terminal: Any = session.config.pluginmanager.getplugin("terminalreporter")
         tell = (lambda text: terminal.write_line(f"sooner: {text}")) if terminal is not None else (lambda _: None)
+        gc.freeze()  # no collection of garbage need look at what was collected
         with contextlib.closing(lease_all(self._devices, holder=f"pytest-{os.getpid()}", tell=tell)):
             try:
                 loop = Loop(
@@ -69,6 +69,7 @@ class Door:
                 if (server := loop.run()) is not None:
                     server.run()
             finally:
+                gc.unfreeze()  # plugins that finish the session find what refers to what, as ever
                 durations.save()
                 self._journal.close()
         return True
