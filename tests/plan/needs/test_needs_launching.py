@@ -1,6 +1,6 @@
 """What tests let others do for them: threads, executors, launchers, libraries that are told a number of devices."""
 
-from small_projects import devices_of
+from small_projects import devices_of, needs_of
 
 
 def test_a_function_that_an_executor_or_a_thread_runs_is_a_part_of_the_test():
@@ -769,3 +769,29 @@ def test_what_one_process_spends_in_the_library_is_not_missing_to_the_next():
         },
     )
     assert found == {"test_four": (4, 4, 4)}
+
+
+def test_what_a_process_has_joined_and_its_environment_end_with_it():
+    (found,) = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+            import pytest, torch
+            import torch.distributed as dist
+            import torch.multiprocessing as mp
+
+            def replica(number):
+                torch.cuda.set_device(number)
+                os.environ["REPLICA"] = str(number)
+                dist.init_process_group("nccl", init_method="tcp://localhost:2950", world_size=1, rank=0)
+
+            def test_replicas():
+                for number in range(3):
+                    if "REPLICA" in os.environ:
+                        pytest.skip("replicas start no others")
+                    mp.Process(target=replica, args=(number,)).start()
+            """
+        },
+    ).values()
+    assert (found.min, found.devices["8"], found.ranks["8"]) == (3, 3, 3)

@@ -73,6 +73,15 @@ def _one_more(machine: "Machine", _args: list[Any]) -> Any:
     machine.started(machine.processes)
 
 
+def _in_process(machine: "Machine", args: list[Any]) -> Any:
+    """Call a function in a process of its own: the ranks that it joins, and its environment, end with it."""
+    rank, environment = machine.rank, dict(machine.environment)
+    try:
+        return machine.call(args[0], [], {})
+    finally:
+        machine.rank, machine.environment = rank, environment
+
+
 def _model_size(_machine: "Machine", args: list[Any]) -> Any:
     """Ranks of one model: the product of Megatron's parallel sizes, of the dense or of the expert layers."""
     given, named = list(args[0]), dict(args[1])
@@ -425,7 +434,7 @@ def _sizes_up_to(machine: "Machine", args: list[Any]) -> Any:
 
 
 WORDS: Final[dict[str, Word]] = {
-    "one_more_process": _one_more, "model_size": _model_size, "engine_size": _engine_size,
+    "one_more_process": _one_more, "in_process": _in_process, "model_size": _model_size, "engine_size": _engine_size,
     "ranks": _ranks, "as_rank": _as_rank, "in_ranks": _in_ranks, "in_own_ranks": _in_own_ranks,
     "need": _need, "device_span": _device_span,
     "more_devices": _more_devices, "is_class": _is_class, "is_instance": _is_instance,
