@@ -375,3 +375,50 @@ def test_a_test_that_starts_its_own_file_uses_what_that_uses_however_its_path_is
     """
     found = devices_of("test_it.py", {"test_it.py": head + "".join(tests) + end})
     assert found == {f"test_{name}": (2, 2, 2) for name in paths}
+
+
+def test_ranks_of_a_program_whose_library_joins_by_nccl_have_a_device_each_where_there_are_any():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "from acme.training import train",
+            "acme/training/__init__.py": """
+            from .host import count
+            from .ranks import train
+            """,
+            "acme/training/host.py": "def count(): pass",
+            "acme/training/ranks.py": """
+            import torch
+            import torch.distributed as dist
+
+            def train(use_devices=None):
+                use_devices = torch.cuda.is_available() if use_devices is None else use_devices
+                dist.init_process_group('nccl' if use_devices else 'gloo')
+            """,
+            "train.py": """
+            from acme import train
+
+            train()
+            """,
+            "count.py": """
+            from acme.training import count
+
+            count()
+            """,
+            "tests/test_it.py": """
+            import subprocess
+
+            LAUNCH = "torchrun --nproc_per_node=3"
+
+            def test_train():
+                assert subprocess.run(f"{LAUNCH} train.py", shell=True).returncode == 0
+
+            def test_count():
+                assert subprocess.run(f"{LAUNCH} count.py", shell=True).returncode == 0
+            """,
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full, each.confidence) for name, each in found.items()} == {
+        "test_train": (0, 3, 3, "medium"),
+        "test_count": (0, None, 0, "high"),
+    }

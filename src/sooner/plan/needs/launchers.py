@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.facts import SIZES
-from sooner.plan.needs.programs import run_again, run_file, run_text
+from sooner.plan.needs.programs import imports_nccl, run_again, run_file, run_text
 from sooner.plan.needs.shell_scripts import commands
 from sooner.plan.needs.values import UNKNOWN, Cls, Dev, Ext, Inst, Mod, Native, Raised, Soft, Text, Unknown, hard
 
@@ -378,7 +378,12 @@ def _uses_devices(machine: "Machine", words: list[Any]) -> bool:
         return True
     found = _script(machine, script)
     text = machine.sources.read(found) if found else None
-    return text is None or bool(_ON_DEVICES.search(text))
+    if found is None or text is None or _ON_DEVICES.search(text):
+        return True
+    if machine.count and imports_nccl(machine.sources, found):  # without devices such a library takes the host's
+        machine.guesses += 1
+        return True
+    return False
 
 
 def parallel_size(words: list[Any]) -> Any:

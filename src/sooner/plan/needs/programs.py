@@ -2,6 +2,7 @@
 
 import ast
 import textwrap
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.arguments import ARGV
@@ -10,10 +11,13 @@ from sooner.plan.needs.values import MISSING, Cls, Env, Inst, Loop, Mod, Native,
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
+    from sooner.plan.needs.sources import Sources
 
 _DEPTH_OF_PROGRAM: Final = 6
 """How much deeper a program counts than what starts it: one may start itself."""
 _FUEL_OF_PROGRAM: Final = 10_000
+_HOPS: Final = 3
+"""Packages that pass a name on, one after the other."""
 
 
 def run_as_program(machine: "Machine", args: list[Any]) -> Any:
@@ -152,3 +156,25 @@ def _run(machine: "Machine", tree: ast.Module, module: Mod, *, is_checked: bool)
     finally:
         machine.environment, machine.current_device, machine.current = environment, device, place
     return False
+
+
+def imports_nccl(sources: "Sources", path: str) -> bool:
+    """Whether a program takes something from a module of the tree that speaks of NCCL: `from lib import Trainer`."""
+    return any(
+        '"nccl"' in (sources.read(each) or "").replace("'", '"') for each in _imported(sources, path, None, _HOPS)
+    )
+
+
+def _imported(sources: "Sources", path: str, names: set[str] | None, hops: int) -> Iterator[str]:
+    """Files that the names come from which a file imports, or some of them."""
+    tree = sources.tree(path)
+    for node in ast.walk(tree) if tree is not None else ():
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        wanted = {each.name for each in node.names if names is None or (each.asname or each.name) in names}
+        name = node.module or ""
+        found = sources.relative(path, node.level, name) if node.level else sources.module(name, path)
+        if wanted and found and found.endswith("__init__.py") and hops:
+            yield from _imported(sources, found, wanted, hops - 1)
+        if wanted and found:
+            yield found
