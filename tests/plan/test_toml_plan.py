@@ -286,3 +286,12 @@ def _toml(value: object) -> str:
         case list():
             return "[" + ", ".join(map(_toml, value)) + "]"
     return str(value)
+
+
+def test_a_unit_that_uses_a_port_and_asks_for_none_is_one_error_with_its_line() -> None:
+    text = '[[unit]]\ncommand = ["serve", "--port={port}"]\nports = 0\n'
+    assert error_of(text) == (
+        "PLAN.toml:3: unit[0].ports: {port} is used, and ports is 0 (leave ports out, or say how many it needs)"
+    )
+    assert "unit[0]: {port} is used" in error_of('[defaults]\nports = 0\n[[unit]]\nrun = "serve {port}"\n')
+    assert unit_of('run = "serve ${port}"\nports = 0').need.ports == 0

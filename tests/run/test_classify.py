@@ -8,7 +8,11 @@ from sooner.run.classify import End, classify, signal_name
     ("end", "outcome", "cause"),
     [
         (End(exit_code=0), Outcome.PASSED, ""),
-        (End(exit_code=0, junit_missing=True), Outcome.CRASHED, "exit code 0, but its JUnit file was not written"),
+        (
+            End(exit_code=0, junit_missing=True),
+            Outcome.CRASHED,
+            "exit code 0, but its JUnit file was not written, or is broken",
+        ),
         (End(exit_code=5), Outcome.FAILED, "exit code 5"),
         (End(signal=9), Outcome.CRASHED, "SIGKILL"),
         (End(signal=9, oom_kills=1), Outcome.OUT_OF_MEMORY, "host memory: killed by the kernel's OOM killer"),

@@ -177,13 +177,17 @@ class _Reader:
         variant = variant_of({key: value for key, value in own.items() if common.get(key) != value})
         command = tuple(both["command"]) if "command" in both else (*_SHELL, both["run"])
         name = names.of(entry, command, variant)
+        need = _need(both)
+        if not need.ports and any(uses(text, "port") for text in (*command, *common.values(), *own.values())):
+            hint = "leave ports out, or say how many it needs"
+            raise self._unit_fault(index, "ports" if "ports" in entry else "", "{port} is used, and ports is 0", hint)
         return Unit(
             name=name,
             variant=variant,
             command=command,
             env=common | own,
             cwd=self._expanded(index, "cwd", both.get("cwd", "")),
-            need=_need(both),
+            need=need,
             timeout_s=float(both.get("timeout_s", 0.0)),
             after=tuple(both.get("after", ())),
             priority=both.get("priority", 0),

@@ -54,7 +54,7 @@ def classify(end: End) -> tuple[Outcome, str]:
         return Outcome.WORKER_LOST, "ended together with its guardian process"
     if end.exit_code == 0:
         if end.junit_missing:
-            return Outcome.CRASHED, "exit code 0, but its JUnit file was not written"
+            return Outcome.CRASHED, "exit code 0, but its JUnit file was not written, or is broken"
         return Outcome.PASSED, ""
     return _not_passed(end)
 
