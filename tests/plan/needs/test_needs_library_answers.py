@@ -314,3 +314,76 @@ def test_what_one_way_sets_for_others_is_not_set_on_the_other_way():
         "test_two": (2, 2),
         "test_of_its_own": (0, None),
     }
+
+
+CALLING = {
+    "acme/__init__.py": "",
+    "acme/calling.py": """
+        import torch
+
+        def padded(wrapped, width=1):
+            def wrapper(*args):
+                sizes = set()
+                for each in args:
+                    sizes |= {one.shape[0] for one in [each]}
+                return wrapped(*args, width)
+            return wrapper
+
+        def apply(function, *args):
+            torch.ones(1, device="cuda:7")
+            return twice(function, *args)
+
+        def twice(function, *args):
+            function(*args)
+            return function(*args)
+
+        def swallow(function):
+            try:
+                function()
+            except RuntimeError:
+                pass
+        """,
+}
+
+
+def test_what_the_library_calls_back_is_the_tests_own_work():
+    found = devices_of(
+        "tests/test_it.py",
+        CALLING
+        | {
+            "tests/test_it.py": """
+            from functools import partial
+            import pytest, torch
+            from acme import calling
+
+            def two(*given):
+                torch.ones(1, device="cuda:1")
+
+            def test_decorated():
+                @partial(calling.padded, width=2)
+                def add(first, second, width):
+                    return first.cuda() + second
+
+                add(torch.ones(4), torch.ones(4))
+
+            def test_given():
+                calling.apply(two, 3)
+
+            def test_skipped():
+                calling.twice(lambda: torch.cuda.device_count() > 3 or pytest.skip("four devices"))
+
+            def test_swallowed():
+                calling.swallow(two)
+
+            def test_host():
+                calling.twice(lambda: torch.ones(1))
+            """
+        },
+    )
+    assert found == {
+        "test_decorated": (1, 1, 1),
+        "test_given": (2, 2, 2),
+        "test_skipped": (4, 4, 4),
+        "test_swallowed": (0, 2, 2),
+        "test_host": (0, None, 0),
+    }

@@ -11,7 +11,7 @@ from sooner.plan.needs.enumerations import is_enumeration
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.replacing import name_in_tree
-from sooner.plan.needs.state import DEEPEST, EVERYWHERE, LIBRARY_FUEL
+from sooner.plan.needs.state import DEEPEST, EVERYWHERE, LIBRARY_FUEL, Listener
 from sooner.plan.needs.suspending import AROUND, Manager, Rest, Suspended, surrounded
 from sooner.plan.needs.testing_names import as_raised, skip_as_wrapped
 from sooner.plan.needs.trace import Trace
@@ -154,7 +154,31 @@ class Calling(Attributes):
             if named and not self.quiet:
                 self.natives.device_arguments(f"{func.module.name}.{func.name}", named)
             return self._call_library(func, args, kwargs)
-        return self._enter(func, args, kwargs)
+        return self._of_tests(func, args, kwargs)
+
+    def _of_tests(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A function of the tests, or of a model; if the library under test calls it, what it does is still the test's.
+
+        Raises:
+            Raised, Skip: As the function does; who called it does not know better.
+        """
+        listener = self.listener
+        if listener is None or self.quiet != listener.depth or not self.quiet or not listener.gave(func):
+            return self._enter(func, args, kwargs)
+        fuel, trace, quiet = self.fuel, self.trace, self.quiet
+        self.fuel, self.trace, self.quiet, self.listener = listener.fuel, listener.trace, 0, None
+        listener.was_called = True
+        try:
+            return self._enter(func, args, kwargs)
+        except Raised as raised:
+            raised.is_heard = raised.device
+            raise
+        except Skip as skip:
+            skip.is_heard = True
+            raise
+        finally:
+            listener.fuel = self.fuel
+            self.fuel, self.trace, self.quiet, self.listener = fuel, trace, quiet, listener
 
     def _own_mesh(self, func: Func, args: list[Any], kwargs: dict[str, Any], said: Any) -> Any:
         """The mesh that a record of the library under test makes of the degrees that it was told."""
@@ -203,29 +227,37 @@ class Calling(Attributes):
         """A function of the library under test: only its answer counts, within a small budget."""
         if self.library_fuel <= 0 or self._is_fruitless(func):
             return Unknown(f"{func.module.name}.{func.name}()")
-        fuel, trace, asked = self.fuel, self.trace, self.trace.asked
-        self.fuel = min(fuel, LIBRARY_FUEL, self.library_fuel)
-        granted = self.fuel
+        trace, around, fuel = self.trace, self.listener, self.fuel
+        if not self.quiet:
+            self.listener = Listener(trace, fuel, self.current[0], func)
+        listener = self.listener if self.listener is not None and self.listener.depth == self.quiet else None
+        granted = self.fuel = min(fuel, LIBRARY_FUEL, self.library_fuel)
         self.trace = Trace()
-        self.quiet += 1
+        self._deeper(listener, 1)
         result: Any = Unknown(f"{func.module.name}.{func.name}()")
         try:
             result = self._enter(func, args, kwargs)
-        except Raised:
-            if self.refusing:
+        except (Raised, Skip) as stop:
+            if stop.is_heard or (self.refusing and isinstance(stop, Raised)):
                 raise
-        except (Skip, OutOfFuel, RecursionError):
+        except (OutOfFuel, RecursionError):
             pass
         finally:
-            self.quiet -= 1
-            trace.asked = max(asked, self.trace.asked)
-            fruitless = isinstance(result, Unknown) and not self.trace.asked
+            self._deeper(listener, -1)
+            trace.ask(self.trace.asked)
+            fruitless = isinstance(result, Unknown) and not self.trace.asked and not (listener and listener.was_called)
             if self.size == SIZES[-1]:
                 self.fruitless[id(func.node)] = self.fruitless.get(id(func.node), 0) + 1 if fruitless else 0
             self.trace = trace
             self.library_fuel -= granted - max(self.fuel, 0)
-            self.fuel = fuel
+            self.fuel = fuel if self.quiet or listener is None else listener.fuel
+            self.listener = around
         return result
+
+    def _deeper(self, listener: Listener | None, by: int) -> None:
+        self.quiet += by
+        if listener is not None:
+            listener.depth += by
 
     def _is_fruitless(self, func: Func) -> bool:
         """Whether a function of the library under test has given nothing several times in the tests of this file."""

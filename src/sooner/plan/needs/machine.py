@@ -155,14 +155,15 @@ class Machine(Defining):
         library_fuel, self.library_fuel = self.library_fuel, 4 * LIBRARY_FUEL
         forks, self.forks, doubts, self.doubts = self.forks, 0, self.doubts, 0
         loading, self.loading = self.loading, False
-        environment, rank = self.environment, self.rank
+        environment, rank, listener = self.environment, self.rank, self.listener
+        self.listener = None
         if not loading:  # what the test at hand has set was not there when its modules were imported
             self.environment, self.rank = {}, None
         try:
             yield
         finally:
             self.library_fuel, self.loading, self.forks, self.doubts = library_fuel, loading, forks, doubts
-            self.environment, self.rank = environment, rank
+            self.environment, self.rank, self.listener = environment, rank, listener
             self.fuel, self.trace, self.depth, self.current, self.overrides, self.guesses, self.quiet = state
 
     def _execute_one(self, module: Mod, statement: ast.stmt) -> None:

@@ -8,7 +8,7 @@ from sooner.plan.needs.sources import Sources
 from sooner.plan.needs.statements import Statements
 from sooner.plan.needs.suspending import Rest
 from sooner.plan.needs.trace import Trace
-from sooner.plan.needs.values import Mod
+from sooner.plan.needs.values import Func, Mod
 
 if TYPE_CHECKING:
     from sooner.plan.needs.natives import Natives
@@ -21,6 +21,39 @@ MODULE_FUEL: Final = 60_000
 LIBRARY_FUEL: Final = 1_500
 TEST_FUEL: Final = 30_000
 _LONGEST_PATH: Final = 120
+
+
+class Listener:
+    """Who calls the library under test, and what a function of the tests takes up again that is called from there.
+
+    Args:
+        trace: Of the test.
+        fuel: Of the test.
+        path: The file that calls.
+        called: The library's function.
+    """
+
+    __slots__ = ("_called", "_path", "depth", "fuel", "trace", "was_called")
+
+    def __init__(self, trace: Trace, fuel: int, path: str, called: Func) -> None:
+        self.trace = trace
+        self.fuel = fuel
+        self._path = path
+        self._called = called
+        self.depth = 0
+        """How many functions of the library, one inside of the other, are being evaluated."""
+        self.was_called = False
+        """Whether a function of the tests was called."""
+
+    def gave(self, func: Func) -> bool:
+        """Whether a function is the tests', rather than what the library has for tests and calls itself."""
+        if func.module.is_model or not func.module.is_test_code:
+            return False
+        return func.module.path == self._path or _package(func) != _package(self._called)
+
+
+def _package(func: Func) -> str:
+    return func.module.path.removeprefix("src/").partition("/")[0]
 
 
 class State(Statements):
@@ -37,6 +70,8 @@ class State(Statements):
     """Runs the test at hand once more, as a rank of a launcher does that is told to run pytest on it."""
     unfinished: tuple[list[Rest], ...] = ()
     """What fixtures still have to do after the test."""
+    listener: Listener | None = None
+    """Who called the library under test, for the functions of the tests that it calls in its turn."""
 
     def __init__(self, size: int, sources: Sources, rules: Rules) -> None:
         self.size = size

@@ -503,6 +503,8 @@ class Skip(Exception):  # noqa: N818 - an outcome of a test, not an error
         self.path = path
         self.line = line
         self.soft = soft
+        self.is_heard = False
+        """Whether it comes through the library under test from a function of the tests."""
 
 
 class Raised(Exception):  # noqa: N818 - an exception of the test, not of ours
@@ -517,6 +519,8 @@ class Raised(Exception):  # noqa: N818 - an exception of the test, not of ours
         self.device = device
         self.refusal = False
         """Whether the library under test has refused a number of ranks: not what a missing device raises."""
+        self.is_heard = False
+        """Whether it comes through the library under test from a function of the tests."""
         self.skips = False
         """Whether it is a skip, as whoever catches one by its name sees it."""
         self.value: Any = UNKNOWN
