@@ -83,6 +83,38 @@ def test_where_the_root_is_the_folder_of_tests_its_helpers_are_tests_too(sooner,
     assert [(each["nodeid"], each["min"]) for each in answer] == [("unit/test_it.py::test_four", 4)]
 
 
+@pytest.mark.parametrize("where", ["tests", "python/tests"])
+def test_where_the_root_is_the_folder_of_tests_the_library_beside_it_is_seen(sooner, project, where):
+    tests = project / where
+    (tests / "unit").mkdir(parents=True)
+    (tests / "pytest.ini").write_text("[pytest]\n")
+    (project / "setup.py").write_text("")
+    (project / "acme").mkdir()
+    (project / "acme" / "__init__.py").write_text("LEAST = 4\n")
+    (tests / "unit" / "common.py").write_text("from acme import LEAST\n\ndef least():\n    return LEAST\n")
+    (tests / "unit" / "test_it.py").write_text(
+        textwrap.dedent(f"""
+        import pytest
+        import torch
+        import acme
+        from {where.replace("/", ".")}.unit.common import least
+
+        @pytest.mark.skipif(torch.cuda.device_count() < acme.LEAST, reason="devices")
+        def test_library():
+            pass
+
+        @pytest.mark.skipif(torch.cuda.device_count() < least(), reason="devices")
+        def test_helper():
+            pass
+        """)
+    )
+    answer = json.loads(sooner("needs", where, "--json").stdout)
+    assert [(each["nodeid"], each["min"]) for each in answer] == [
+        ("unit/test_it.py::test_library", 4),
+        ("unit/test_it.py::test_helper", 4),
+    ]
+
+
 def test_people_see_a_table_and_a_summary(here, suite):
     done = here("needs", "tests", "--why")
     assert done.returncode == 0

@@ -15,15 +15,42 @@ _LEFT_OUT: Final = frozenset(
         "third_party", ".pytest_cache", ".mypy_cache", ".ruff_cache",
     )
 )  # fmt: skip
+_OF_A_PROJECT: Final = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _OUTPUTS: Final = ("build", "dist")
 _MOST_FILES: Final = 60_000
 _MOST_BYTES: Final = 4_000_000
 
 
 def folders(root: Path) -> Iterator[tuple[str, list[str]]]:
-    """Every folder of a project, with the names of its Python files; environments and build outputs are left out."""
+    """Every folder of a project, with the names of its Python files; environments and build outputs are left out.
+
+    Where pytest's root is the folder of the tests alone, those of the checkout around it come after its own.
+    """
+    yield from _walk(root)
+    around = _checkout(root)
+    if around is not None:
+        yield from _walk(around, but=root.resolve())
+
+
+def _checkout(root: Path) -> Path | None:
+    """The checkout around a folder of tests with settings of pytest's, and nothing that makes it a project itself."""
+    root = root.resolve()
+    if any((root / each).exists() for each in _OF_A_PROJECT) or not _holds_tests(root):
+        return None
+    around = next((one for one in root.parents if any((one / each).exists() for each in _OF_A_PROJECT)), None)
+    return None if around == Path.home() else around  # people keep their settings under git
+
+
+def _holds_tests(root: Path) -> bool:
+    """Whether a folder's own name says that it holds tests; what lies in one may be a whole project for them."""
+    from sooner.plan.needs.sources import is_test_code
+
+    return is_test_code(f"{root.name}/module.py")
+
+
+def _walk(root: Path, but: Path | None = None) -> Iterator[tuple[str, list[str]]]:
     for where, below, files in os.walk(root):
-        below[:] = sorted(each for each in below if not _is_left_out(where, each))
+        below[:] = sorted(each for each in below if not _is_left_out(where, each) and Path(where, each) != but)
         # A link that leads nowhere is no file, and a pipe would be waited for.
         yield where, sorted(each for each in files if each.endswith(".py") and (Path(where) / each).is_file())
 
@@ -38,7 +65,7 @@ def _is_left_out(where: str, name: str) -> bool:
 
 def python_files(root: Path) -> Iterator[Path]:
     """All Python files below a folder."""
-    for where, files in folders(root):
+    for where, files in _walk(root):
         yield from (Path(where) / each for each in files)
 
 
@@ -52,7 +79,7 @@ def read_source(root: Path, path: str) -> str | None:
 
 
 def listed(root: Path) -> list[str]:
-    """All Python files below a root, relative to it, with `/`."""
+    """All Python files of a project, relative to its root, with `/`."""
     found: list[str] = []
     for where, files in folders(root):
         folder = os.path.relpath(where, root).replace(os.sep, "/")
@@ -63,10 +90,10 @@ def listed(root: Path) -> list[str]:
 
 
 def sources_of(root: Path) -> "Sources":
-    """All Python files below a root, as sources."""
+    """All Python files of a project, as sources."""
     from sooner.plan.needs import Sources
-    from sooner.plan.needs.sources import is_test_code
 
     # pytest's root is the folder of the tests itself where its settings lie there.
-    are_tests = is_test_code(f"{root.resolve().name}/module.py")
-    return Sources(listed(root), lambda path: read_source(root, path), are_tests=are_tests)
+    place = root.resolve()
+    inside = place.relative_to(_checkout(place) or place.parent).as_posix()
+    return Sources(listed(root), lambda path: read_source(root, path), inside=inside)

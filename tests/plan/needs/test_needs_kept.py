@@ -53,6 +53,24 @@ def test_a_new_file_that_is_imported_instead_is_seen(tree):
     assert again.of("tests/test_it.py::test_a") is None
 
 
+def test_a_change_of_the_library_beside_a_root_of_tests_is_seen(tree):
+    (tree / "setup.py").write_text("")
+    (tree / "acme.py").write_text("LEAST = 2\n")
+    (tree / "tests" / "test_it.py").write_text(
+        "from acme import LEAST\nfrom helper import need\n@need(LEAST)\ndef test_a(): pass\n"
+    )
+
+    def found():
+        kept = of_tests(tree / "tests", ["test_it.py"], cache=tree / ".cache" / "needs.msgpack")
+        return kept.evaluated, kept.of("test_it.py::test_a").min
+
+    assert [found(), found()] == [(1, 2), (0, 2)]
+    (tree / "acme.py").write_text("LEAST = 3\n")
+    assert found() == (1, 3)
+    (tree / "tests" / "acme.py").write_text("LEAST = 4\n")
+    assert found() == (1, 4)
+
+
 def test_a_new_conftest_is_seen_and_an_unrelated_file_is_not(tree):
     asked(tree)
     (tree / "tests" / "other.py").write_text("")

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 _ROOTS: Final = ("", "src", "lib", "python", "tests", "test")
+_UP: Final = re.compile(r"^(\.\./)*")
 _TEST_WORDS: Final = frozenset(("test", "tests", "testing", "test_utils", "unit_tests", "testing_utils", "conftest"))
 
 _FOR_TESTS: Final = re.compile(
@@ -23,14 +24,16 @@ class Sources:
     """A tree of files: relative paths with `/`, and a way to read one.
 
     Args:
-        files: All Python files of the project, relative to its root.
+        files: All Python files of the project, relative to its root; `../` leads to what lies beside or above it.
         read: Gives a file's text, or None where it cannot be read.
-        are_tests: The tree is a folder of tests, without the library under test.
+        inside: Where the root lies in the checkout around it (`tests`): it may be a folder of tests, with the library
+            under test beside it or nowhere.
     """
 
-    def __init__(self, files: Iterable[str], read: Callable[[str], str | None], *, are_tests: bool = False) -> None:
+    def __init__(self, files: Iterable[str], read: Callable[[str], str | None], *, inside: str = "") -> None:
         self.files = frozenset(files)
-        self._are_tests = are_tests
+        self._inside = f"{inside}/" if inside else ""
+        self._are_tests = is_test_code(f"{inside.rpartition('/')[2]}/module.py")
         self.tests: set[str] = set()
         """Those of which is known that they hold tests, whatever they are called."""
         self._read = read
@@ -38,7 +41,8 @@ class Sources:
         self._trees: dict[str, ast.Module | None] = {}
         self._lines: dict[str, list[str]] = {}
         self._by_tail: dict[str, list[str]] = {}
-        for path in sorted(self.files, key=lambda each: (each.count("/"), each)):
+        self._around = max((each[: _depth(each)] for each in self.files if each.startswith("../")), default="")
+        for path in sorted(self.files, key=lambda each: (each.startswith("../"), each.count("/"), each)):
             self._by_tail.setdefault(tail_of(path), []).append(path)
         self._found: dict[tuple[str, str], str | None] = {}
         self._for_tests: dict[str, bool] = {}
@@ -47,7 +51,8 @@ class Sources:
 
     def is_test_code(self, path: str) -> bool:
         """Whether a file belongs to the tests rather than to the library under test."""
-        return self._are_tests or path in self.tests or is_test_code(path) or self._is_written_for_tests(path)
+        is_inside = self._are_tests and not path.startswith("../")
+        return is_inside or path in self.tests or is_test_code(path) or self._is_written_for_tests(path)
 
     def _is_written_for_tests(self, path: str) -> bool:
         """Whether a file, wherever it lies, has something that only tests have a use for."""
@@ -143,13 +148,20 @@ class Sources:
         folders = [str(each) for each in PurePosixPath(importer).parents]
         # Python looks beside packages, not within (`tests/acme/` may be named as `acme/`); scripts beside themselves.
         within = [each for each in folders if self._at(each if each != "." else "", "__init__")]
-        for folder in [*(each for each in folders if each not in within), *_ROOTS, *within]:
+        above = [f"{self._around}{each}".rstrip("/") for each in _ROOTS if self._around]
+        for folder in [*(each for each in folders if each not in within), *_ROOTS, *above, *within]:
             found = self._at("" if folder == "." else folder, base)
             if found:
                 return found
+        if self._inside and base.startswith(self._inside):
+            return self._at("", base.removeprefix(self._inside))
         if "." not in name:
             return self._on_its_path(name, importer)
-        tails = [path for path in self._by_tail.get(name.rpartition(".")[2], []) if _ends(_dotted(path), name)]
+        tails = [
+            path
+            for path in self._by_tail.get(name.rpartition(".")[2], [])
+            if _ends(_dotted(path), name) and _depth(path) == 0
+        ]
         return tails[0] if tails else None
 
     def _on_its_path(self, name: str, importer: str) -> str | None:
@@ -192,8 +204,13 @@ def tail_of(path: str) -> str:
     return _dotted(path).rpartition(".")[2]
 
 
+def _depth(path: str) -> int:
+    """How many characters of a path lead upwards."""
+    return len(path) - len(_UP.sub("", path))
+
+
 def _dotted(path: str) -> str:
-    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return _UP.sub("", path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _ends(dotted: str, name: str) -> bool:

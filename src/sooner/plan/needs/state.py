@@ -53,7 +53,7 @@ class Listener:
 
 
 def _package(func: Func) -> str:
-    return func.module.path.removeprefix("src/").partition("/")[0]
+    return func.module.name.removeprefix("src.").partition(".")[0]
 
 
 class State(Statements):
