@@ -1263,3 +1263,36 @@ def test_ranks_that_are_threads_and_as_many_as_devices_are_fewer_on_fewer():
         },
     )
     assert found == {"TestOps::test_op": (0, 2, 4)}
+
+
+def test_who_waits_for_the_memory_of_devices_looks_at_them_and_uses_none():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/utils.py": """
+            from pynvml import nvmlDeviceGetHandleByIndex, nvmlDeviceGetMemoryInfo
+
+            def wait_for_gpu_memory_to_clear(*, devices, threshold_bytes=None):
+                while True:
+                    for each in devices:
+                        if nvmlDeviceGetMemoryInfo(nvmlDeviceGetHandleByIndex(each)).used > threshold_bytes:
+                            break
+                    else:
+                        return
+            """,
+            "tests/test_it.py": """
+            import torch
+            from tests.utils import wait_for_gpu_memory_to_clear
+
+            def test_one():
+                wait_for_gpu_memory_to_clear(devices=[0])
+
+            def test_two():
+                wait_for_gpu_memory_to_clear(devices=list(range(2)), threshold_bytes=1)
+
+            def test_all():
+                wait_for_gpu_memory_to_clear(devices=list(range(torch.cuda.device_count())))
+            """,
+        },
+    )
+    assert {name: each[0] for name, each in found.items()} == {"test_one": 1, "test_two": 2, "test_all": 1}
