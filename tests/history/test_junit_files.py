@@ -63,6 +63,45 @@ def test_pytest(history, take, write):
     assert len(bad.message_digest) == 16
 
 
+def junit_case(result, *properties):
+    told = "".join(f'<property name="{name}" value="{value}"/>' for name, value in properties)
+    return (
+        '<testsuites><testsuite name="pytest"><testcase classname="test_x" name="test_a" time="1">'
+        f"<properties>{told}</properties>{result}</testcase></testsuite></testsuites>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome"),
+    [
+        ('<skipped type="pytest.xfail" message="issue 12"/>', "passed"),
+        ('<skipped type="pytest.xfail" message=""/>', "passed"),
+        ('<skipped type="pytest.xfail" message="[NOTRUN] hangs"/>', "skipped"),
+        ('<skipped type="pytest.xfail" message="needs 2 GPUs"/>', "skipped"),
+        ('<error message="failed on setup with &quot;ValueError&quot;">tb</error>', "error"),
+        ('<error message="failed on teardown with &quot;ValueError&quot;">tb</error>', "failed"),
+    ],
+)
+def test_what_pytest_ran_is_told_from_what_it_did_not_run(history, take, write, result, outcome):
+    take(write("a.xml", junit_case(result)))
+    assert outcomes(history) == {"test_x.py::test_a": outcome}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        junit_case('<failure message="coverage hole: needs 4 devices, the run has 2">coverage hole</failure>'),
+        junit_case(
+            '<skipped type="pytest.xfail" message="quarantined: coverage hole: needs 4 devices, the run has 2"/>',
+            ("sooner.quarantined", "failed"), ("sooner.quarantined", "crashed"),
+        ),
+    ],
+)  # fmt: skip
+def test_a_hole_of_our_own_pytest_is_no_failure_of_the_test(history, take, write, case):
+    take(write("a.xml", case))
+    assert outcomes(history) == {"test_x.py::test_a": "skipped_no_devices"}
+
+
 def test_surefire_and_its_retries(history, take, write):
     assert take(write("TEST-com.acme.CartTest.xml", SUREFIRE))["added"] == 6
     told = [(row.node_id.partition("::")[2], row.attempt, row.outcome, row.message) for row in history.tests()]

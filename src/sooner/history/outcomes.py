@@ -69,7 +69,7 @@ def of_run(outcome: Outcome) -> HistoryOutcome:
 WORDS: Final[Mapping[HistoryOutcome, tuple[str, ...]]] = {
     HistoryOutcome.PASSED: (
         "passed", "pass", "success", "succeeded", "successful", "ok", "green", "neutral", "xpass", "xpassed",
-        "soft_passed", "soft_fail", "soft_failed", "flaky", "fixed",
+        "xfail", "xfailed", "soft_passed", "soft_fail", "soft_failed", "flaky", "fixed",
     ),
     HistoryOutcome.FAILED: ("failed", "fail", "failure", "red", "notok", "not_ok", "regression", "unstable"),
     HistoryOutcome.ERROR: ("error", "errored", "err"),
@@ -77,7 +77,7 @@ WORDS: Final[Mapping[HistoryOutcome, tuple[str, ...]]] = {
     HistoryOutcome.CRASHED: ("crashed", "crash", "aborted_by_signal", "segfault"),
     HistoryOutcome.OUT_OF_MEMORY: ("out_of_memory", "oom"),
     HistoryOutcome.SKIPPED: (
-        "skipped", "skip", "ignored", "disabled", "xfail", "xfailed", "pending_test", "blocked", "blocked_failed",
+        "skipped", "skip", "ignored", "disabled", "pending_test", "blocked", "blocked_failed",
     ),
     HistoryOutcome.SKIPPED_NO_DEVICES: ("skipped_no_devices", "hole", "coverage_hole"),
     HistoryOutcome.CANCELLED: ("cancelled", "canceled", "cancel", "aborted", "abort", "canceling", "killed"),

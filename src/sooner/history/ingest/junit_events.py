@@ -27,6 +27,10 @@ _RESULTS: Final = _BROKEN | _RERUNS | _FLAKES | {"skipped"}
 _OUTPUTS: Final = frozenset({"system-out", "system-err"})
 _ROOTS: Final = frozenset({"testsuites", "testsuite", "testcase"})
 
+_HOLE: Final = "coverage hole: "
+"""`pytest --gpus` fails what needs more devices than it has with this; in the quarantine it is an expected failure."""
+_QUARANTINED: Final = "quarantined: "
+
 _OWN_TYPES: Final = frozenset(HistoryOutcome) | {"worker_lost", "hole"}
 """sooner spells outcomes that are neither failure nor skip as the type of an error."""
 _TIMEOUT: Final = re.compile(r"\btime[ds]?[ _-]?out\b|\btimeout ?[>(]|deadline exceeded", re.IGNORECASE)
@@ -65,8 +69,10 @@ class _Result:
     def outcome(self) -> HistoryOutcome:
         """What it says of the attempt."""
         kind = self.attributes.get("type", "")
+        if self.is_hole:
+            return HistoryOutcome.SKIPPED_NO_DEVICES
         if self.tag == "skipped":
-            return HistoryOutcome.SKIPPED if kind == "pytest.xfail" else of_skip(f"{self.message} {self.text}")
+            return _of_expected(self.message) if kind == "pytest.xfail" else of_skip(f"{self.message} {self.text}")
         if kind in _OWN_TYPES and (own := spelled(kind)) is not None:
             return own
         head = f"{kind} {self.message}"
@@ -74,7 +80,14 @@ class _Result:
             return HistoryOutcome.TIMED_OUT
         if _CRASH.search(head):
             return HistoryOutcome.CRASHED
+        if self.message.startswith("failed on teardown"):  # pytest's word for it: the test's body has run
+            return HistoryOutcome.FAILED
         return HistoryOutcome.ERROR if self.tag.endswith(("error", "Error")) else HistoryOutcome.FAILED
+
+    @property
+    def is_hole(self) -> bool:
+        """Whether the test was not even started, for lack of devices."""
+        return self.message.removeprefix(_QUARANTINED).startswith(_HOLE)
 
 
 class _Suite:
@@ -236,7 +249,7 @@ class Cases:
         began = self._time(result.attributes) or started
         outcome, message = result.outcome, result.message
         if self._real is not None and result.tag == "skipped":
-            outcome, message = self._real, message.removeprefix("quarantined: ")
+            outcome, message = outcome if result.is_hole else self._real, message.removeprefix(_QUARANTINED)
         self._tell(case, outcome, own if own is not None else seconds, began, message)
 
     def _tell(
@@ -279,6 +292,12 @@ class Cases:
             self._named[place] = _place(*place)
         unit, prefix = self._named[place]
         return unit, prefix + case.get("name", "")
+
+
+def _of_expected(message: str) -> HistoryOutcome:
+    """What an expected failure of pytest's came to: it did what was expected, unless it says that it did not run."""
+    did_not = message.startswith("[NOTRUN]") or of_skip(message) is HistoryOutcome.SKIPPED_NO_DEVICES
+    return HistoryOutcome.SKIPPED if did_not else HistoryOutcome.PASSED
 
 
 _PASSED: Final = HistoryOutcome.PASSED
