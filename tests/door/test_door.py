@@ -284,6 +284,40 @@ def test_a_session_leaves_its_record_in_the_history(suite):
     assert rows["test_r.py::test_a"].devices[0].startswith("virtual:")
 
 
+def test_the_record_tells_what_ran_from_what_did_not(suite):
+    history = pytest.importorskip("duckdb") and __import__("sooner.history", fromlist=["History"])
+    text = """
+import unittest
+import pytest
+@pytest.mark.xfail
+def test_expected(): assert 0
+@pytest.mark.xfail(reason="hangs", run=False)
+def test_not_run(): assert 0
+def test_gives_up(): pytest.xfail("no device can")
+@pytest.fixture
+def broken(): raise RuntimeError("in set-up")
+@pytest.mark.xfail
+def test_set_up_expected(broken): pass
+def test_set_up(broken): pass
+@pytest.fixture
+def leaky():
+    yield
+    raise RuntimeError("in tear-down")
+def test_tear_down(leaky): pass
+class TestCase(unittest.TestCase):
+    @unittest.expectedFailure
+    def test_case(self): self.fail()
+"""
+    suite.write(test_r=text)
+    suite.pytest("--gpus=virtual:2", "--history=h")
+    with history.History(suite.folder / "h") as kept:
+        rows = {row.node_id.rpartition("::")[2]: str(row.outcome) for row in kept.tests()}
+    assert rows == {
+        "test_expected": "passed", "test_not_run": "skipped", "test_gives_up": "skipped", "test_set_up": "error",
+        "test_set_up_expected": "skipped", "test_tear_down": "failed", "test_case": "passed",
+    }  # fmt: skip
+
+
 def test_output_to_a_stream_that_a_module_kept_is_captured(suite):
     text = """
 import sys

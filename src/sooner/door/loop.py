@@ -16,7 +16,7 @@ from sooner.door.hands import Hand, Judge, Workshop
 from sooner.door.journal import Entry, Journal
 from sooner.door.quarantine import Quarantined
 from sooner.door.record import Record
-from sooner.door.reporting import Reporter, how_it_ended, message_of, outcome_of, seconds_of
+from sooner.door.reporting import Reporter, how_it_ended, kept_of, message_of, outcome_of, seconds_of
 from sooner.door.serving import Server
 from sooner.door.units import DoorUnit, Level, units_of, works_of_units
 from sooner.door.wider import Wider
@@ -274,13 +274,14 @@ class Loop:
     ) -> None:
         """Report an item with what `said` says; `ran` is how it ran in its worker."""
         item = self._session.items[ran.item]
-        message = message_of(said.messages)  # before pytest makes reports of them, in place
+        # Before pytest makes reports of them, in place.
+        message, kept = message_of(said.messages), kept_of(said.messages)
         self._reporter.item(ran.item, said.messages)
         seconds = seconds_of(said.messages)
         self._earlier.took(ran.item, seconds)
         outcome = outcome_of(said.messages)
-        is_hole = outcome == "skipped" and self._widths.wants_more(ran.item)
-        self._remember(item, hand, "skipped_no_devices" if is_hole else outcome, seconds, message)
+        is_hole = kept == "skipped" and self._widths.wants_more(ran.item)
+        self._remember(item, hand, "skipped_no_devices" if is_hole else kept, seconds, message)
         if hand.is_by_evidence and not depends:
             self._ledger.saw_alone(item, left=ran.discard, seconds=seconds, expected=self._seconds.get(ran.item))
         elif ran.discard or pollution or depends:

@@ -5,7 +5,7 @@ import contextlib
 import io
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pytest
@@ -16,6 +16,8 @@ from sooner.run.classify import signal_name
 
 _REPORTS: Final = ("plain", "report")
 """Kinds of messages that are a report of one phase of a test."""
+_GIVEN_UP: Final = "_pytest.outcomes.XFailed: "
+"""What `pytest.xfail(reason)` raises; without a reason it is unittest's `expectedFailure`, whose body ran."""
 
 
 class Reporter:
@@ -126,6 +128,22 @@ def outcome_of(messages: Sequence[tuple[str, Any]]) -> str:
     return next((one for one in ("failed", "skipped") if one in outcomes), "passed")
 
 
+def kept_of(messages: Sequence[tuple[str, Any]]) -> str:
+    """The same as the history names it, where it matters whether the test's body ran.
+
+    A set-up that failed is an error; a body that failed as its mark expects it to has passed. What gives itself up with
+    `pytest.xfail(reason)`, or is not run (`run=False`), is skipped.
+    """
+    reports = [value for kind, value in messages if kind == "report"]
+    if any(report["when"] == "setup" and report["outcome"] == "failed" for report in reports):
+        return "error"
+    outcome = outcome_of(messages)
+    ran = [report for report in reports if report["when"] == "call" and report.get("wasxfail") is not None]
+    if outcome == "skipped" and ran and not _crash_of(ran[0]).startswith(_GIVEN_UP):
+        return "passed"
+    return outcome
+
+
 def seconds_of(messages: Sequence[tuple[str, Any]]) -> float:
     """How long all phases of an item took."""
     return float(sum(_field(kind, value, "duration") for kind, value in messages if kind in _REPORTS))
@@ -135,9 +153,15 @@ def message_of(messages: Sequence[tuple[str, Any]]) -> str:
     """The last line of what went wrong; empty where nothing did."""
     for kind, value in messages:
         if kind == "report" and value.get("outcome") == "failed":
-            crash = (value.get("longrepr") or {}).get("reprcrash") if isinstance(value.get("longrepr"), dict) else None
-            return str((crash or {}).get("message") or value.get("longrepr") or "").split("\n")[0]
+            return (_crash_of(value) or str(value.get("longrepr") or "")).split("\n")[0]
     return ""
+
+
+def _crash_of(report: Mapping[str, Any]) -> str:
+    """What a serialised report says was raised."""
+    longrepr = report.get("longrepr")
+    crash = longrepr.get("reprcrash") if isinstance(longrepr, dict) else None
+    return str((crash or {}).get("message") or "")
 
 
 def _field(kind: str, value: Any, name: str) -> Any:
