@@ -51,6 +51,17 @@ def test_what_a_test_does_not_tell_its_job_does(history) -> None:
     assert (row.at, row.devices, row.runner) == (7.0, 4, "gpu.4")
 
 
+def test_a_test_ran_where_the_attempt_of_its_job_did(history) -> None:
+    history.add_tests([case(6.0), case(9.0, node_id="f.py::y"), case(4.0, node_id="f.py::z")])
+    ran = [(5.0, "gpu.2", 2), (8.0, "gpu.4", 4), (8.0, "gpu.8", 8), (None, "gpu.1", 1)]
+    history.add_jobs(
+        JobRow(job="j", run="1", outcome=PASSED, started=at, runner=runner, devices=n, attempt=number)
+        for number, (at, runner, n) in enumerate(ran, 1)
+    )
+    found = {row.node_id: (row.at, row.devices, row.runner) for row in history.last_runs([PASSED], 100.0)}
+    assert found == {"f.py::x": (6.0, 2, "gpu.2"), "f.py::y": (9.0, 8, "gpu.8"), "f.py::z": (4.0, 2, "gpu.2")}
+
+
 def test_what_ran_on_no_rank_did_not_run(history) -> None:
     history.add_tests([case(1.0), case(2.0, run="2"), case(3.0, run="3")])
     ranks = {"1": 4.0, "2": float("nan"), "3": 0.0}

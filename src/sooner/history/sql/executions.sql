@@ -1,10 +1,21 @@
 -- name: latest
 -- Of each test case, for each number of devices and each label of a runner that it ran on, the last execution. What the
--- test's own record does not tell is taken from its job's; ranks are told by measures about the test.
-with ran_in as (
-    select repository, run, job, runner, branch, nullif(devices, 0) as devices, started
+-- test's own record does not tell is taken from its job's, of a job that ran again from the attempt that it ran in: the
+-- last one that had started by then. Ranks are told by measures about the test.
+with attempts as (
+    select
+        repository, run, job, runner, branch, nullif(devices, 0) as devices, started, @jobs_time as told, attempt, key,
+        coalesce(started, timestamp '1970-01-01') as since
     from jobs
-    qualify row_number() over (partition by repository, run, job order by @jobs_time desc nulls last, attempt desc, key) = 1
+    qualify started is not null or count(started) over (partition by repository, run, job) = 0
+),
+ran_in as (
+    select
+        * exclude (since),
+        case when row_number() over attempts_of = 1 then timestamp '-infinity' else since end as since,
+        coalesce(lead(since) over attempts_of, timestamp 'infinity') as until
+    from attempts
+    window attempts_of as (partition by repository, run, job order by since, told nulls first, attempt, key)
 ),
 ranked as (
     select repository, run, job, subject, try_cast(trunc(value) as bigint) as ranks
@@ -21,6 +32,8 @@ ran as (
         on t.run is not distinct from j.run
         and t.job is not distinct from j.job
         and t.repository is not distinct from j.repository
+        and coalesce(t.started, timestamp '9999-12-31') >= j.since
+        and coalesce(t.started, timestamp '9999-12-31') < j.until
     left join ranked m
         on t.run is not distinct from m.run
         and t.job is not distinct from m.job
