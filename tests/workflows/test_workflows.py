@@ -445,6 +445,15 @@ def sharded(*rows):
     return SHARDED.format(rows="\n".join(f"          - {row}" for row in rows))
 
 
+def test_a_row_that_becomes_lanes_of_which_one_has_several_shards_is_numbered_in_all_of_them():
+    text = sharded("{config: d, runner: x.4}")
+    lanes = [Shards(label="x.1", count=1, more={"devices": 1}), Shards(label="x.2", count=2, more={"devices": 2})]
+    new = edited(text, "d", lanes)
+    numbers = [(row["runner"], row["shard"], row["num_shards"]) for row in rows(new, "d")]
+    assert numbers == [("x.1", 1, 1), ("x.2", 1, 2), ("x.2", 2, 2)]
+    assert edited(new.text, "d", lanes).text == new.text
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 @pytest.mark.parametrize(("number", "total"), [("group", "total"), ("shard_id", "num-shards"), ("split", "splits")])
 def test_rows_are_numbered_by_the_keys_that_number_them(number, total, count):

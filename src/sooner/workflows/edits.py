@@ -83,9 +83,10 @@ def rows_wanted(
         return []
     found = numbering(like or rows, key)
     wanted: list[dict[str, Value]] = []
+    has_several = any(one.count > 1 for one in shards)  # a row without a number beside rows that have one is no shard
+    firsts = found.first or ({"shard": 1} if has_several else {})
+    counts = found.counts or (("num_shards",) if has_several else ())
     for one in shards:
-        firsts = found.first or ({"shard": 1} if one.count > 1 else {})
-        counts = found.counts or (("num_shards",) if one.count > 1 else ())
         for place in range(one.count):
             model = rows[min(len(wanted), len(rows) - 1)]
             values = {**model.values, **one.more, key: one.label}
