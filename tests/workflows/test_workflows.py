@@ -462,6 +462,16 @@ def test_rows_are_numbered_by_the_keys_that_number_them(number, total, count):
     assert found == [{"config": "d", number: n + 1, total: count, "runner": "x.2"} for n in range(count)]
 
 
+@pytest.mark.parametrize("number", ["", "shard: 1, num_shards: 1, "])
+def test_the_same_shards_on_two_kinds_of_runner_are_not_taken_for_more_shards(number):
+    text = sharded(f"{{config: d, {number}runner: nv.4}}", f"{{config: d, {number}runner: amd.4}}")
+    with pytest.raises(ByHandError, match=r"run the same shards on nv\.4 and on amd\.4"):
+        edited(text, "d", [Shards(label="nv.2", count=2)])
+    lanes = [Shards(label=f"x.{n}", count=1, more={"devices": n}) for n in (1, 2)]
+    lanes_text = sharded(*(f"{{config: d, {number}runner: nv.{n}, devices: {n}}}" for n in (2, 4)))
+    assert [row["runner"] for row in rows(edited(lanes_text, "d", lanes), "d")] == ["x.1", "x.2"]
+
+
 def test_rows_that_are_numbered_from_0_stay_so():
     text = sharded(*(f"{{config: d, shard: {n}, num_shards: 2, runner: x.4}}" for n in (0, 1)))
     assert [row["shard"] for row in rows(edited(text, "d", [Shards(label="x.2", count=3)]))] == [0, 1, 2]

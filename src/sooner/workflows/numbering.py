@@ -102,7 +102,7 @@ def refuse_variants(
         more: Keys by which scripts tell lanes apart.
 
     Raises:
-        ByHandError: They differ in more than their number and their runner.
+        ByHandError: They differ in more than their number and their runner, or are the same shards on several runners.
     """
     rows = matrix.of(config)
     key = label_key(job, matrix)
@@ -110,12 +110,16 @@ def refuse_variants(
     is_counted = any(_COUNT_KEY.fullmatch(name) for row in rows for name in row.cells)
     if is_counted and any(len({row.text(name) for row in rows}) == len(rows) for name in found.first):
         return
+    what = f"rows of config {config!r}" if config else "rows"
+    labels = dict.fromkeys(row.text(key) for row in rows)
+    if len(labels) > 1 and len({tuple(row.text(name) for name in (*found.first, *more)) for row in rows}) < len(rows):
+        problem = f"the {what} of job {job.id} run the same shards on {' and on '.join(labels)}"
+        raise ByHandError(workflow.path, f"{problem}: {BY_HAND}")
     known = {key, "config", *more, *found.first, *found.counts}
     names = dict.fromkeys(name for row in rows for name in (*row.cells, *row.others) if name not in known)
     told = {name: {row.others.get(name, row.text(name)) for row in rows} for name in names}
     if differing := [name for name, values in told.items() if len(values) > 1]:
         differing = [name for name in differing if not _SHARD_KEY.fullmatch(name)] or differing
-        what = f"rows of config {config!r}" if config else "rows"
         problem = f"the {what} of job {job.id} differ in {', '.join(differing)}: they are not shards of the same tests"
         raise ByHandError(workflow.path, f"{problem}: {BY_HAND}")
 
