@@ -161,6 +161,19 @@ def test_an_existing_periodic_workflow_is_extended(here, suite, project):
     assert '- cron: "0 0,6,12,18 * * *"' in text
     assert '{ config: "distributed", shard: 1, num_shards: 1, runner: "linux.gpu.4" }' in text
     assert text.count('config: "slow"') == 3
+    assert "periodic.yml: what else is in it runs at the cron that is added too" in done.stderr
+    assert "periodic.yml: the rows run at each of its crons, '0 3 * * *', '0 0,6,12,18 * * *'" in done.stderr
+
+
+def test_a_periodic_workflow_that_is_made_for_the_rows_has_nothing_to_say_of_its_cron(here, suite, project):
+    ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--periodic", "periodic.yml", "--apply")
+    assert here(*ask, "--option", "all-on-2+all-every-6h").returncode == 0
+    again = here(*ask, "--option", "all-on-2+all-every-6h")
+    assert again.returncode == 0
+    assert "cron" not in again.stderr
+    assert (project / "periodic.yml").read_text().count("- cron") == 1
+    less = here(*ask, "--option", "all-on-2+all-every-24h")
+    assert "the rows run at each of its crons, '0 0,6,12,18 * * *': figures are for '0 0 * * *'" in less.stderr
 
 
 @pytest.mark.parametrize("others", ["py: '3.10'|py: '3.12'", "shard: 1/2|shard: 2/2"])

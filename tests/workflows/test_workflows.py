@@ -664,8 +664,10 @@ def test_a_cron_is_added_once(on, newline):
     assert once.text.count("\r\n") == (once.text.count("\n") if newline == "\r\n" else 0)
 
 
-@pytest.mark.parametrize("there", ["15 */6 * * *", "0 0,6,12,18 * * *", "7 5-23/6 * * *", "0 1,7-19/6 * * *"])
-def test_a_workflow_that_runs_as_often_already_gets_no_second_cron(there):
+@pytest.mark.parametrize(
+    "there", ["15 */6 * * *", "0 0,6,12,18 * * *", "7 5-23/6 * * *", "0 1,7-19/6 * * *", "0 */3 * * *", "5 * * * *"]
+)
+def test_a_workflow_that_runs_as_often_or_oftener_already_gets_no_second_cron(there):
     workflow = read(f"on:\n  schedule:\n    - cron: {there}\njobs: {{ t: {{ uses: x }} }}\n", "w.yml")
     assert with_cron(workflow, cron_every(6)) is workflow
 

@@ -19,11 +19,12 @@ from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.text import one_line
 from sooner.report.wording import counted
-from sooner.workflows.crons import cron_every
+from sooner.workflows.crons import cron_every, hours_between
 from sooner.workflows.edits import (
     Shards,
     find_lists,
     find_matrix,
+    has_others,
     has_rows,
     repeated_for,
     with_cron,
@@ -290,7 +291,19 @@ def _periodic(
     else:
         its_job, matrix = find_matrix(old, None, in_job)
         new = with_more_rows(old, its_job, matrix, question.config or "", shards)
-    return path, old.text, with_cron(new, cron).text
+    timed = with_cron(new, cron)
+    _note_crons(path, timed, cron, has_more=timed is not new and has_others(old, its_job, question.config))
+    return path, old.text, timed.text
+
+
+def _note_crons(path: str, workflow: Workflow, cron: str, *, has_more: bool) -> None:
+    """All of a workflow runs at each of its crons: say what the figures of an option do not know of."""
+    if has_more:
+        click.echo(f"note: {path}: what else is in it runs at the cron that is added too: no figure has that", err=True)
+    crons = [str(spot.value) for spot in workflow.crons]
+    if [hours_between(one) for one in crons] != [hours_between(cron)]:
+        told = ", ".join(map(repr, crons))
+        click.echo(f"note: {path}: the rows run at each of its crons, {told}: figures are for {cron!r}", err=True)
 
 
 def _diff(path: str, old: str, new: str) -> str:

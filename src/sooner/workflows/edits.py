@@ -36,6 +36,14 @@ def has_rows(workflow: Workflow, config: str | None, job_id: str | None = None) 
     )
 
 
+def has_others(workflow: Workflow, job: Job, config: str | None) -> bool:
+    """Whether a workflow has more than a config of a job: rows of others, or jobs that have nothing to do with it."""
+    jobs = workflow.jobs.values()
+    has_rows_of_others = any(len(matrix.of(config)) < len(matrix.rows) for each in jobs for matrix in each.matrices)
+    kin = {job.id, *job.needs, *(each.id for each in jobs if job.id in each.needs)}
+    return has_rows_of_others or not kin.issuperset(workflow.jobs)
+
+
 def find_matrix(workflow: Workflow, config: str | None, job_id: str | None = None) -> tuple[Job, Matrix]:
     """The one matrix that has rows of a config.
 
@@ -300,13 +308,13 @@ def _is_flow(workflow: Workflow, items: Sequence[Spot]) -> bool:
 
 
 def with_cron(workflow: Workflow, cron: str) -> Workflow:
-    """The workflow with a cron; as it is where one of its own has it run as often already, be it at another minute.
+    """The workflow with a cron; as it is where one of its own has it run as often or oftener, be it at another minute.
 
     Raises:
         WorkflowError: Its `on` is written in a way that cannot be extended.
     """
-    often = hours_between(cron)
-    if any(spot.value == cron or (often and hours_between(str(spot.value)) == often) for spot in workflow.crons):
+    often = hours_between(cron) or 0
+    if any(spot.value == cron or 0 < (hours_between(str(spot.value)) or 0) <= often for spot in workflow.crons):
         return workflow
     newline = workflow.newline
     if workflow.crons and workflow.schedule is not None:
