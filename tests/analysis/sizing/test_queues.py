@@ -192,6 +192,17 @@ def test_a_newer_push_cancels_what_waits_and_what_runs_of_the_older_one():
     assert np.isnan(played.started[1])
 
 
+def test_what_an_older_push_comes_to_later_cancels_no_newer_one_and_does_not_run():
+    tasks = [
+        Task(label="t", created=0, seconds=10, group="pr1", push="a"),
+        Task(label="t", created=60, seconds=10, after=(0,), group="pr1", push="a"),
+        Task(label="t", created=50, seconds=100, group="pr1", push="b"),
+    ]
+    played = play(tasks, {"t": Machines(capacity=flat(1))})
+    assert (played.completed[0], played.completed[2]) == (10, 150)
+    assert np.isnan([played.ready[1], played.started[1], played.completed[1]]).all()
+
+
 def test_higher_priority_is_first_in_the_queue():
     tasks = [
         Task(label="t", created=0, seconds=10),

@@ -85,6 +85,12 @@ class _Replay:
         self._waiting_for: dict[int, list[int]] = {}
         self._gone = [False] * count
         self._groups: dict[str, tuple[str, list[int]]] = {}
+        self._came: dict[tuple[str, str], float] = {}
+        """When each push of a group did: its first job. What is ready later is not newer for that."""
+        for task in tasks:
+            if task.group:
+                key = task.group, task.push
+                self._came[key] = min(task.created, self._came.get(key, inf))
         made: dict[int, _Fixed | _Scaled | _Split] = {}
         self._order = 0
         self._pools: dict[str, _Fixed | _Scaled | _Split] = {}
@@ -144,7 +150,7 @@ class _Replay:
 
     def _ready(self, index: int, now: float) -> None:
         task = self._tasks[index]
-        if self._gone[index]:
+        if self._gone[index] or (task.group and self._is_outdated(task)):
             return
         self._result.ready[index] = now
         if task.group:
@@ -164,6 +170,11 @@ class _Replay:
             for follower in self._waiting_for.get(index, ()):
                 self._gone[follower] = True
             self._stop_waiting(index, now)
+
+    def _is_outdated(self, task: Task) -> bool:
+        """Whether a newer push of its group was there before this one was ready: it never happens."""
+        push, _ = self._groups.get(task.group, (task.push, []))
+        return self._came[task.group, task.push] < self._came[task.group, push]
 
     def _cancel_older(self, index: int, now: float) -> None:
         task = self._tasks[index]
