@@ -218,6 +218,14 @@ def test_machines_that_are_booted_when_needed_take_their_time_and_stay_warm_for_
     assert play(tasks, {"t": pool}).started == [60, 100, 460]
 
 
+@pytest.mark.parametrize("at", [40, 90])
+def test_machines_above_a_limit_that_fell_are_let_go_also_those_that_idle_or_boot(at):
+    pool = Machines(capacity=Steps((0.0, float(at), 300.0), (2.0, 0.0, 1.0)), boot_s=60, idle_s=1000)
+    tasks = [Task(label="t", created=created, seconds=10) for created in (0, 100, 200)]
+    started = [60, 360, 370] if at == 90 else [360, 370, 380]
+    assert play(tasks, {"t": pool}).started == started
+
+
 def test_a_job_takes_a_machine_that_becomes_free_before_the_booted_one_is_there():
     pool = Machines(capacity=flat(5), boot_s=60, idle_s=100)
     tasks = [Task(label="t", created=0, seconds=10), Task(label="t", created=65, seconds=1)]

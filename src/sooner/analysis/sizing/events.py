@@ -336,10 +336,13 @@ class _Scaled:
         if kind == _CHANGED:
             self._step += 1
             self._limit = self._pool.capacity.counts[self._step]
+            while self._idle and self._room < 0:
+                self._idle.pop(0)
             self._boot(now)
         elif kind == _BOOTED:
             self._booting -= 1
-            self._take(now)
+            if self._busy + len(self._idle) < self._limit:
+                self._take(now)
         else:
             limit = now - (self._pool.idle_s or 0.0)
             while self._idle and self._idle[0] <= limit:
@@ -357,10 +360,15 @@ class _Scaled:
     def free(self, _index: int, now: float) -> None:
         """A job leaves its machine; one too many is let go."""
         self._busy -= 1
-        if self._busy + self._booting + len(self._idle) < self._limit:
+        if self._room > 0:
             self._take(now)
         else:
             self._boot(now)
+
+    @property
+    def _room(self) -> float:
+        """How many more machines there may be."""
+        return self._limit - self._busy - self._booting - len(self._idle)
 
     def _take(self, now: float) -> None:
         """A machine is there: for who is first, or to idle."""
@@ -374,8 +382,7 @@ class _Scaled:
             self._replay.at(now + (self._pool.idle_s or 0.0), _IDLED, self._number)
 
     def _boot(self, now: float) -> None:
-        room = self._limit - self._busy - self._booting - len(self._idle)
-        for _ in range(int(min(room, len(self._line) - self._booting))):
+        for _ in range(int(min(self._room, len(self._line) - self._booting))):
             self._booting += 1
             self._replay.at(now + self._pool.boot_s, _BOOTED, self._number)
 
