@@ -240,6 +240,16 @@ def test_what_a_table_of_pools_says_is_refused_with_its_line(tmp_path):
         declarations(tmp_path / "p.csv")
 
 
+def test_rows_of_one_label_tell_of_it_together_and_do_not_contradict_each_other(tmp_path):
+    later = "a,8,2026-11-15,,\n"
+    (tmp_path / "p.csv").write_text(f"label,capacity,at,boot_s,idle_s\na,4,,240,600\n{later}{later}")
+    spec = declarations(tmp_path / "p.csv").spec("a")
+    assert (spec.capacity.counts, spec.boot_s, spec.idle_s) == ((4.0, 8.0), 240, 600)
+    (tmp_path / "p.csv").write_text("label,capacity\na,4\nb,4\na,8\n")
+    with pytest.raises(SizingFileError, match=r"p\.csv:4: a has two numbers of machines from one time on"):
+        declarations(tmp_path / "p.csv")
+
+
 def test_what_a_file_says_that_nobody_understands_is_named_and_ignored(here, jobs, project):
     (project / "p.toml").write_text("[a]\ncapactiy = 20\n")
     done = here("simulate-pool", "--jobs", jobs, "--pools", "p.toml", "--json")

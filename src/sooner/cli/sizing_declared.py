@@ -28,7 +28,8 @@ class Declared(Struct, frozen=True, kw_only=True):
     label: str
     steps: tuple[tuple[float, float], ...] = ()
     """(since when, machines), ascending."""
-    boot_s: float = 0.0
+    boot_s: float | None = None
+    """None where nothing says it, as good as none."""
     idle_s: float | None = None
     """Seconds after which an idle machine is let go; None: they stay on."""
 
@@ -60,7 +61,7 @@ class Declarations(Struct, frozen=True, kw_only=True):
         if one is None:
             return PoolSpec(label=label)
         steps = Steps(tuple(at for at, _ in one.steps), tuple(count for _, count in one.steps)) if one.steps else None
-        return PoolSpec(label=label, capacity=steps, boot_s=one.boot_s, idle_s=one.idle_s)
+        return PoolSpec(label=label, capacity=steps, boot_s=one.boot_s or 0.0, idle_s=one.idle_s)
 
     def unused(self, queues: Container[str]) -> list[str]:
         """A note on the pools and nodes of which no job is known: their labels may be mistyped."""
@@ -93,7 +94,7 @@ class Declarations(Struct, frozen=True, kw_only=True):
         for label, pool in self.pools.items():
             spec = self.spec(label)
             if label in queues and spec.capacity and (pool.boot_s or pool.idle_s is not None):
-                machines = Machines(capacity=spec.capacity, boot_s=pool.boot_s, idle_s=pool.idle_s)
+                machines = Machines(capacity=spec.capacity, boot_s=spec.boot_s, idle_s=spec.idle_s)
                 found[label] = crowd_of({label: queues[label]}, machines)
         return found, notes
 
@@ -128,13 +129,23 @@ def declarations(path: Path | None) -> Declarations:
             shared.append(_shared(path, row))
         else:
             one = _pool(path, line, row)
-            before = pools.get(one.label)
-            steps = one.steps if before is None else tuple(sorted({*before.steps, *one.steps}))
-            pools[one.label] = structs.replace(one, steps=steps)
+            pools[one.label] = _together(path, line, pools.get(one.label), one)
         known = _SHARED_KEYS if "widths" in row or "nodes" in row else _POOL_KEYS
         notes += [f"{path}: {key!r} says nothing of a pool, and is ignored" for key in row if key not in known]
     _check_labels(path, pools, shared)
     return Declarations(pools=pools, shared=tuple(shared), notes=tuple(dict.fromkeys(notes)))
+
+
+def _together(path: Path, line: int, before: Declared | None, one: Declared) -> Declared:
+    """Several rows of one label: what one leaves out, those before it say."""
+    steps = tuple(sorted({*(before.steps if before else ()), *one.steps}))
+    if len({at for at, _ in steps}) < len(steps):
+        raise SizingFileError(path, f"{one.label} has two numbers of machines from one time on", line=line)
+    if before is None:
+        return structs.replace(one, steps=steps)
+    boot_s = before.boot_s if one.boot_s is None else one.boot_s
+    idle_s = before.idle_s if one.idle_s is None else one.idle_s
+    return structs.replace(one, steps=steps, boot_s=boot_s, idle_s=idle_s)
 
 
 def _rows(path: Path, data: Any) -> list[dict[str, Any]]:
@@ -164,7 +175,7 @@ def _pool(path: Path, line: int, row: Mapping[str, Any]) -> Declared:
     return Declared(
         label=texts([label])[0],
         steps=tuple(sorted(_steps(path, line, capacity, at))),
-        boot_s=0.0 if boot is None else _seconds(path, line, "boot_s", boot),
+        boot_s=None if boot is None else _seconds(path, line, "boot_s", boot),
         idle_s=None if idle is None else _seconds(path, line, "idle_s", idle),
     )
 
