@@ -16,18 +16,28 @@ from sooner.cli.needs_commands import EVERYTHING, Call, Named, named_in, shown_i
 from sooner.model.errors import SettingsError, UsageError
 from sooner.plan.needs.placement import Job, placement_of
 
+_OF_G: Final = {
+    "xlarge": 1, "2xlarge": 1, "4xlarge": 1, "8xlarge": 1, "16xlarge": 1, "12xlarge": 4, "24xlarge": 4, "48xlarge": 8,
+    "metal": 8,
+}  # fmt: skip
 _INSTANCES: Final = {
-    "p3.2xlarge": 1, "p3.8xlarge": 4, "p3.16xlarge": 8, "p4d.24xlarge": 8, "p4de.24xlarge": 8, "p5.48xlarge": 8,
-    "g4dn.xlarge": 1, "g4dn.12xlarge": 4, "g4dn.metal": 8, "g5.xlarge": 1, "g5.4xlarge": 1, "g5.12xlarge": 4,
-    "g5.24xlarge": 4, "g5.48xlarge": 8, "g6.xlarge": 1, "g6.4xlarge": 1, "g6.12xlarge": 4, "g6.48xlarge": 8,
+    "p3.2xlarge": 1, "p3.8xlarge": 4, "p3.16xlarge": 8, "p3dn.24xlarge": 8, "p4d.24xlarge": 8, "p4de.24xlarge": 8,
+    "p5.4xlarge": 1, "p5.48xlarge": 8, "p5e.48xlarge": 8, "p5en.48xlarge": 8,
+    **{f"{family}.{size}": count for family in ("g4dn", "g5", "g6", "g6e") for size, count in _OF_G.items()},
 }  # fmt: skip
 """GPUs of AWS's instances, as their documentation lists them."""
+_MODEL: Final = r"(?:[hb][123]00|gb[23]00|[av]100|mi\d+|a10g?|l40s?|l4|t4)"
+_NUMBER: Final = r"(16|\d)\b(?![._-]?(?:v?cpu|core))"
 _COUNTED: Final = (
-    re.compile(r"gpus?[.:=_-](?:[a-z]+\d*[a-z]?[.:=_-])?(16|\d)\b"),
-    re.compile(r"\b(16|\d)[x_-]{0,2}(?:gpu|h100|h200|a100|b200|mi\d+|l4|t4)"),
-    re.compile(r"(?:h100|h200|a100|b200|mi\d+|l4|t4)[._x-](16|\d)\b"),
+    re.compile(rf"gpus?[.:=_-](?:[a-z]+\d*[a-z]?[.:=_-])?{_NUMBER}"),
+    re.compile(rf"gpu-{_MODEL}-(?:latest|earliest|\d{{3}})-{_NUMBER}"),
+    re.compile(rf"\b(16|\d)[x_-]{{0,2}}(?:gpu|{_MODEL})"),
+    re.compile(rf"{_MODEL}[._x-]{_NUMBER}"),
+    re.compile(r"multi[._-]gpu()"),
 )
-_HAS_ONE: Final = re.compile(r"gpu|cuda|rocm|h100|h200|a100|b200|\bmi\d+|\bl4\b|\bt4\b|nvidia", re.IGNORECASE)
+_MULTI: Final = 2
+"""Devices of a runner that only says that it has several: the fewest."""
+_HAS_ONE: Final = re.compile(rf"gpu|cuda|rocm|nvidia|[hb][123]00|a100|\b{_MODEL}x?\b", re.IGNORECASE)
 _HAS_NONE: Final = re.compile(r"ubuntu|windows|macos|cpu", re.IGNORECASE)
 """GitHub's own runners, and names that say that there are none."""
 _TAGS: Final = re.compile(
@@ -72,13 +82,14 @@ def devices_of_label(label: str) -> int | None:
     that says no number.
     """
     low = _COMPUTED.sub("", label.lower())
+    dotted = low.replace("-", ".")
     for name, count in _INSTANCES.items():
-        if name in low:
+        if name in dotted:
             return count
     for pattern in _COUNTED:
         found = pattern.search(low)
         if found:
-            return int(found[1])
+            return int(found[1] or _MULTI)
     if "$" in label:
         return None
     return 1 if _HAS_ONE.search(low) else 0
