@@ -188,6 +188,20 @@ def test_a_tests_own_duration_counts_then_its_files_then_the_usual_one():
     assert note == "1 of 4 tests have no known duration: 10.0 s is assumed"
 
 
+def test_a_test_that_never_runs_takes_no_time_and_no_part_of_its_files():
+    never = need("t/x.py::never", None, least=9, min=None)
+    tests, note = with_durations([need("t/x.py::runs", 1), never], {"t/x.py": 30.0})
+    assert ([test.seconds for test in tests], note) == ([30, 0], "")
+    _, note = with_durations([need("t/x.py::runs", 1), never], {})
+    assert note == "1 of 1 tests have no known duration: 1.0 s is assumed"
+
+
+def test_a_file_is_meant_by_its_own_path_before_that_of_another_folder():
+    needs = [need("test/x.py::t", 1), need("tests/x.py::t", 1), need("y.py::t", 1)]
+    tests, _ = with_durations(needs, {"test/x.py": 10.0, "tests/x.py": 20.0, "tests/y": 5.0})
+    assert [test.seconds for test in tests] == [10, 20, 5]
+
+
 def test_a_file_needs_what_the_neediest_of_its_tests_needs():
     (a, b, c) = by_file(suite())
     assert (a.need.full, b.need.full, c.need.full) == (0, 4, 4)

@@ -18,26 +18,28 @@ def with_durations(needs: Sequence[TestNeed], durations: Mapping[str, float]) ->
     """Tests with their seconds, and a note on those of which they are not known.
 
     A test's own duration counts; else its file's, in equal parts over the file's tests whose own is not known; else the
-    median of all that are known.
+    median of all that are known. A test that never runs takes no time, and no part of its file's.
     """
-    own = {need.nodeid: durations[need.nodeid] for need in needs if need.nodeid in durations}
+    able = [need for need in needs if not need.never_runs]
+    own = {need.nodeid: durations[need.nodeid] for need in able if need.nodeid in durations}
     files = _by_file_name(durations)
     sharing: dict[str, int] = {}
     taken: dict[str, float] = {}
-    for need in needs:
+    for need in able:
         if need.nodeid in own:
             taken[need.file] = taken.get(need.file, 0.0) + own[need.nodeid]
         else:
             sharing[need.file] = sharing.get(need.file, 0) + 1
     known = dict(own)
-    for need in needs:
-        total = files.get(_stem(need.file))
+    for need in able:
+        total = durations.get(need.file, files.get(_stem(need.file)))
         if need.nodeid not in known and total is not None:
             known[need.nodeid] = max(0.0, total - taken.get(need.file, 0.0)) / sharing[need.file]
     usual = median(known.values()) if known else _UNKNOWN_S
-    missing = sum(need.nodeid not in known for need in needs)
-    note = f"{missing} of {len(needs)} tests have no known duration: {usual:.1f} s is assumed" if missing else ""
-    return [Test(need=need, seconds=known.get(need.nodeid, usual)) for need in needs], note
+    missing = sum(need.nodeid not in known for need in able)
+    note = f"{missing} of {len(able)} tests have no known duration: {usual:.1f} s is assumed" if missing else ""
+    seconds = {need.nodeid: known.get(need.nodeid, usual) for need in able}
+    return [Test(need=need, seconds=seconds.get(need.nodeid, 0.0)) for need in needs], note
 
 
 def _stem(path: str) -> str:
