@@ -165,6 +165,12 @@ def test_no_shard_is_without_a_test_where_one_test_takes_longer_than_a_shard_sho
     assert one.shards == (("long",),)
 
 
+def test_one_test_that_takes_longer_than_a_shard_should_does_not_let_others_do_so_too():
+    seconds = [3700] + [2000] * 6
+    one = lane([Test(need=need(f"t{i}", 1), seconds=s) for i, s in enumerate(seconds)], RUNNERS[0], TERMS)
+    assert sorted(one.walls_s) == [2000] * 6 + [3700]
+
+
 def test_a_lane_takes_as_long_as_its_slowest_shard():
     tests = [Test(need=need("t1", 1), seconds=600), Test(need=need("t2", 1), seconds=60)]
     one = lane(tests, RUNNERS[0], TERMS, shards=2)

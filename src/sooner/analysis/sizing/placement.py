@@ -150,8 +150,8 @@ def _count(works: Sequence[Work], seconds: Mapping[UnitKey, float], runner: Runn
     area = sum(seconds[work.key] * work.devices for work in works)
     width = max(1, runner.devices) if terms.packed else 1
     count = max(1, min(_MOST_SHARDS, len(works), ceil(area / width / room - 1e-9)))
-    longest = max(seconds.values(), default=0.0)
-    while count < _MOST_SHARDS and len(works) > count and longest < room:
+    room = max(room, *seconds.values(), 0.0)  # no number of shards makes one test take less
+    while count < _MOST_SHARDS and len(works) > count:
         parts = split(works, seconds, count)
         by_key = {work.key: work for work in works}
         if max(_wall([by_key[k] for k in part], seconds, runner, terms) for part in parts) <= room * 1.02:
