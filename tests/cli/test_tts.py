@@ -83,6 +83,27 @@ def test_names_that_are_not_known_are_told_with_those_that_are(here, history, op
     assert text in done.stderr
 
 
+def test_a_measure_is_told_in_its_own_unit_of_the_workflow_and_the_branch_that_are_asked_for(here, history):
+    from sooner.history import History, MeasureRow
+
+    rows = [("hit_rate", "ratio", "ci", "r1", 0.25), ("hit_rate", "ratio", "docs", "r1", 0.75)]
+    rows += [("hit_rate", "ratio", "ci", "other", 0.5), ("pull", "s", "ci", "r1", 120.0)]
+    with History(history) as kept:
+        kept.add_measures(
+            MeasureRow(repository="o/r", workflow=of, run=run, job=of, name=name, unit=unit, value=value, at=MONDAY)
+            for name, unit, of, run, value in rows
+        )
+
+    def shown(measure, *options):
+        done = here("tts", "--history", history, "--measure", measure, "--by", "workflow", *options)
+        return [line.split()[:3] for line in done.stdout.splitlines() if line.startswith(("ci ", "docs "))]
+
+    assert shown("hit_rate") == [["docs", "1", "0.75"], ["ci", "2", "0.375"]]
+    assert shown("hit_rate", "--workflow", "ci") == [["ci", "2", "0.375"]]
+    assert shown("hit_rate", "--branch", "main") == [["docs", "1", "0.75"], ["ci", "1", "0.25"]]
+    assert shown("pull") == [["ci", "1", "2.0"]]
+
+
 TABLE = """commit,workflow,job,status,{created}started,completed
 a,ci,build,success,{at}2026-01-05T00:05:00Z,2026-01-05T00:10:00Z
 a,ci,test,success,{later}2026-01-05T00:20:00Z,2026-01-05T00:30:00Z

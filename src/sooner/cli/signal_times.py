@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from sooner.analysis.metrics import decide
 from sooner.analysis.metrics.facts import Facts, Samples
-from sooner.analysis.metrics.load import job_facts, measure_samples
+from sooner.analysis.metrics.load import is_of_seconds, job_facts, measure_samples
 from sooner.analysis.metrics.statistics import Estimate, percentile, rate
 from sooner.analysis.metrics.summary import By, Group, summarise
 from sooner.cli.histories import history_at
@@ -18,7 +18,7 @@ from sooner.cli.spans import iso_epoch
 from sooner.history import History, Where, there_are, unknown_name
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
-from sooner.report.signal_times import changes_text, groups_text, overview
+from sooner.report.signal_times import changes_text, groups_text, how_long, overview, plain
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -79,6 +79,7 @@ def show(question: Question) -> int:
     with History(question.root) as history:
         facts = job_facts(history, question.where)
         measured = Samples.of(measure_samples(history, question.measure, question.where) if question.measure else ())
+        say = plain if question.measure and not is_of_seconds(history, question.measure) else how_long
         nothing = _nothing(history, question, facts, measured)
     samples = {name: _samples(name, facts, question) for name in decide.METRICS}
     if question.measure:
@@ -104,8 +105,9 @@ def show(question: Question) -> int:
         )
         click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=1).decode())
     else:
-        parts = [overview(figures), f"{chosen} by {question.by}:", groups_text(groups, question.by, question.limit)]
-        if changes := changes_text(groups, question.limit, why=question.why):
+        rows = groups_text(groups, question.by, question.limit, say)
+        parts = [overview(figures, say), f"{chosen} by {question.by}:", rows]
+        if changes := changes_text(groups, question.limit, why=question.why, say=say):
             parts += ["changes:", changes]
         click.echo("\n\n".join(parts))
     return int(ExitCode.ALL_PASSED if groups else ExitCode.NOTHING_TO_RUN)

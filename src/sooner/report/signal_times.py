@@ -1,7 +1,7 @@
 """Time to signal on a terminal: a row a group, with a sparkline of its weeks and the changes below."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sooner.analysis.metrics.statistics import Estimate
@@ -12,6 +12,7 @@ _BARS: Final = "▁▂▃▄▅▆▇█"
 _WIDEST_KEY: Final = 56
 _MOST_WEEKS: Final = 26
 _MINUTE, _HOUR = 60.0, 3600.0
+Say = Callable[[float], str]
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -32,24 +33,29 @@ def how_long(seconds: float) -> str:
     return f"{seconds / _MINUTE:.1f} min" if abs(seconds) >= _MINUTE else f"{seconds:.0f} s"
 
 
+def plain(value: float) -> str:
+    """A number that is no time."""
+    return f"{value:.4g}"
+
+
 def date(at: float) -> str:
     """The day, UTC."""
     return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 
-def overview(metrics: Mapping[str, tuple[int, Estimate, Estimate] | None]) -> str:
-    """A line a metric."""
+def overview(metrics: Mapping[str, tuple[int, Estimate, Estimate] | None], say: Say = how_long) -> str:
+    """A line a metric; `say` writes its values."""
     rows = [("METRIC", "N", "P50", "", "P90", "")]
     for name, figures in metrics.items():
         if figures is None:
             rows.append((name, "0", "-", "", "-", ""))
             continue
         n, p50, p90 = figures
-        rows.append((name, str(n), how_long(p50.value), _interval(p50), how_long(p90.value), _interval(p90)))
+        rows.append((name, str(n), say(p50.value), _interval(p50, say), say(p90.value), _interval(p90, say)))
     return table(rows)
 
 
-def groups_text(groups: Sequence[Group], by: By, most: int) -> str:
+def groups_text(groups: Sequence[Group], by: By, most: int, say: Say = how_long) -> str:
     """A line a group, the changes of each below it."""
     rows = [(by.value.upper(), "N", "P50", "", "P90", "", "QUEUE", "WEEKS")]
     for group in groups[:most]:
@@ -57,31 +63,31 @@ def groups_text(groups: Sequence[Group], by: By, most: int) -> str:
         weeks = [median for _, median in group.weeks][-_MOST_WEEKS:]
         queue = how_long(group.parts.get("queue", 0.0))
         p50, p90 = group.p50, group.p90
-        figures = (how_long(p50.value), _interval(p50), how_long(p90.value), _interval(p90), queue)
+        figures = (say(p50.value), _interval(p50, say), say(p90.value), _interval(p90, say), queue)
         rows.append((short(key, _WIDEST_KEY), str(group.n), *figures, sparkline(weeks)))
     more = f"\n... and {len(groups) - most} more (--limit)" if len(groups) > most else ""
     return table(rows) + more
 
 
-def changes_text(groups: Sequence[Group], most: int, *, why: bool) -> str:
+def changes_text(groups: Sequence[Group], most: int, *, why: bool, say: Say = how_long) -> str:
     """The changes of all groups, the newest first, at most so many."""
     found = sorted(((group.key, shift) for group in groups for shift in group.changes), key=lambda one: -one[1].at)
     lines = []
     for key, shift in found[:most]:
-        lines.append(f"{date(shift.at)}  {short(key)}: {_moved(shift)}")
+        lines.append(f"{date(shift.at)}  {short(key)}: {_moved(shift, say)}")
         if why:
-            lines += [f"    {one.part}: {how_long(one.before)} -> {how_long(one.after)}" for one in shift.parts]
+            lines += [f"    {one.part}: {say(one.before)} -> {say(one.after)}" for one in shift.parts]
             named = [one for one in shift.jobs if one.part and one.part != key]
-            lines += [f"    job {short(j.part)}: {how_long(j.before)} -> {how_long(j.after)}" for j in named]
+            lines += [f"    job {short(j.part)}: {say(j.before)} -> {say(j.after)}" for j in named]
     if len(found) > most:
         lines.append(f"... and {len(found) - most} earlier ones (--limit)")
     return "\n".join(lines)
 
 
-def _moved(shift: Shift) -> str:
+def _moved(shift: Shift, say: Say) -> str:
     percent = 100 * (shift.after_s / shift.before_s - 1) if shift.before_s else 0.0
-    return f"{how_long(shift.before_s)} -> {how_long(shift.after_s)} ({percent:+.0f} %), moved by: {shift.part}"
+    return f"{say(shift.before_s)} -> {say(shift.after_s)} ({percent:+.0f} %), moved by: {shift.part}"
 
 
-def _interval(estimate: Estimate) -> str:
-    return f"[{how_long(estimate.low)}, {how_long(estimate.high)}]"
+def _interval(estimate: Estimate, say: Say) -> str:
+    return f"[{say(estimate.low)}, {say(estimate.high)}]"

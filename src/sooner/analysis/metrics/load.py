@@ -28,6 +28,7 @@ _ENDINGS: Final[Mapping[str, Ending]] = {
 }
 _TEXTS: Final = ("repository", "workflow", "run", "job", "shard", "commit", "event", "runner", "outcome")
 _NUMBERS: Final = ("attempt", "pull_request", "run_created", "created", "queued", "started", "completed")
+_SECONDS: Final = frozenset({"s", "sec", "second", "seconds"})
 _JOB: Final = ("repository", "run", "job")
 """With the attempt, what a step is of."""
 
@@ -135,7 +136,29 @@ def _steps(history: History, where: Where, jobs: Mapping[str, Texts], attempt: C
 
 
 def measure_samples(history: History, name: str, where: Where) -> Iterator[Sample]:
-    """Values of a measure (a cache's hit rate, the seconds of a set-up) over time, to be followed as times are."""
-    for row in history.measures(Where(repository=where.repository, since=where.since, until=where.until)):
-        if row.name == name and row.at is not None:
+    """Values of a measure (a cache's hit rate, the seconds of a set-up) over time, to be followed as times are.
+
+    A measure names no branch: that of the jobs of its run counts.
+    """
+    about = Where(repository=where.repository, workflow=where.workflow, since=where.since, until=where.until)
+    runs = _runs_on(history, where) if where.branch else None
+    for row in history.measures(about):
+        is_meant = runs is None or (row.repository, row.run) in runs
+        if row.name == name and row.at is not None and is_meant:
             yield Sample(at=row.at, seconds=row.value, workflow=row.workflow, job=row.job, commit=row.commit)
+
+
+def _runs_on(history: History, where: Where) -> set[tuple[str, str]]:
+    rows = history.columns("jobs", ["repository", "run"], Where(repository=where.repository, branch=where.branch))
+    repository, run = _text(rows, "repository"), _text(rows, "run")
+    pairs = set(zip(repository.codes.tolist(), run.codes.tolist(), strict=True))
+    return {(repository.names[one], run.names[other]) for one, other in pairs if run.names[other]}
+
+
+def is_of_seconds(history: History, measure: str) -> bool:
+    """Whether the values of a measure are times, by their unit."""
+    rows = history.columns("measures", ["name", "unit"], ordered=False)
+    name, unit = _text(rows, "name"), _text(rows, "unit")
+    of_measure = _coded(name, lambda each: each == measure).astype(bool)
+    units = {unit.names[code] for code in np.unique(unit.codes[of_measure])}
+    return bool(units) and units <= _SECONDS
