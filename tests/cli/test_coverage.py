@@ -211,3 +211,25 @@ def test_what_is_not_understood_is_one_clear_error(here, history, project, optio
     assert done.returncode == 4, done.stdout
     assert problem in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_only_ran_on_devices_that_stand_in_for_real_ones_is_said(sooner, project):
+    from sooner.history import History, HistoryOutcome, TestRow
+
+    ran = {"one": ("virtual:0",), "two": ("virtual:0", "virtual:1"), "real": ("nvidia:0",), "cpu": ("cpu:0",)}
+    with History(project / "h") as kept:
+        kept.add_tests(
+            TestRow(node_id=f"t::{name}", kind="case", outcome=HistoryOutcome.PASSED, started=NOW - 60, devices=devices)
+            for name, devices in ran.items()
+        )
+        kept.add_tests(
+            [
+                TestRow(
+                    node_id="t::one", kind="case", outcome=HistoryOutcome.PASSED, started=NOW - 90, devices=("amd:0",)
+                )
+            ]
+        )
+    (project / "needs.json").write_text(json.dumps(needs(t__one=1, t__two=2, t__real=1, t__cpu=0)))
+    done = sooner("coverage", "--history", project / "h", "--needs", "needs.json", "--now", int(NOW))
+    assert done.returncode == 0, done.stdout
+    assert "note: 1 test ran as needed on virtual devices or slots of the CPU only" in done.stderr

@@ -20,6 +20,8 @@ class LastRun(Struct, frozen=True, kw_only=True, gc=False):
     """How many it held, else how many its job had; None where nobody tells."""
     runner: str
     """Label of its job's runner."""
+    is_pretended: bool
+    """Whether these were virtual devices, or slots of the CPU."""
     run: str
     job: str
     worker: str
@@ -36,10 +38,10 @@ def last_runs(
     places = {"jobs_time": jobs_time, "outcomes": listed(sorted(outcomes)), "until": repr(until)}
     return [
         LastRun(
-            node_id=node_id, at=at, devices=devices, runner=runner, run=run, job=job, worker=worker, commit=commit,
-            outcome=HistoryOutcome(outcome), ranks=ranks,
+            node_id=node_id, at=at, devices=devices, runner=runner, is_pretended=is_pretended, run=run, job=job,
+            worker=worker, commit=commit, outcome=HistoryOutcome(outcome), ranks=ranks,
         )
-        for node_id, at, devices, runner, run, job, worker, commit, outcome, ranks
+        for node_id, at, devices, runner, is_pretended, run, job, worker, commit, outcome, ranks
         in database.rows(sql("executions", "latest", **places), given)
     ]  # fmt: skip
 

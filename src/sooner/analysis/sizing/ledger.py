@@ -25,6 +25,8 @@ class Execution(Struct, frozen=True, kw_only=True, gc=False):
     """How many it had; None where nobody recorded that."""
     ranks: int | None = None
     outcome: str = ""
+    is_pretended: bool = False
+    """Whether its devices only stand in for real ones."""
 
 
 class Required(StrEnum):

@@ -235,6 +235,7 @@ def executions(history: History, sizes: Mapping[str, int], until: float, where: 
             devices=row.devices or _size(row.runner, sizes),
             ranks=row.ranks,
             outcome=str(row.outcome),
+            is_pretended=row.is_pretended,
         )
         for row in history.last_runs(_RAN, until, where)
     ]

@@ -1,5 +1,6 @@
 -- name: latest
--- Of each test case, for each number of devices and each label of a runner that it ran on, the last execution. What the
+-- Of each test case, for each number of devices, pretended or not, and each label of a runner that it ran on, the last
+-- execution. What the
 -- test's own record does not tell is taken from its job's, of a job that ran again from the attempt that it ran in: the
 -- last one that had started by then. Ranks are told by measures about the test.
 with attempts as (
@@ -26,7 +27,8 @@ ranked as (
 ran as (
     select
         t.node_id, coalesce(t.started, j.started, t.as_of) as began, t.run, t.job, j.runner, t.worker, t."commit", t.outcome,
-        coalesce(nullif(len(t.devices), 0), j.devices) as devices, m.ranks, t.key
+        coalesce(nullif(len(t.devices), 0), j.devices) as devices, m.ranks, t.key,
+        coalesce(regexp_matches(t.devices[1], '^(virtual|cpu):'), false) as pretended
     from tests t
     left join ran_in j
         on t.run is not distinct from j.run
@@ -44,7 +46,7 @@ ran as (
         and ($branch = '' or coalesce(t.branch, j.branch) = $branch)
 )
 select
-    node_id, max(epoch_us(began)) / 1e6, devices, coalesce(runner, ''),
+    node_id, max(epoch_us(began)) / 1e6, devices, coalesce(runner, ''), pretended,
     unnest(max_by(
         {
             'run': coalesce(run, ''), 'job': coalesce(job, ''), 'worker': coalesce(worker, ''),
@@ -54,7 +56,7 @@ select
     ))
 from ran
 where began <= at_epoch(@until) and ranks is distinct from 0
-group by node_id, devices, runner
+group by node_id, devices, runner, pretended
 order by node_id, 2, devices
 
 -- name: cases
