@@ -298,6 +298,17 @@ def test_rows_beside_lists_that_github_multiplies_are_not_edited():
         find_matrix(read(text, "w.yml"), None)
 
 
+def test_a_list_that_is_computed_multiplies_too():
+    computed = "      matrix:\n        py: ${{ fromJSON(inputs.py) }}\n"
+    rows_beside = sharded("{config: d, shard: 1, num_shards: 1, runner: x.4}").replace("      matrix:\n", computed)
+    with pytest.raises(ByHandError, match=r"t has lists \(py\) beside its `include` rows"):
+        find_matrix(read(rows_beside, "w.yml"), "d")
+    listed = CROSSED.replace("      matrix:\n", computed.replace("py:", "arch:"))
+    assert repeated_for(*find_lists(read(listed, "w.yml"))) == ["py (2)", "arch (computed)"]
+    alone = sharded().replace("include:\n", "py: ${{ fromJSON(inputs.py) }}")
+    assert read(alone, "w.yml").jobs["t"].unreadable == ("strategy.matrix",)
+
+
 def test_a_list_of_shards_of_which_some_are_left_out_is_not_edited():
     text = f"{CROSSED}        exclude:\n          - {{ py: '3.10', shard: 2 }}\n"
     with pytest.raises(ByHandError, match=r"gpu leaves out shards \(`exclude`\)"):
@@ -617,9 +628,9 @@ def test_an_edit_that_would_do_anything_else_changes_nothing():
     assert _checked(workflow, [], job, matrix, rest) == workflow
 
 
-@pytest.mark.parametrize("style", ["|", ">-"])
-def test_braces_of_a_comment_before_a_matrix_are_not_its_own(style):
-    text = TRUNK.replace("test-matrix: |", f"test-matrix: {style}   # {{ of all }} shards")
+@pytest.mark.parametrize("head", ["|   # { of all } shards", ">-   # { of all } shards", "|\n\n        # { include"])
+def test_braces_of_a_comment_before_a_matrix_are_not_its_own(head):
+    text = TRUNK.replace("test-matrix: |", f"test-matrix: {head}")
     text = text.replace("  # wide", "")
     new = edited(text, "distributed", [Shards(label="linux.rocm.gpu.gfx950.2", count=3)])
     assert new.text == text.replace("gfx950.4", "gfx950.2")

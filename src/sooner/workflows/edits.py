@@ -266,7 +266,7 @@ def repeated_for(job: Job, matrix: Matrix, key: str) -> list[str]:
     """The other lists of a matrix of lists, for each of whose values all shards are run: `py (2)`."""
     asked = {found[1] for spot in job.runs_on if (found := OF_MATRIX.fullmatch(str(spot.value).strip()))}
     others = {name: values for name, values in matrix.lists.items() if name not in {key, *asked, *_COUNT_KEYS}}
-    return [f"{name} ({len(values)})" for name, values in others.items() if len(values) > 1]
+    return [f"{name} ({len(values) or 'computed'})" for name, values in others.items() if len(values) != 1]
 
 
 def with_listed_shards(workflow: Workflow, job: Job, matrix: Matrix, key: str, shards: Shards) -> Workflow:

@@ -70,7 +70,7 @@ class Matrix(Struct, frozen=True, kw_only=True):
     span: Span
     """Of the list of rows."""
     lists: Mapping[str, tuple[Spot, ...]] = {}
-    """Other keys of a `strategy.matrix`: each of their values is run."""
+    """Other keys of a `strategy.matrix`: each of their values is run. Empty where these are computed, or no scalars."""
     is_cut: bool = False
     """Whether an `exclude` leaves out some of what is multiplied."""
 

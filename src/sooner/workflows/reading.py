@@ -10,6 +10,8 @@ from sooner.workflows.facts import Job, Matrix, Row, Span, Spot, Style, Value, W
 _EXPRESSION: Final = "${{"
 _BLANK_LINES: Final = re.compile(r"(?:\r?\n[ \t]*(?:#[^\r\n]*)?)+\Z")
 """Lines at the end in which nothing stands, or a comment."""
+_COMMENTS: Final = re.compile(r"(?:[ \t]*(?:#[^\r\n]*)?\r?\n)*")
+"""Lines at the begin in which nothing stands, or a comment."""
 _COLON: Final = re.compile(r"\s*:")
 _OF_ALL_JOBS: Final = frozenset(("permissions", "env", "defaults"))
 _LONGEST: Final = 4_000_000
@@ -240,8 +242,8 @@ def _test_matrix(node: Any, text: str) -> Matrix | None:
         return None
     span = _span(node)
     raw = text[span.begin : span.end]
-    head = raw.find("\n") if node.style in {"|", ">"} else 0  # a comment may stand there
-    opening = raw.find("{", max(head, 0))
+    head = _COMMENTS.match(raw, max(raw.find("\n"), 0)) if node.style in {"|", ">"} else None
+    opening = raw.find("{", head.end() if head else 0)
     if opening < 0 or (node.style == '"' and "\\" in raw) or (node.style == "'" and "''" in raw[1:-1]):
         return None
     closing = raw.rfind("}")
@@ -267,6 +269,7 @@ def _matrix(node: Any, where: Where, base: int) -> Matrix | None:
     is_cut = "exclude" in parts
     if include is None and not lists:
         return None
+    lists |= {key: () for key, value in parts.items() if key not in {"include", "exclude"} and _is_scalar(value)}
     if include is None:
         return Matrix(where=where, style=_style(node), rows=(), span=_span(node, base), lists=lists, is_cut=is_cut)
     if not _is_list(include) or not all(_is_map(item) for item in include.value):
