@@ -255,6 +255,23 @@ jobs:
     assert "job called: its tests are those of ./.github/workflows/_test.yml" in notes[2]
 
 
+def test_a_step_that_is_switched_off_runs_nothing_and_is_named(tmp_path):
+    off = "{name: wide, run: pytest tests/a, if: false}"
+    text = (
+        f"on: push\njobs:\n  t: {{runs-on: gpu-4, steps: [{off}, {{run: pytest tests/b}}, {{run: make, if: false}}]}}\n"
+    )
+    notes = []
+    (job,) = placement_from(written(tmp_path, "ci.yml", text), notes)
+    assert (job.runs("tests/a/x.py::t"), job.runs("tests/b/x.py::t")) == (False, True)
+    assert [note.partition("ci.yml: ")[2] for note in notes] == [
+        "job t: step wide: it is switched off (`if: False`), and runs nothing"
+    ]
+    text = "steps:\n- {label: a, skip: broken, commands: [pytest tests/a]}\n- {label: b, commands: [pytest tests/b]}\n"
+    notes.clear()
+    assert [job.name for job in placement_from(written(tmp_path, "bk.yml", text), notes)] == ["b"]
+    assert notes[0].endswith("bk.yml: step a: it is skipped, and runs nothing")
+
+
 def test_devices_that_the_environment_hides_are_not_there(tmp_path):
     text = """
 on: push

@@ -146,9 +146,10 @@ def _of_action(name: str, job: Any, path: Path, notes: list[str], most: int | No
     """A job of GitHub Actions: once for each row of its matrix; `most` devices, if its workflow shows it no more."""
     if not isinstance(job, dict):
         return
-    if str(job.get("if", "")).strip().lower() in _NEVER:
+    if _is_off(job):
         notes.append(f"{path}: job {name}: it is switched off (`if: {job['if']}`), and runs nothing")
         return
+    notes.extend(f"{path}: job {name}: {each}" for each in _steps_off(job))
     most = _shown(job, most)
     given = job["with"] if isinstance(job.get("with"), dict) else {}
     labels = job.get("runs-on", next((given[key] for key in _LABEL_KEYS if key in given), ""))
@@ -176,6 +177,13 @@ def _of_action(name: str, job: Any, path: Path, notes: list[str], most: int | No
     notes.extend(f"{path}: job {name}: {each}: say them in a placement.toml" for each in doubts)
 
 
+def _steps_off(job: Mapping[str, Any]) -> Iterator[str]:
+    """What to say of steps that would run tests if they were not switched off."""
+    for step in _mappings(job.get("steps")):
+        if "run" in step and _is_off(step) and named_in(str(step["run"])).calls:
+            yield f"step {step.get('name', step['run'])}: it is switched off (`if: {step['if']}`), and runs nothing"
+
+
 def _shown(part: Mapping[str, Any], most: int | None = None) -> int | None:
     """How many devices the environment of a workflow, a job or a step shows; `most` where it says nothing."""
     own = shown_in(part["env"]) if isinstance(part.get("env"), dict) else None
@@ -198,17 +206,19 @@ def _unsaid(label: str, row: Mapping[str, Any]) -> str:
 
 def _named_in(job: Mapping[str, Any], given: Mapping[str, Any], row: Mapping[str, Any], most: int | None) -> Named:
     """The tests that a job's steps, and the scripts that it hands on, run with the values of one row."""
-    steps = job["steps"] if isinstance(job.get("steps"), list) else []
     scripts = [
-        (step["run"], step.get("working-directory", ""), _shown(step, most)) for step in filter(_is_command, steps)
+        (step["run"], step.get("working-directory", ""), _shown(step, most))
+        for step in _mappings(job.get("steps"))
+        if "run" in step and not _is_off(step)
     ]
     scripts += [(text, "", most) for text in given.values()]
     found = [named_in(filled(str(text), row), filled(str(folder), row), shown) for text, folder, shown in scripts]
     return Named([call for each in found for call in each.calls], [word for each in found for word in each.unknown])
 
 
-def _is_command(step: Any) -> bool:
-    return isinstance(step, dict) and "run" in step
+def _is_off(part: Mapping[str, Any]) -> bool:
+    """Whether a job, or a step, is switched off."""
+    return str(part.get("if", "")).strip().lower() in _NEVER
 
 
 def filled(text: str, row: Mapping[str, Any]) -> str:
@@ -282,6 +292,9 @@ def _row_devices(row: Mapping[str, Any], label: str) -> int | None:
 def _of_step(step: Any, path: Path, notes: list[str]) -> Iterator[Job]:
     """A step of a Buildkite pipeline; in vLLM's, a step without a number has one device."""
     if not isinstance(step, dict):
+        return
+    if step.get("skip") or _is_off(step):
+        notes.append(f"{path}: step {step.get('label', step.get('key', 'step'))}: it is skipped, and runs nothing")
         return
     for inner in _mappings(step.get("steps")):
         yield from _of_step(inner, path, notes)
