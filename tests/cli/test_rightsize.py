@@ -165,6 +165,19 @@ def test_an_existing_periodic_workflow_is_extended(here, suite, project):
     assert "periodic.yml: the rows run at each of its crons, '0 3 * * *', '0 0,6,12,18 * * *'" in done.stderr
 
 
+def test_tests_that_will_fail_at_every_commit_are_told(here, suite, project):
+    rows = json.loads((project / "needs.json").read_text())
+    for row in rows[90:]:
+        row["profile"] |= {"1": "fail", "2": "fail"}
+    (project / "needs.json").write_text(json.dumps(rows))
+    ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--periodic", "periodic.yml")
+    shown = here(*ask).stdout.splitlines()
+    (row,) = (line for line in shown if " all-on-2+all-every-6h" in line)
+    assert row[shown[0].index("FAIL") :].split()[0] == "10"
+    done = here(*ask, "--option", "all-on-2+all-every-6h", "--diff")
+    assert "note: with all-on-2+all-every-6h 10 tests will fail at every commit, for too few devices" in done.stderr
+
+
 def test_a_periodic_workflow_that_is_made_for_the_rows_has_nothing_to_say_of_its_cron(here, suite, project):
     ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--periodic", "periodic.yml", "--apply")
     assert here(*ask, "--option", "all-on-2+all-every-6h").returncode == 0

@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from sooner.analysis.sizing.decide import Priced
+from sooner.analysis.sizing.needs import Fate
 from sooner.analysis.sizing.placement import Lane, Runner
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
@@ -166,6 +167,9 @@ def apply_option(question: "Question", shown: Priced | None) -> int:
     if shown is None:
         raise UsageError("nothing is proposed: choose an option with --option NAME")
     changes = _changes(question, shown)
+    if failing := shown.price.at_commit.get(Fate.FAILS, 0):
+        told = counted(failing, "test")
+        click.echo(f"note: with {shown.option.name} {told} will fail at every commit, for too few devices", err=True)
     diffs = [(path, _diff(path, old, new)) for path, old, new in changes if old != new]
     if question.apply:
         _write({Path(path): new for path, old, new in changes if old != new})

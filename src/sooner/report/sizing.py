@@ -11,7 +11,7 @@ from sooner.report.wording import counted, short, table
 
 _WIDEST: Final = 48
 _MOST_LOST: Final = 20
-_FATES: Final = ("skipped", "falls_back", "fewer_ranks")
+_FATES: Final = ("skipped", "falls_back", "fewer_ranks", "fails")
 
 
 def pools_text(pools: Sequence[Judged]) -> str:
@@ -32,8 +32,8 @@ def pools_text(pools: Sequence[Judged]) -> str:
 def options_text(priced: Sequence[Priced], proposal: Proposal, shown: Priced | None) -> str:
     """A line an option, cheapest first; below, what is proposed and what it does to tests."""
     rows: list[tuple[str, ...]] = [
-        ("OPTION", "DEV-MIN/DAY", "/COMMIT", "SHARDS", "LONGEST", "SKIP", "CPU", "FEWER", "LOST", "MOVED", "DELAY MEAN",
-         "WORST", "QUEUE P90", "SIGNAL P50", "P90")
+        ("OPTION", "DEV-MIN/DAY", "/COMMIT", "SHARDS", "LONGEST", "SKIP", "CPU", "FEWER", "FAIL", "LOST", "MOVED",
+         "DELAY MEAN", "WORST", "QUEUE P90", "SIGNAL P50", "P90")
     ]  # fmt: skip
     for one in sorted(priced, key=lambda one: one.price.device_minutes_per_day):
         cost, wait = one.price, one.waiting
@@ -52,7 +52,7 @@ def options_text(priced: Sequence[Priced], proposal: Proposal, shown: Priced | N
     lines = [
         table(rows),
         "",
-        "* proposed, + on the frontier. SKIP, CPU (falls back to it), FEWER (ranks): tests at a commit.",
+        "* proposed, + on the frontier. SKIP, CPU (falls back to it), FEWER (ranks), FAIL: tests at a commit.",
     ]
     lines.append(f"proposed: {proposal.best.option.name if proposal.best else 'nothing'}: {proposal.reason}")
     if shown is not None:

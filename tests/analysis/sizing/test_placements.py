@@ -215,6 +215,12 @@ def test_a_file_needs_what_the_neediest_of_its_tests_needs():
     assert fate(c.need, 2) is Fate.FALLS_BACK or fate(c.need, 2) is Fate.FEWER_RANKS
 
 
+def test_a_file_fails_where_one_of_its_tests_does():
+    fails = need("t.py::a", 4, profile={str(n): "run" if n >= 4 else "fail" for n in (0, 1, 2, 3, 4, 8)})
+    (file,) = by_file([Test(need=fails, seconds=1), Test(need=need("t.py::b", 0), seconds=1)])
+    assert [fate(file.need, n) for n in (1, 2, 4, 8)] == [Fate.FAILS, Fate.FAILS, Fate.FULL, Fate.FULL]
+
+
 @pytest.mark.parametrize("wide", [2, 4, 16])
 def test_a_file_has_its_full_need_only_where_each_of_its_tests_has(wide):
     at_two = {str(n): "run" if n == 2 else "skip" for n in (0, 1, 2, 3, 4, 8)}
@@ -251,6 +257,17 @@ def test_the_best_keeps_every_test_within_the_delay():
     )  # fmt: skip
     assert found.best.option.name == "good"
     assert set(found.frontier) == {"loses", "late", "good"}
+
+
+def test_an_option_by_which_more_tests_fail_at_every_commit_is_not_proposed():
+    red, green = priced("red", 1, 1), priced("green", 3, 1)
+    red = structs.replace(red, price=structs.replace(red.price, at_commit={"fails": 2}))
+    assert decide([red, green], Objective.DEVICE_MINUTES, Limits()).best.option.name == "green"
+    now = structs.replace(red, option=structs.replace(red.option, name="current"))
+    assert decide([red, now, green], Objective.DEVICE_MINUTES, Limits()).best.option.name == "red"
+    late = structs.replace(green, price=structs.replace(green.price, delay_worst_h=99.0))
+    found = decide([red, late], Objective.DEVICE_MINUTES, Limits())
+    assert found.reason == "every option loses tests or tells later than 24 h or has tests fail at every commit"
 
 
 def test_as_many_more_losses_are_taken_as_the_limit_allows():

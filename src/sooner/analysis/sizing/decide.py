@@ -6,7 +6,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from sooner.analysis.sizing.placement import Option, Price
+from sooner.analysis.sizing.needs import Fate
+from sooner.analysis.sizing.placement import CURRENT, Option, Price
 
 
 class Objective(StrEnum):
@@ -68,6 +69,15 @@ _MEASURES: Final[dict[Objective, Callable[[Priced], float | None]]] = {
 }
 
 
+def _failing(one: Priced) -> int:
+    """Tests that fail at every commit, for too few devices: it would never be green."""
+    return one.price.at_commit.get(Fate.FAILS, 0)
+
+
+def _is_current(one: Priced) -> bool:
+    return one.option.name == CURRENT
+
+
 def _time(one: Priced) -> float:
     return one.waiting.signal_p90 if one.waiting else one.price.longest_s
 
@@ -75,13 +85,16 @@ def _time(one: Priced) -> float:
 def decide(priced: Sequence[Priced], objective: Objective, limits: Limits) -> Proposal:
     """The best option within limits.
 
-    Where the objective needs queues, options on pools that are not understood are not ranked; the reason says so.
+    None is proposed in which more tests fail at a commit than do now. Where the objective needs queues, options on
+    pools that are not understood are not ranked; the reason says so.
     """
     least_lost = min((len(one.price.lost) for one in priced), default=0)
+    most_failing = max(min(map(_failing, priced), default=0), *(_failing(one) for one in priced if _is_current(one)), 0)
     allowed = [
         one
         for one in priced
         if len(one.price.lost) <= least_lost + limits.lost
+        and _failing(one) <= most_failing
         and one.price.delay_worst_h <= limits.delay_h
         and (limits.moved is None or one.price.moved <= limits.moved)
     ]
@@ -90,6 +103,8 @@ def decide(priced: Sequence[Priced], objective: Objective, limits: Limits) -> Pr
         reason = f"every option loses tests or tells later than {limits.delay_h:g} h"
         if limits.moved is not None:
             reason += f" or moves more than {limits.moved} tests"
+        if any(_failing(one) > most_failing for one in priced):
+            reason += " or has tests fail at every commit"
         return Proposal(best=None, reason=reason, frontier=front)
     measure = _MEASURES[objective]
     known = [(value, one) for one in allowed if (value := measure(one)) is not None]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from sooner.analysis.sizing.needs import Fate, fate
-from sooner.analysis.sizing.placement import Lane, Option, Runner, Terms, Test, lane
+from sooner.analysis.sizing.placement import CURRENT, Lane, Option, Runner, Terms, Test, lane
 
 _RUNS: Final = frozenset({Fate.FULL, Fate.FEWER_RANKS})
 """Worth running at a commit: at the full need, or on fewer ranks, and at the full need by the clock."""
@@ -34,7 +34,7 @@ def _all(
 ) -> Iterator[Option]:
     runners = sorted(terms.runners, key=lambda runner: runner.devices)
     if current is not None:
-        yield Option(name="current", lanes=(lane(tests, current[0], terms, shards=current[1]),))
+        yield Option(name=CURRENT, lanes=(lane(tests, current[0], terms, shards=current[1]),))
     useful = [runner for runner in runners if _runs_any(tests, runner)]
     for runner in useful:
         yield Option(name=f"all-on-{runner.devices}", lanes=(lane(tests, runner, terms),))

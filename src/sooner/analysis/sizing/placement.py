@@ -17,6 +17,8 @@ from sooner.schedule.shard import shards as split
 from sooner.schedule.simulate import makespan, simulate
 from sooner.schedule.work import Work
 
+CURRENT: Final = "current"
+"""The option that is what there is now."""
 _MOST_SHARDS: Final = 64
 _ORDER: Final = (Fate.FULL, Fate.FEWER_RANKS, Fate.FALLS_BACK, Fate.FAILS, Fate.SKIPPED, Fate.UNKNOWN)
 """From what is best for a test to what is worst; unknown is worse than a skip that one knows of."""

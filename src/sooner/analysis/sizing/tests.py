@@ -100,7 +100,13 @@ def _is_whole(needs: Sequence[TestNeed], devices: int) -> bool:
 
 
 def _answer(needs: Sequence[TestNeed], devices: int, full: int | None) -> Answer:
-    """What a file does at a number; where a test of it runs only at fewer, that is not known to be its full need."""
+    """What a file does at a number: it fails if a test of it does.
+
+    Where a test of it runs only at fewer devices, that number is not known to be the file's full need.
+    """
     if full is not None and devices > full and not _is_whole(needs, devices):
         return "unknown"
-    return "run" if any(fate(need, devices) is not Fate.SKIPPED for need in needs) else "skip"
+    fates = {fate(need, devices) for need in needs}
+    if Fate.FAILS in fates:
+        return "fail"
+    return "skip" if fates == {Fate.SKIPPED} else "run"
