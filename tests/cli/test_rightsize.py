@@ -165,6 +165,14 @@ def test_an_existing_periodic_workflow_is_extended(here, suite, project):
     assert "periodic.yml: the rows run at each of its crons, '0 3 * * *', '0 0,6,12,18 * * *'" in done.stderr
 
 
+def test_a_runner_that_nobody_named_is_told(here, suite):
+    ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--diff")
+    supposed = "note: no file names the runner 'linux.gpu.2'"
+    assert supposed in here(*ask, "--option", "all-on-2").stderr
+    assert supposed not in here(*ask, "--option", "all-on-2", "--runner", "2=linux.gpu.2").stderr
+    assert "no file names" not in here(*ask, "--option", "all-on-1").stderr
+
+
 def test_tests_that_will_fail_at_every_commit_are_told(here, suite, project):
     rows = json.loads((project / "needs.json").read_text())
     for row in rows[90:]:
@@ -267,7 +275,7 @@ def test_a_runner_that_is_computed_in_part_keeps_that_part_or_it_is_said_that_it
     kept = here(*ask)
     assert kept.stdout.count('+          { config: "distributed"') == 3
     assert kept.stdout.count('"${{ inputs.fleet }}linux.gpu.2"') == 3
-    assert "note:" not in kept.stderr
+    assert "becomes" not in kept.stderr
     gone = here(*ask, "--runner", "2=linux.gpu.2")
     assert "note: trunk.yml: '${{ inputs.fleet }}linux.gpu.4' becomes 'linux.gpu.2'" in gone.stderr
 

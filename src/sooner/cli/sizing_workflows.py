@@ -170,6 +170,8 @@ def apply_option(question: "Question", shown: Priced | None) -> int:
     if failing := shown.price.at_commit.get(Fate.FAILS, 0):
         told = counted(failing, "test")
         click.echo(f"note: with {shown.option.name} {told} will fail at every commit, for too few devices", err=True)
+    others = [read_file(Path(path)).text for path in question.files]
+    _note_supposed(question, shown, [*others, *(old for _, old, _ in changes)])
     diffs = [(path, _diff(path, old, new)) for path, old, new in changes if old != new]
     if question.apply:
         _write({Path(path): new for path, old, new in changes if old != new})
@@ -185,6 +187,16 @@ def apply_option(question: "Question", shown: Priced | None) -> int:
     done = "edited" if question.apply else "to edit"
     click.echo(f"{shown.option.name}: {counted(len(diffs), 'file')} {done}" + _hint(shown), err=True)
     return int(ExitCode.ALL_PASSED)
+
+
+def _note_supposed(question: "Question", shown: Priced, texts: Sequence[str]) -> None:
+    """Name runners that nobody named: a label that does not exist is waited for for ever."""
+    named = {runner.label for runner in question.runners}
+    for label in dict.fromkeys(one.runner.label for one in shown.option.lanes):
+        whole = re.compile(re.escape(label) + r"(?![\w.-])")
+        if label not in named and not any(map(whole.search, texts)):
+            told = f"no file names the runner {label!r}: it is supposed to be there by the name of another size"
+            click.echo(f"note: {told} (--runner N=LABEL names it)", err=True)
 
 
 def _hint(shown: Priced) -> str:
