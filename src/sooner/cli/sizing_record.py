@@ -40,8 +40,8 @@ def record_of(
     known, refused, notes = _understood(queues, ours, declared)
     runs = [rows.runs[i] for i in np.flatnonzero(ours).tolist()] if rows.runs else []
     pushes = load.pushes(rows.created[ours], runs)
-    if not any(runs):
-        told = f"{counted(int(ours.sum()), 'job')} of {pattern} name no run"
+    if untold := int(ours.sum()) - sum(map(bool, runs)):
+        told = f"{counted(untold, 'job')} of {pattern} name no run"
         left_out = [*left_out, f"{told}: those within a minute count as one, {counted(len(pushes), 'run')} in all"]
     span = (pushes[-1] - pushes[0]) / DAY_S if len(pushes) > 1 else 0.0
     since = min((pool.since for pool in known.values()), default=-np.inf)

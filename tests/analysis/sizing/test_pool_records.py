@@ -108,5 +108,10 @@ def test_without_runs_jobs_within_a_minute_of_each_other_are_one_push():
     assert pushes(created, ["", "", "", "", ""]) == (0.0, 171.0)
 
 
+def test_jobs_that_name_no_run_are_not_all_of_one_beside_others_that_name_theirs():
+    created = np.array([100.0, 0.0, 5000.0, 5030.0, 9000.0, np.nan])
+    assert pushes(created, ["a", "a", "", "", "", "b"]) == (0.0, 5000.0, 9000.0)
+
+
 def test_a_pattern_means_labels():
     assert meant(["linux.gpu.4", "linux.gpu.2", "linux.gpu.4"], "*.4").tolist() == [True, False, True]

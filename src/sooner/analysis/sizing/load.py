@@ -193,14 +193,19 @@ def meant(names: Sequence[str], pattern: str) -> Flags:
 
 
 def pushes(created: Numbers, runs: Sequence[str]) -> tuple[float, ...]:
-    """When each run of some jobs came: the first of its jobs; without runs, jobs within a minute are one."""
-    if any(runs):
-        first: dict[str, float] = {}
-        for at, run in zip(created.tolist(), runs, strict=True):
+    """When each run of some jobs came: the first of its jobs; those that name no run are one within a minute."""
+    first: dict[str, float] = {}
+    untold = []
+    for at, run in zip(created.tolist(), runs or [""] * len(created), strict=True):
+        if np.isnan(at):
+            continue
+        if run:
             first[run] = min(at, first.get(run, at))
-        return tuple(sorted(first.values()))
-    ordered = np.sort(created)
-    return tuple(ordered[np.diff(ordered, prepend=-np.inf) > _ONE_PUSH_S].tolist())
+        else:
+            untold.append(at)
+    ordered = np.sort(np.array(untold))
+    alone = ordered[np.diff(ordered, prepend=-np.inf) > _ONE_PUSH_S]
+    return tuple(sorted([*first.values(), *alone.tolist()]))
 
 
 _ONE_PUSH_S: Final = 60.0
