@@ -185,6 +185,8 @@ def test_people_see_the_tests_and_a_count(here, history):
     assert done.returncode == 12
     assert "t::wide  too few devices" in done.stdout
     assert "it ran on 2 of 4 devices" in done.stdout
+    assert "1 device " in done.stdout
+    assert "1 devices" not in done.stdout
     assert "7 tests: 2 covered, 1 too long ago, 1 too few devices, 1 not proven, 2 never ran" in done.stdout
 
 

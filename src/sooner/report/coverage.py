@@ -28,7 +28,7 @@ def ledger_text(listed: Sequence[Entry], entries: Sequence[Entry], most: int) ->
     worst = sorted(listed, key=lambda entry: (entry.standing in MET, -order.index(entry.standing), entry.test))
     for entry in worst[:most]:
         any_run = entry.last_any
-        devices = "-" if any_run is None else "?" if any_run.devices is None else f"{any_run.devices} devices"
+        devices = "-" if any_run is None else "?" if any_run.devices is None else counted(any_run.devices, "device")
         rows.append(
             (
                 one_line(entry.test)[:_WIDEST],
