@@ -19,6 +19,7 @@ from sooner.cli.histories import history_at
 from sooner.cli.sizing_coverage import needs_of
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
+from sooner.report.wording import counted
 
 if TYPE_CHECKING:
     from sooner.analysis.sizing.replay import Pool
@@ -242,7 +243,8 @@ def _tests(question: Question, notes: list[str]) -> list[Test]:
     notes += [note] if note else []
     unknown = sum(not isinstance(test.need.full, int) for test in tests if not test.need.never_runs)
     if unknown:
-        notes.append(f"{unknown} tests whose full need is not known stay on the largest runner, and count as lost")
+        told = f"{counted(unknown, 'test')} of unknown full need"
+        notes.append(f"{told}: on the largest runner where tests are placed by need, and lost in every option")
     return by_file(tests) if question.granularity == "file" else tests
 
 

@@ -108,6 +108,16 @@ def test_a_periodic_lane_keeps_what_the_commit_does_not_at_its_delay():
     assert cost.device_minutes_per_day == pytest.approx(1860 + 8 * 80)
 
 
+def test_a_test_that_leaves_the_commit_is_moved_also_where_its_full_need_is_met_nowhere():
+    """One needs more devices than there are and makes do with four, of the other nobody knows what it needs."""
+    tests = [
+        Test(need=need("cpu", 0), seconds=1), Test(need=need("eight", 8, least=4), seconds=1),
+        Test(need=need("unknown", "unknown", least=0, gpu="unknown"), seconds=1),
+    ]  # fmt: skip
+    moved = {one.name: price(one, tests, TERMS).moved for one in options(tests, TERMS, periods_h=[6])}
+    assert (moved["by-need"], moved["all-on-4"], moved["full-on-1+rest-every-6h"]) == (0, 0, 2)
+
+
 def test_no_option_loses_a_test_in_silence():
     tests = suite()
     for option in options(tests, TERMS, periods_h=(3, 24), current=(RUNNERS[2], 3)):

@@ -22,6 +22,8 @@ CURRENT: Final = "current"
 _MOST_SHARDS: Final = 64
 _ORDER: Final = (Fate.FULL, Fate.FEWER_RANKS, Fate.FALLS_BACK, Fate.FAILS, Fate.SKIPPED, Fate.UNKNOWN)
 """From what is best for a test to what is worst; unknown is worse than a skip that one knows of."""
+_TELLS: Final = frozenset({Fate.FULL, Fate.FEWER_RANKS, Fate.FALLS_BACK, Fate.UNKNOWN})
+"""What a run of a test may tell something by."""
 
 
 class Test(Struct, frozen=True, kw_only=True):
@@ -97,7 +99,7 @@ class Price(Struct, frozen=True, kw_only=True):
     lost: tuple[str, ...]
     """Tests whose full need is met in no lane."""
     moved: int
-    """Tests whose full need is met in periodic lanes only."""
+    """Tests whose full need, or as much of it as is met anywhere, is met in periodic lanes only."""
     delay_mean_h: float
     """For moved tests: from the push until the result of the next periodic run, its own queue not counted."""
     delay_worst_h: float
@@ -187,7 +189,7 @@ def price(option: Option, tests: Sequence[Test], terms: Terms) -> Price:
     anywhere = best_fates(tests, option.lanes)
     needed = [test.name for test in tests if not test.need.never_runs]
     lost = [name for name in needed if anywhere.get(name) is not Fate.FULL]
-    moved = [n for n in needed if anywhere.get(n) is Fate.FULL and at_commit.get(n) is not Fate.FULL]
+    moved = [n for n in needed if anywhere.get(n) in _TELLS and at_commit.get(n) is not anywhere[n]]
     delays = [_delay(name, clock) for name in moved]
     return Price(
         device_minutes_per_commit=per_commit,
