@@ -218,6 +218,13 @@ def test_machines_that_are_booted_when_needed_take_their_time_and_stay_warm_for_
     assert play(tasks, {"t": pool}).started == [60, 100, 460]
 
 
+def test_a_machine_that_idled_as_long_as_it_may_is_gone_whatever_sums_of_times_are_rounded_to():
+    pool = Machines(capacity=flat(1), boot_s=5, idle_s=0.3)
+    for sevenths in range(1, 200):
+        tasks = [Task(label="t", created=0, seconds=sevenths / 7), Task(label="t", created=100, seconds=1)]
+        assert play(tasks, {"t": pool}).started == [5, 105]
+
+
 @pytest.mark.parametrize("at", [40, 90])
 def test_machines_above_a_limit_that_fell_are_let_go_also_those_that_idle_or_boot(at):
     pool = Machines(capacity=Steps((0.0, float(at), 300.0), (2.0, 0.0, 1.0)), boot_s=60, idle_s=1000)

@@ -344,8 +344,8 @@ class _Scaled:
             if self._busy + len(self._idle) < self._limit:
                 self._take(now)
         else:
-            limit = now - (self._pool.idle_s or 0.0)
-            while self._idle and self._idle[0] <= limit:
+            idle = self._pool.idle_s or 0.0
+            while self._idle and self._idle[0] + idle <= now:  # the sum that was planned: a difference is rounded
                 self._idle.pop(0)
 
     def join(self, index: int, now: float) -> None:
