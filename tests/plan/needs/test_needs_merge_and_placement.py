@@ -157,6 +157,19 @@ def test_a_job_of_a_size_that_was_not_probed_executes_what_runs_from_fewer_on(le
     assert [each.kind for each in found] == ["orphan"] * is_orphan
 
 
+@pytest.mark.parametrize(
+    ("letters", "gpu_min", "sizes", "kinds"),
+    [
+        ("ssrsrs", 2, (2, 8), ["below full"]), ("ssrsrs", 2, (4, 8), []),
+        ("rsrsss", 2, (0, 8), ["orphan"]), ("rsrsss", 2, (0, 2), ["below full"]),
+    ],
+)  # fmt: skip
+def test_a_job_that_skips_a_test_covers_nothing_of_it_however_many_devices_it_has(letters, gpu_min, sizes, kinds):
+    jobs = placement_of("".join(f'[[job]]\ndevices = {size}\npaths = ["t.py"]\n' for size in sizes), "p.toml")
+    found = differences([needs(letters, gpu_min=gpu_min, full=4)], jobs)
+    assert [each.kind for each in found] == kinds
+
+
 def test_a_job_may_name_a_test_with_its_parameters():
     jobs = placement_of('[[job]]\nname = "d"\ndevices = 2\npaths = ["t.py::test_a[tp-2]"]\n', "p.toml")
     found = differences([needs("ssrrrr", nodeid=f"t.py::test_a[{one}]") for one in ("tp-2", "tp-4")], jobs)

@@ -161,11 +161,12 @@ def _placing(needs: TestNeeds, placed: tuple[int, ...]) -> list[tuple[str, str]]
         return []
     if not placed:
         return [("not placed", "no job runs it")]
-    if not any(_runs_at(needs, size) for size in placed):
+    runs = tuple(size for size in placed if _runs_at(needs, size))
+    if not runs:
         return [("orphan", f"no job can execute it: it runs from {needs.min} devices on, jobs have {_listed(placed)}")]
-    if isinstance(needs.gpu_min, int) and not any(size >= needs.gpu_min for size in placed):
+    if isinstance(needs.gpu_min, int) and max(runs) < needs.gpu_min:
         return [("orphan", f"runs on devices from {needs.gpu_min} on, jobs have {_listed(placed)}")]
-    if isinstance(needs.full, int) and max(placed) < needs.full:
+    if isinstance(needs.full, int) and max(runs) < needs.full:
         return [("below full", f"is covered in full with {needs.full} devices, jobs have {_listed(placed)}")]
     return []
 
