@@ -386,4 +386,70 @@ def test_what_the_library_calls_back_is_the_tests_own_work():
         "test_skipped": (4, 4, 4),
         "test_swallowed": (0, 2, 2),
         "test_host": (0, None, 0),
+
+
+REGISTERED = """
+    _all = []
+    SIZES = {}
+    SIZES["four"] = 4
+
+    def register(name):
+        def keep(cls):
+            _all.append((name, cls))
+            return cls
+        return keep
+
+    def cases():
+        return ((name, cls) for name, cls in list(_all))
+
+    def nothing():
+        return []
+
+    def more(name, size):
+        SIZES[name] = size
+
+    more("two", 2)
+
+    @register("linear")
+    class Linear:
+        pass
+
+    @register("mlp")
+    class Mlp:
+        pass
+"""
+
+
+def test_what_a_library_registers_in_its_lists_are_cases_of_the_tests():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/goldens.py": REGISTERED,
+            "tests/test_it.py": """
+            import pytest, torch
+            from absl.testing import parameterized
+            from acme import goldens
+
+            class Test(parameterized.TestCase):
+                @parameterized.named_parameters(goldens.cases())
+                def test_golden(self, cls):
+                    torch.ones(1, device="cuda")
+
+                @parameterized.named_parameters(goldens.nothing())
+                def test_of_nothing_known(self, cls):
+                    torch.ones(1, device="cuda")
+
+            @pytest.mark.parametrize("size", [each for each in goldens.SIZES.values()])
+            def test_size(size):
+                torch.ones(1, device=f"cuda:{size - 1}")
+            """,
+        },
+    )
+    assert found == {
+        "Test::test_golden_linear": (1, 1, 1),
+        "Test::test_golden_mlp": (1, 1, 1),
+        "Test::test_of_nothing_known": (1, 1, 1),
+        "test_size[4]": (4, 4, 4),
+        "test_size[2]": (2, 2, 2),
     }

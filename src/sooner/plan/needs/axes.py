@@ -254,7 +254,7 @@ def _absl(machine: Machine, mark: Mark, func: Any, *, by_values: bool) -> Axis |
         ids = _ids_by_values(machine, combinations) if by_values else [str(i) for i in range(len(combinations))]
         return Axis([(name, each, []) for name, each in zip(ids, combinations, strict=True)], suffix=True)
     cases = machine.items_of(args[0]) if len(args) == 1 and not isinstance(args[0], dict | tuple) else list(args)
-    if cases is None:
+    if not cases:  # absl refuses to have none: what there is, is not known
         return None
     ids = _ids_by_values(machine, cases) if by_values and kind != "named" else []
     rows: list[tuple[str, dict[str, Any], list[Any]]] = []

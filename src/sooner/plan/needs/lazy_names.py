@@ -2,7 +2,11 @@
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
+
+_CONTAINERS: Final = ("list", "dict", "set", "OrderedDict", "defaultdict", "deque")
+_FILLING: Final = ("append", "appendleft", "add", "extend", "insert", "setdefault", "update")
+_MOST_ENTRIES: Final = 256
 
 
 class LazyNames(dict[str, Any]):
@@ -19,6 +23,7 @@ class LazyNames(dict[str, Any]):
         self._pending: dict[str, list[ast.stmt]] = {}
         self._stars: list[ast.stmt] = []
         self._done: set[int] = set()
+        self._filling = dict(_fillings(tree))
         for statement in tree.body:
             for name in bound_names(statement):
                 if name == "*":
@@ -28,7 +33,7 @@ class LazyNames(dict[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         if isinstance(name, str) and name in self._pending:
-            for statement in self._pending.pop(name):
+            for statement in (*self._pending.pop(name), *self._filling.get(name, ())):
                 self._run(statement)
         if super().__contains__(name):
             return True
@@ -84,6 +89,63 @@ def changes_more(statement: ast.AST) -> bool:
         return True
     inner = [each for each in children if isinstance(each, ast.stmt | ast.ExceptHandler | ast.match_case)]
     return any(changes_more(each) for each in inner)
+
+
+def _fillings(tree: ast.Module) -> dict[str, list[ast.stmt]]:
+    """The statements that put something into the module's lists and tables, by the names of these; kept with the tree.
+
+    `KINDS["a"] = 1` does, `KINDS.append(1)`, and what is decorated with a function of the module that does.
+    """
+    known: dict[str, list[ast.stmt]] | None = getattr(tree, "sooner_fillings", None)
+    if known is None:
+        known = {}
+        names = {each for statement in tree.body for each in _contained(statement)}
+        functions = [each for each in tree.body if isinstance(each, ast.FunctionDef)]
+        by_function = {each.name: _filled(each, names) for each in functions} if names else {}
+        for statement in tree.body if names else ():
+            is_function = isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            filled = set() if is_function else _filled(statement, names)
+            for caller in _called(statement):
+                filled |= by_function.get(caller, set())
+            for name in filled:
+                known.setdefault(name, []).append(statement)
+        known = {name: each for name, each in known.items() if len(each) <= _MOST_ENTRIES}
+        tree.sooner_fillings = known  # type: ignore[attr-defined]
+    return known
+
+
+def _contained(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement binds to a list or a table."""
+    value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
+    is_made = isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] in _CONTAINERS
+    if is_made or isinstance(value, ast.List | ast.Dict | ast.Set):
+        yield from bound_names(statement)
+
+
+def _filled(node: ast.AST, names: set[str]) -> set[str]:
+    """Which of some lists and tables something is put into, anywhere inside of a node."""
+    found: set[str] = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in _FILLING:
+            target: ast.expr = each.func.value
+        elif isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store):
+            target = each.value
+        else:
+            continue
+        if isinstance(target, ast.Name) and target.id in names:
+            found.add(target.id)
+    return found
+
+
+def _called(statement: ast.stmt) -> Iterator[str]:
+    """The names of functions that a statement calls: what decorates, and a call that is a statement."""
+    calls: list[ast.expr] = list(getattr(statement, "decorator_list", ()))
+    if isinstance(statement, ast.Expr):
+        calls.append(statement.value)
+    for each in calls:
+        func = each.func if isinstance(each, ast.Call) else each
+        if isinstance(func, ast.Name):
+            yield func.id
 
 
 def _inside(statement: ast.AST) -> Iterator[str]:
