@@ -422,3 +422,34 @@ def test_ranks_of_a_program_whose_library_joins_by_nccl_have_a_device_each_where
         "test_train": (0, 3, 3, "medium"),
         "test_count": (0, None, 0, "high"),
     }
+
+
+def test_options_beside_a_word_that_is_not_known_are_known():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import argparse, random
+            import torch
+
+            def main(args):
+                parser = argparse.ArgumentParser()
+                parser.add_argument("--devices", type=int, default=1)
+                parser.add_argument("--port", type=int)
+                parser.add_argument("--cpu", action="store_true")
+                given = parser.parse_args(args)
+                for index in range(given.devices):
+                    torch.ones(1, device="cpu" if given.cpu else f"cuda:{index}")
+                if given.port == 4:
+                    torch.ones(1, device="cuda:4")
+
+            def test_port():
+                main(["--devices", "2", "--port", str(random.randint(29500, 30000))])
+
+            def test_perhaps_another_option():
+                main([str(random.choice(["--cpu", "--port=2"]))])
+            """
+        },
+    )
+    assert found["test_port"].gpu_min == 2
+    assert found["test_perhaps_another_option"].confidence != "high"
