@@ -994,3 +994,64 @@ def test_a_folder_of_tests_that_is_named_as_the_library_is_not_the_library():
         },
     )
     assert found == {"test_three": (3, 3, 3), "test_a_script_finds_what_lies_beside_it": (4, 4, 4)}
+
+
+def test_processes_of_a_pool_that_find_their_rank_in_the_environment_have_a_device_each():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/launch.py": """
+            import os
+            import torch.distributed as dist
+
+            def launch_from_torch(config, backend="nccl"):
+                launch(config, int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), backend)
+
+            def launch(config, rank, world_size, backend):
+                dist.init_process_group(backend, rank=rank, world_size=world_size)
+
+            def describe(config, backend="nccl"):
+                return {}
+            """,
+            "tests/test_it.py": """
+            import multiprocessing as mp
+            import os
+
+            from acme.launch import describe, launch_from_torch
+
+            def build(rank, world_size):
+                os.environ["RANK"] = os.environ["LOCAL_RANK"] = str(rank)
+                os.environ["WORLD_SIZE"] = str(world_size)
+
+            def work(args):
+                build(*args)
+                launch_from_torch({})
+                for step in range(2000):
+                    update = [each for each in range(40)]
+                return args[0]
+
+            def on_host(args):
+                build(*args)
+                launch_from_torch({}, backend="gloo")
+                return args[0]
+
+            def told(args):
+                build(*args)
+                return describe({})
+
+            def test_map():
+                with mp.get_context("spawn").Pool(processes=4) as pool:
+                    pool.map(work, [[rank, 4] for rank in range(4)])
+
+            def test_host():
+                with mp.Pool(2) as pool:
+                    assert pool.map(on_host, [(0, 2), (1, 2)]) == [0, 1]
+
+            def test_told():
+                with mp.Pool(2) as pool:
+                    pool.map(told, [(0, 2), (1, 2)])
+            """,
+        },
+    )
+    assert found == {"test_map": (4, 4, 4), "test_host": (0, None, 0), "test_told": (0, None, 0)}

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 _JOINING: Final = re.compile(r"_?(init|initialize|setup|set_up)_(torch_)?(dist|distributed|process_group)")
 """Names of functions by which a rank joins the others."""
+_MEETING: Final = re.compile(r"(^|_)(launch|init|initialize|join|setup|set_up)(_|$)")
+"""In names of functions that may join the others by what the environment says."""
 _SCOPES: Final = ("locals", "vars")
 """What gives the names of the scope that it is called in."""
 _ASKING: Final = re.compile(
@@ -203,8 +205,9 @@ class Calling(Attributes):
     def _as_a_rank(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Who joins a group of NCCL's through the library under test, a worker or the test itself, has a device.
 
-        It says so (`launch(..., backend="nccl")`), a function that is given rank and world size does by default, or one
-        that a rank joins by (`init_dist()`) chooses a device.
+        It says so (`launch(..., backend="nccl")`), a function that is given rank and world size, or finds them in the
+        environment (`launch_from_torch(config)`), does by default, or one that a rank joins by (`init_dist()`) chooses
+        a device.
 
         Raises:
             Raised: There are fewer devices than ranks.
@@ -216,12 +219,20 @@ class Calling(Attributes):
                 self.touch(Dev("cuda", self.rank[0]), "a rank chooses its device")
             return
         given = dict(zip(names, args, strict=False)) | kwargs
-        if "backend" not in given and {"rank", "world_size"} <= given.keys():
+        told = self._told_rank() if _MEETING.search(func.name) else None
+        if "backend" not in given and ({"rank", "world_size"} <= given.keys() or told is not None):
             given |= dict(zip(names[len(names) - len(func.defaults) :], func.defaults, strict=True)) | given
-        rank = hard(given.get("rank")) if self.rank is None else self.rank[0]
+        rank = hard(given.get("rank", told)) if self.rank is None else self.rank[0]
         if hard(given.get("backend")) == "nccl" and isinstance(rank, int) and rank >= 0:
             self.trace.backends.add("nccl")
             self.touch(Dev("cuda", rank), "a rank of an NCCL group")
+
+    def _told_rank(self) -> int | None:
+        """The number of the rank that a worker has put into the environment; None if it has not."""
+        found = [hard(self.environment.get(name)) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")]
+        numbers = [int(each) if isinstance(each, str) and each.isdigit() else None for each in found]
+        rank, world, local = numbers
+        return None if rank is None or world is None else rank if local is None else local
 
     def _call_library(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A function of the library under test: only its answer counts, within a small budget."""

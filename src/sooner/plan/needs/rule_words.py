@@ -82,6 +82,24 @@ def _in_process(machine: "Machine", args: list[Any]) -> Any:
         machine.rank, machine.environment = rank, environment
 
 
+def _in_processes(machine: "Machine", args: list[Any]) -> Any:
+    """What the processes of a pool give for each of some items.
+
+    The last is looked at first, as of ranks, and others as long as two thirds of the steps last.
+    """
+    work, items = args[0], machine.items_of(args[1])
+    results = [UNKNOWN] * (1 if items is None else len(items))
+    enough = machine.fuel // 3
+    for place in reversed(range(len(results))):
+        if machine.fuel < enough:
+            machine.guesses += 1
+            break
+        given = [UNKNOWN if items is None else items[place]]
+        call = Native("work", lambda _args, _kwargs, given=given: machine.call(work, given, {}))
+        results[place] = _in_process(machine, [call])
+    return UNKNOWN if items is None else results
+
+
 def _model_size(_machine: "Machine", args: list[Any]) -> Any:
     """Ranks of one model: the product of Megatron's parallel sizes, of the dense or of the expert layers."""
     given, named = list(args[0]), dict(args[1])
@@ -434,7 +452,8 @@ def _sizes_up_to(machine: "Machine", args: list[Any]) -> Any:
 
 
 WORDS: Final[dict[str, Word]] = {
-    "one_more_process": _one_more, "in_process": _in_process, "model_size": _model_size, "engine_size": _engine_size,
+    "one_more_process": _one_more, "in_process": _in_process, "in_processes": _in_processes,
+    "model_size": _model_size, "engine_size": _engine_size,
     "ranks": _ranks, "as_rank": _as_rank, "in_ranks": _in_ranks, "in_own_ranks": _in_own_ranks,
     "need": _need, "device_span": _device_span,
     "more_devices": _more_devices, "is_class": _is_class, "is_instance": _is_instance,
