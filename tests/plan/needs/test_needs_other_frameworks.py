@@ -612,3 +612,68 @@ def test_a_product_of_absls_has_the_rows_that_it_is_given_beside_other_parameter
     )
     host, one = (0, None, 0), (1, 1, 1)
     assert found == {f"TestIt::test_rows{number}": (host, host, one, one)[number] for number in range(4)}
+
+
+def test_lightnings_trainer_and_fabric_take_the_devices_that_they_are_told_or_all():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import lightning as L
+            import pytest
+            import pytorch_lightning as pl
+            from lightning.fabric import Fabric
+            from ray_lightning import RayStrategy
+
+            class Model(pl.LightningModule):
+                pass
+
+            def test_two_of_any_kind():
+                trainer = pl.Trainer(max_epochs=3, devices=2)
+                trainer.fit(Model())
+                assert trainer.global_rank == 0
+
+            @pytest.mark.parametrize("accelerator", ["cpu", "gpu"])
+            def test_kind(accelerator):
+                pl.Trainer(accelerator=accelerator, devices=2).predict(Model())
+
+            def test_numbers():
+                pl.Trainer(accelerator="gpu", devices=[0, 2]).validate(Model())
+
+            def test_old():
+                pl.Trainer(gpus=2)
+
+            def test_all():
+                L.Trainer(max_epochs=1).fit(Model())
+
+            def test_only_made():
+                L.Trainer(max_epochs=1)
+
+            def test_chosen_by_others():
+                pl.Trainer(strategy=RayStrategy(num_workers=2)).fit(Model())
+
+            def test_fabric():
+                fabric = L.Fabric(devices=2, accelerator="cuda", strategy="ddp")
+                fabric.setup(Model())
+
+            def test_one():
+                Fabric(devices=1).setup(Model())
+
+            def test_launched():
+                Fabric(accelerator="cpu", devices=2).launch(lambda fabric: Model())
+            """
+        },
+    )
+    assert found == {
+        "test_two_of_any_kind": (0, 2, 2),
+        "test_kind[cpu]": (0, None, 0),
+        "test_kind[gpu]": (2, 2, 2),
+        "test_numbers": (3, 3, 3),
+        "test_old": (2, 2, 2),
+        "test_all": (0, 1, 8),
+        "test_only_made": (0, None, 0),
+        "test_chosen_by_others": (0, None, 0),
+        "test_fabric": (2, 2, 2),
+        "test_one": (0, 1, 1),
+        "test_launched": (0, None, 0),
+    }
