@@ -48,6 +48,51 @@ def test_a_flag_that_the_library_sets_when_it_finds_a_package_may_be_on():
     assert found == {"test_installed": (4, 4, 4), "test_fast": (1, 1, 1), "test_never": (None, None, None)}
 
 
+def test_a_flag_that_the_library_sets_for_its_module_may_be_on():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/compiler.py": """
+            has_cuda = has_more = 0
+            is_slow = False
+            count = 0
+
+            def check():
+                global has_cuda, has_more, count
+                has_cuda = 1
+                count += 1
+            """,
+            "tests/test_it.py": """
+            import pytest, torch
+            from acme import compiler
+
+            @pytest.mark.skipif(not compiler.has_cuda, reason="no CUDA")
+            def test_found():
+                torch.ones(1, device="cuda")
+
+            @pytest.mark.skipif(not compiler.has_more, reason="nobody sets it")
+            def test_never():
+                pass
+
+            @pytest.mark.skipif(not compiler.is_slow, reason="nobody sets it")
+            def test_slow():
+                pass
+
+            def test_count():
+                if compiler.count == 0:
+                    torch.ones(1, device="cuda:1")
+            """,
+        },
+    )
+    assert found == {
+        "test_found": (1, 1, 1),
+        "test_never": (None, None, None),
+        "test_slow": (None, None, None),
+        "test_count": (2, 2, 2),
+    }
+
+
 def test_a_flag_of_the_tests_own_is_what_they_set_it_to():
     found = devices_of(
         "tests/test_it.py",

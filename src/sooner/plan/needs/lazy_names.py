@@ -114,6 +114,25 @@ def _fillings(tree: ast.Module) -> dict[str, list[ast.stmt]]:
     return known
 
 
+def switches(tree: ast.Module | None) -> set[str]:
+    """Names that functions of a module set for it (`global has_cuda`); kept with the tree."""
+    known: set[str] | None = getattr(tree, "sooner_switches", None)
+    if known is None:
+        known = set()
+        for function in (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)) if tree else ():
+            shared = {name for each in ast.walk(function) if isinstance(each, ast.Global) for name in each.names}
+            assigned = (each for each in ast.walk(function) if isinstance(each, ast.Assign)) if shared else ()
+            known |= shared & {name for each in assigned for name in bound_names(each)}
+        if tree is not None:
+            tree.sooner_switches = known  # type: ignore[attr-defined]
+    return known
+
+
+def is_off(value: Any) -> bool:
+    """Whether a value is that of a switch that is off."""
+    return value is False or (type(value) is int and value == 0)
+
+
 def _contained(statement: ast.stmt) -> Iterator[str]:
     """The names that a statement binds to a list or a table."""
     value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import Counted, uncounted
 from sooner.plan.needs.defining import Defining
-from sooner.plan.needs.lazy_names import LazyNames, bound_names, changes_more
+from sooner.plan.needs.lazy_names import LazyNames, bound_names, changes_more, is_off, switches
 from sooner.plan.needs.natives import Natives
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources, module_name
@@ -113,6 +113,8 @@ class Machine(Defining):
                 self.run([statement], module.env)
             self._overrule(module, statement)
             for name in bound_names(statement):
+                if name in switches(self.sources.tree(module.path)) and is_off(dict.get(module.env.names, name)):
+                    module.env.names[name] = Unknown(f"{module.name}.{name}")
                 _taint(module, [name], self._asked_for(module, name))
 
     def _asked_for(self, module: Mod, name: str) -> int:
