@@ -431,6 +431,7 @@ def test_what_the_library_calls_back_is_the_tests_own_work():
         "test_skipped": (4, 4, 4),
         "test_swallowed": (0, 2, 2),
         "test_host": (0, None, 0),
+    }
 
 
 REGISTERED = """
@@ -497,4 +498,61 @@ def test_what_a_library_registers_in_its_lists_are_cases_of_the_tests():
         "Test::test_of_nothing_known": (1, 1, 1),
         "test_size[4]": (4, 4, 4),
         "test_size[2]": (2, 2, 2),
+    }
+
+
+def test_arrays_that_the_library_makes_are_where_jax_puts_them():
+    arrays = {
+        "acme/__init__.py": "",
+        "acme/arrays.py": """
+            import jax.numpy as jnp
+            import numpy as np
+            import torch
+
+            def total(values):
+                return jnp.sum(_arranged(values))
+
+            def _arranged(values):
+                return jnp.reshape(values, -1)
+
+            def size(values):
+                return np.prod(values.shape)
+
+            def either(values):
+                if hasattr(values, "device"):
+                    return jnp.sum(values)
+                return np.sum(values)
+
+            def tensor():
+                return torch.ones(2, device="cuda")
+
+            TABLE = jnp.ones(3)
+        """,
+    }
+    tests = "\n".join(f"            def test_again_{i}():\n                total(read({i}))\n" for i in range(12))
+    found = devices_of(
+        "tests/test_it.py",
+        arrays
+        | {
+            "tests/test_it.py": f"""
+            from acme.arrays import TABLE, either, size, tensor, total
+            from outside import read
+
+{tests}
+            def test_size():
+                assert size(read(0)) == TABLE.size
+
+            def test_not_known():
+                either(read(0))
+
+            def test_chosen():
+                tensor()
+            """
+        },
+    )
+    assert found == {
+        **{f"test_again_{i}": (0, 1, 1) for i in range(12)},
+        "test_size": (0, None, 0),
+        "test_not_known": (0, None, 0),
+        "test_chosen": (0, None, 0),
     }

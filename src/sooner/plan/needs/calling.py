@@ -167,7 +167,7 @@ class Calling(Attributes):
         listener = self.listener
         if listener is None or self.quiet != listener.depth or not self.quiet or not listener.gave(func):
             return self._enter(func, args, kwargs)
-        fuel, trace, quiet = self.fuel, self.trace, self.quiet
+        fuel, trace, quiet, sure = self.fuel, self.trace, self.quiet, self.sure
         self.fuel, self.trace, self.quiet, self.listener = listener.fuel, listener.trace, 0, None
         listener.was_called = True
         try:
@@ -180,7 +180,7 @@ class Calling(Attributes):
             raise
         finally:
             listener.fuel = self.fuel
-            self.fuel, self.trace, self.quiet, self.listener = fuel, trace, quiet, listener
+            self.fuel, self.trace, self.quiet, self.listener, self.sure = fuel, trace, quiet, listener, sure
 
     def _own_mesh(self, func: Func, args: list[Any], kwargs: dict[str, Any], said: Any) -> Any:
         """The mesh that a record of the library under test makes of the degrees that it was told."""
@@ -236,10 +236,13 @@ class Calling(Attributes):
 
     def _call_library(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A function of the library under test: only its answer counts, within a small budget."""
+        if self._is_fruitless(func):
+            self._made_by_itself(self.made_by_itself.get(id(func.node)))
         if self.library_fuel <= 0 or self._is_fruitless(func):
             return Unknown(f"{func.module.name}.{func.name}()")
         trace, around, fuel = self.trace, self.listener, self.fuel
         if not self.quiet:
+            self.sure = (self.forks, self.doubts)
             self.listener = Listener(trace, fuel, self.current[0], func)
         listener = self.listener if self.listener is not None and self.listener.depth == self.quiet else None
         granted = self.fuel = min(fuel, LIBRARY_FUEL, self.library_fuel)
@@ -259,16 +262,28 @@ class Calling(Attributes):
             fruitless = isinstance(result, Unknown) and not self.trace.asked and not (listener and listener.was_called)
             if self.size == SIZES[-1]:
                 self.fruitless[id(func.node)] = self.fruitless.get(id(func.node), 0) + 1 if fruitless else 0
-            self.trace = trace
+            by_itself, self.trace = self.trace.by_itself, trace
             self.library_fuel -= granted - max(self.fuel, 0)
             self.fuel = fuel if self.quiet or listener is None else listener.fuel
             self.listener = around
+        if by_itself is not None:
+            self.made_by_itself[id(func.node)] = by_itself
+            self._made_by_itself(by_itself)
         return result
 
     def _deeper(self, listener: Listener | None, by: int) -> None:
         self.quiet += by
         if listener is not None:
             listener.depth += by
+
+    def _made_by_itself(self, what: str | None) -> None:
+        """The library has made what its framework puts on the first device: the test's business too."""
+        if what is None:
+            return
+        if not self.quiet:
+            self.touch(Dev("cuda", 0) if self.size else Dev("cpu"), f"{what}, by the library")
+        elif not self.is_doubtful():
+            self.trace.by_itself = what
 
     def _is_fruitless(self, func: Func) -> bool:
         """Whether a function of the library under test has given nothing several times in the tests of this file."""

@@ -200,7 +200,7 @@ class _File:
     def _judged(self, nodeid: str, size: int, ignored: frozenset[tuple[str, int]]) -> Judged | None:
         if size not in self.items:
             self._collect(size)
-            self.judges[size].machine.given_up = self.given_up
+            self._tell_given_up(self.judges[size].machine)
         judge, item = self.judges[size], self.items[size].get(nodeid)
         if size in self.left_out:
             return None
@@ -234,7 +234,13 @@ class _File:
         counts = self.judges[SIZES[-1]].machine.fruitless
         self.given_up = frozenset(func for func, count in counts.items() if count >= _MOST_FRUITLESS)
         for judge in self.judges.values():
-            judge.machine.given_up = self.given_up
+            self._tell_given_up(judge.machine)
+
+    def _tell_given_up(self, machine: Machine) -> None:
+        """Which functions are not asked, and what they were seen to make: the same with any number of devices."""
+        machine.given_up = self.given_up
+        if SIZES[-1] in self.judges:
+            machine.made_by_itself = self.judges[SIZES[-1]].machine.made_by_itself
 
     def _believable(self, nodeid: str) -> dict[int, Judged | None]:
         """The profile; what would keep the test from ever running, and is not about devices, is taken as met."""

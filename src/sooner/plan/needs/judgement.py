@@ -108,7 +108,7 @@ class Judge:
     def __init__(self, machine: Machine, path: str) -> None:
         self.machine = machine
         self.path = path
-        machine.fruitless, machine.given_up = {}, frozenset()
+        machine.fruitless, machine.given_up, machine.made_by_itself = {}, frozenset(), {}
         self.module = machine.load(path)
         self.fixtures = Fixtures(machine, path)
         self.plugins = plugin_modules(machine, path)

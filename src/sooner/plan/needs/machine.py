@@ -55,6 +55,7 @@ class Machine(Defining):
     ) -> None:
         super().__init__(size, sources, rules)
         self.smaller = smaller
+        self.made_by_itself = {}
         self.natives = Natives(self)
         self.count = Counted(size, self._asked)
 

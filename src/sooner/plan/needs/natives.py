@@ -90,6 +90,10 @@ _ERRORS: Final = ("Error", "Exception", "Warning")
 _NO_WORK: Final = ("FakeTensorMode", "init_empty_weights", "init_on_device", "skip_init", "FakeMode", "get_fake_mode")
 
 
+_BY_ITSELF: Final = ("an array of JAX's", "a tensor of TensorFlow's")
+"""What a framework puts on its first device, whoever makes it: the library under test does not choose."""
+
+
 class Natives:
     """The outside, for one machine."""
 
@@ -439,6 +443,8 @@ class Natives:
 
     def _touch(self, rule: Rule, device: Any) -> None:
         self.machine.touch(device, rule.why)
+        if rule.why in _BY_ITSELF and self.machine.quiet and not self.machine.is_doubtful():
+            self.machine.trace.by_itself = rule.why
         if rule.why == "a device is chosen" and isinstance(device, Dev) and isinstance(device.index, int):
             self.machine.current_device = device.index
 

@@ -72,6 +72,10 @@ class State(Statements):
     """What fixtures still have to do after the test."""
     listener: Listener | None = None
     """Who called the library under test, for the functions of the tests that it calls in its turn."""
+    sure: tuple[int, int] = (0, 0)
+    """Ways that were not known, and doubts, when the test called the library under test."""
+    made_by_itself: dict[int, str]
+    """Functions of the library under test that were seen to make what a framework puts on its first device."""
 
     def __init__(self, size: int, sources: Sources, rules: Rules) -> None:
         self.size = size
@@ -125,3 +129,7 @@ class State(Statements):
         self.current: tuple[str, int] = ("", 0)
         self.ignored: frozenset[tuple[str, int]] = frozenset()
         """Places whose skips and failures are not believed."""
+
+    def is_doubtful(self) -> bool:
+        """Whether what the library under test does here stands under a condition that is not known."""
+        return (self.forks, self.doubts) != self.sure

@@ -23,6 +23,8 @@ class Trace:
         """Ranks that a launcher has started, where the test asks the environment which of them it is: the last."""
         self.counted = False
         """Whether JAX was asked for its devices, which wakes the first one."""
+        self.by_itself: str | None = None
+        """What the library under test has made that its framework puts on the first device, if there is one."""
         self.reach = 0
         """Devices that must be visible."""
         self.ranks: int | None = None
