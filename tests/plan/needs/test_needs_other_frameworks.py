@@ -677,3 +677,84 @@ def test_lightnings_trainer_and_fabric_take_the_devices_that_they_are_told_or_al
         "test_one": (0, 1, 1),
         "test_launched": (0, None, 0),
     }
+
+
+def test_tensorflow_lists_its_devices_with_the_host_and_has_names_of_its_own_for_them():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/replicas.py": """
+            import tensorflow as tf
+
+            class Replicator(tf.distribute.MirroredStrategy):
+                pass
+            """,
+            "tests/test_it.py": """
+            import pytest
+            import tensorflow as tf
+            from acme.replicas import Replicator
+
+            class Base(tf.test.TestCase):
+                def setUp(self):
+                    super().setUp()
+                    self.kinds = frozenset(d.device_type for d in tf.config.experimental.list_logical_devices())
+                    self.device = tf.device("/device:%s:0" % self.kind)
+                    self.device.__enter__()
+
+                @property
+                def kind(self):
+                    return "TPU" if "TPU" in self.kinds else "GPU" if "GPU" in self.kinds else "CPU"
+
+            class Test(Base):
+                def test_tpu(self):
+                    if self.kind != "TPU":
+                        self.skipTest("TPUs only")
+
+                def test_gpu(self):
+                    if self.kind == "CPU":
+                        self.skipTest("no devices")
+
+                def test_any(self):
+                    pass
+
+            def test_second():
+                if len(tf.config.list_physical_devices("GPU")) < 2:
+                    pytest.skip("two")
+                with tf.device("/GPU:1"):
+                    tf.ones(2)
+
+            def test_mirrored():
+                tf.distribute.MirroredStrategy()
+
+            def test_mirrored_on_two():
+                tf.distribute.MirroredStrategy(["/gpu:0", "/job:localhost/replica:0/task:0/device:GPU:1"])
+
+            def test_mirrored_on_the_host():
+                tf.distribute.MirroredStrategy(["/cpu:0"])
+
+            def test_mirrored_by_the_library():
+                kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+                Replicator(devices=[d.name for d in tf.config.list_logical_devices(device_type=kind)])
+
+            def test_growth():
+                for each in tf.config.list_physical_devices("GPU"):
+                    tf.config.experimental.set_memory_growth(each, True)
+
+            def test_sum():
+                assert tf.reduce_sum([1, 2]) == 3
+            """,
+        },
+    )
+    assert found == {
+        "Test::test_tpu": (None, None, None),
+        "Test::test_gpu": (1, 1, 1),
+        "Test::test_any": (0, 1, 1),
+        "test_second": (2, 2, 2),
+        "test_mirrored": (0, 1, 8),
+        "test_mirrored_on_two": (2, 2, 2),
+        "test_mirrored_on_the_host": (0, None, 0),
+        "test_mirrored_by_the_library": (0, 1, 8),
+        "test_growth": (0, None, 0),
+        "test_sum": (0, 1, 1),
+    }

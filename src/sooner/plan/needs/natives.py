@@ -71,6 +71,9 @@ _SPECIAL: Final = {
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
 """Arrays that are as long as there are devices are for mapping over them."""
 _MOVERS: Final = ("to", "to_empty", "copyto", "as_in_context", "as_in_ctx")
+_NAMED: Final = re.compile(r"(?:/.*)?/(?:device:|physical_device:)?(GPU|CPU|gpu|cpu):(\d+)")
+"""A device as TensorFlow names it: `/device:GPU:1`, `/gpu:0`."""
+_KINDS: Final = {"GPU": "cuda", "CPU": "cpu"}
 _SAYING: Final = ("Config", "Args", "Spec", "Mock", "Placement", "Params", "Connector", "Strategy")
 """Ends of names of what only says which devices there are."""
 _SIZES: Final = ("num_gpus", "n_gpus", "ngpus", "num_gpu", "tensor_parallel_size", "tp_size")
@@ -345,7 +348,8 @@ class Natives:
                 machine.touch(device, f"{last}(device={device.kind})")
         if "devices" in kwargs and "accelerator" not in kwargs and not last.endswith(_SAYING):
             for each in machine.items_of(kwargs["devices"]) or ():
-                if isinstance(hard(each), Dev) or type(hard(each)) is int:
+                said = hard(each)
+                if isinstance(said, Dev) or type(said) is int or (isinstance(said, str) and _NAMED.fullmatch(said)):
                     machine.touch(self.device(each), f"{last}(devices=...)")
         self._mapped(last, kwargs)
         self._sizes(last, kwargs)
@@ -388,6 +392,9 @@ class Natives:
         if isinstance(value, int):
             return Dev("cuda", value)
         if isinstance(value, str):
+            named = _NAMED.fullmatch(value)
+            if named is not None:
+                return Dev(_KINDS[named[1].upper()], int(named[2]))
             kind, _, index = value.partition(":")
             return Dev(kind, int(index) if index.isdigit() else None)
         return UNKNOWN

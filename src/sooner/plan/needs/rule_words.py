@@ -209,6 +209,7 @@ def _device_span(machine: "Machine", args: list[Any]) -> Any:
     if items is None:
         return UNKNOWN
     devices = [machine.natives.device(each) for each in items]
+    devices = [each for each in devices if not (isinstance(each, Dev) and each.kind == "cpu")]
     indices = [hard(each.index) if isinstance(each, Dev) else UNKNOWN for each in devices]
     return max((each + 1 if isinstance(each, int) else 1 for each in indices), default=0)
 
