@@ -758,3 +758,38 @@ def test_tensorflow_lists_its_devices_with_the_host_and_has_names_of_its_own_for
         "test_growth": (0, None, 0),
         "test_sum": (0, 1, 1),
     }
+
+
+def test_how_often_tensorflow_traces_a_function_is_not_known():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import pytest
+            import tensorflow as tf
+
+            def test_traced():
+                seen = []
+
+                @tf.function(autograph=False)
+                def compute():
+                    seen.append(tf.ones(2))
+
+                compute()
+                if len(seen) == 1:
+                    pytest.skip("no variables were made")
+                assert len(seen) == 2
+
+            def test_called():
+                seen = []
+
+                def compute():
+                    seen.append(tf.ones(2))
+
+                compute()
+                if len(seen) == 1:
+                    pytest.skip("once")
+            """
+        },
+    )
+    assert found == {"test_traced": (0, 1, 1), "test_called": (None, None, None)}

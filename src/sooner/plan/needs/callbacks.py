@@ -29,6 +29,8 @@ _KNOWN: Final = re.compile(
 )
 """Of the standard library and others: what they do with a function rules say, or it is not run for the test."""
 _MOST_RANKS: Final = 1024
+TRACED: Final = "__traced__"
+"""Among a function's attributes: nobody knows how often it is run when it is called."""
 
 
 def call_back(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> bool:
@@ -78,6 +80,14 @@ def launched_through(machine: "Machine", path: str, args: Args, kwargs: Kwargs) 
     if hard(kwargs.get("backend")) == "nccl":
         machine.need(count, "NCCL uses a device for each rank")
     return call_back(machine, path, args, kwargs)
+
+
+def traced(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """`tf.function`: a function is run when it is traced, once or more often, and its lists grow as often."""
+    if args and isinstance(args[0], Func):
+        args[0].attrs[TRACED] = True
+        return args[0]
+    return Native("tf.function", lambda given, _names: traced(machine, given, {})) if not args else UNKNOWN
 
 
 _EXECUTORS: Final = {"run_in_executor": 1, "to_thread": 0, "submit": 0, "run_sync": 0, "apply": 0, "apply_async": 0}

@@ -3,9 +3,11 @@
 import ast
 import re
 from abc import abstractmethod
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.attributes import Attributes
+from sooner.plan.needs.callbacks import TRACED
 from sooner.plan.needs.code_texts import CODE_TEXTS, run_code
 from sooner.plan.needs.enumerations import is_enumeration
 from sooner.plan.needs.facts import SIZES
@@ -344,7 +346,8 @@ class Calling(Attributes):
         try:
             if isinstance(func.node, ast.Lambda):
                 return self.ev(func.node.body, env)
-            self.run(func.node.body, env)
+            with self.turns_not_known(env) if TRACED in func.attrs else nullcontext():
+                self.run(func.node.body, env)
         except Suspended as stop:
             rest = stop.rest
         except Return as returned:

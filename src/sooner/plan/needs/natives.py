@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.arguments import argument_parser
-from sooner.plan.needs.callbacks import call_back, executed, launched_through
+from sooner.plan.needs.callbacks import call_back, executed, launched_through, traced
 from sooner.plan.needs.contexts import context_of, exit_stack, null_context
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import plain_of
@@ -65,7 +65,7 @@ _ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options, Mocked)
 _LONGEST_PATH: Final = 120
 _SPECIAL: Final = {
     **FUNCTIONS, **TESTING, **MOCKS, "parameterized.parameterized_class": of_parameterized,
-    "argparse.ArgumentParser": argument_parser,
+    "argparse.ArgumentParser": argument_parser, "tensorflow.function": traced, "tensorflow.compat.v2.function": traced,
     "contextlib.nullcontext": null_context, "contextlib.ExitStack": exit_stack, "contextlib.AsyncExitStack": exit_stack,
 }  # fmt: skip
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")

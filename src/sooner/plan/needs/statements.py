@@ -266,7 +266,7 @@ class Statements(Raising):
     def _do_for(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
         values = self.items_of(self.ev(node.iter, env))
         if values is None:
-            with self._turns_not_known(env):
+            with self.turns_not_known(env):
                 self._turns_of_for(node, env, [UNKNOWN])
             return
         if not values and self.size == 0 and calls_one_of(node, _STARTERS):
@@ -289,7 +289,7 @@ class Statements(Raising):
         self.run(node.orelse, env)
 
     @contextmanager
-    def _turns_not_known(self, env: Env) -> Iterator[None]:
+    def turns_not_known(self, env: Env) -> Iterator[None]:
         """How long the lists are that grow in a loop is not known, if nobody knows how often it turns."""
         before = _lengths(env)
         try:
@@ -309,7 +309,7 @@ class Statements(Raising):
                 self.run(node.orelse, env)
                 break
             try:
-                with self._turns_not_known(env) if truth is None else nullcontext():
+                with self.turns_not_known(env) if truth is None else nullcontext():
                     self.run(node.body, env)
             except Loop as loop:
                 if loop.kind == "break":
