@@ -93,6 +93,43 @@ def test_a_flag_that_the_library_sets_for_its_module_may_be_on():
     }
 
 
+def test_a_name_that_a_module_makes_when_it_is_asked_may_be_another_where_an_if_binds_it():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": """
+            import os
+
+            def __getattr__(name):
+                if name in ("WITHOUT_EXTENSION", "PLAIN"):
+                    return bool(int(os.environ.get(name) or 0))
+                raise AttributeError(name)
+
+            if os.uname().machine == "wasm32":
+                WITHOUT_EXTENSION = True
+
+            if False:
+                PLAIN = True
+            """,
+            "tests/test_it.py": """
+            import pytest, torch
+            from acme import PLAIN, WITHOUT_EXTENSION
+
+            def test_extension():
+                if WITHOUT_EXTENSION:
+                    pytest.skip("no extension")
+                torch.ones(1, device="cuda")
+
+            def test_plain():
+                if PLAIN:
+                    pytest.skip("plain")
+                torch.ones(1, device="cuda")
+            """,
+        },
+    )
+    assert found == {"test_extension": (1, 1, 1), "test_plain": (1, 1, 1)}
+
+
 def test_a_flag_of_the_tests_own_is_what_they_set_it_to():
     found = devices_of(
         "tests/test_it.py",

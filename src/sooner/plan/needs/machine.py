@@ -40,6 +40,9 @@ _OTHER_VENDORS: Final = ("mps", "xpu", "hpu", "npu", "mlu", "musa", "sdaa", "tpu
 """Kinds of devices that are not there on a machine with NVIDIA's or AMD's."""
 
 
+_LEAVING: Final = (Raised, Skip, Return, Loop)
+
+
 class Machine(Defining):
     """Evaluates one project for one number of visible devices.
 
@@ -110,13 +113,29 @@ class Machine(Defining):
         """One statement of a module of the library under test, when a name that it makes is asked for."""
         with self._apart(quiet=1):
             self.fuel = LIBRARY_FUEL * 4
-            with suppress(Raised, Skip, Return, Loop, OutOfFuel, *HOST_ERRORS):
+            with self._made_when_asked(module, statement), suppress(*_LEAVING, OutOfFuel, *HOST_ERRORS):
                 self.run([statement], module.env)
             self._overrule(module, statement)
             for name in bound_names(statement):
                 if name in switches(self.sources.tree(module.path)) and is_off(dict.get(module.env.names, name)):
                     module.env.names[name] = Unknown(f"{module.name}.{name}")
                 _taint(module, [name], self._asked_for(module, name))
+
+    @contextmanager
+    def _made_when_asked(self, module: Mod, statement: ast.stmt) -> Iterator[None]:
+        """A name that an `if` may bind is made by the module's `__getattr__` where it does not."""
+        names = module.env.names
+        if not isinstance(statement, ast.If) or "__getattr__" not in names:
+            yield
+            return
+        made = {
+            each: Unknown(f"{module.name}.{each}") for each in bound_names(statement) if dict.get(names, each) is None
+        }
+        names.update(made)
+        yield
+        for each, value in made.items():
+            if dict.get(names, each) is value:
+                del names[each]
 
     def _asked_for(self, module: Mod, name: str) -> int:
         """What a name of the library follows from: not from the number of devices where its value is always the same.
