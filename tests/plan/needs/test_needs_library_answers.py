@@ -111,9 +111,25 @@ def test_a_name_that_a_module_makes_when_it_is_asked_may_be_another_where_an_if_
             if False:
                 PLAIN = True
             """,
+            "acme/magma.py": """
+            from acme import WITHOUT_EXTENSION
+
+            found = False
+            if not WITHOUT_EXTENSION:
+                from _acme.magma import *
+                found = True
+
+            if not found:
+                def is_available():
+                    return False
+            """,
             "tests/test_it.py": """
             import pytest, torch
-            from acme import PLAIN, WITHOUT_EXTENSION
+            from acme import PLAIN, WITHOUT_EXTENSION, magma
+
+            @pytest.mark.skipif(not magma.is_available(), reason="no magma")
+            def test_magma():
+                torch.ones(1, device="cuda:1")
 
             def test_extension():
                 if WITHOUT_EXTENSION:
@@ -127,7 +143,7 @@ def test_a_name_that_a_module_makes_when_it_is_asked_may_be_another_where_an_if_
             """,
         },
     )
-    assert found == {"test_extension": (1, 1, 1), "test_plain": (1, 1, 1)}
+    assert found == {"test_magma": (2, 2, 2), "test_extension": (1, 1, 1), "test_plain": (1, 1, 1)}
 
 
 def test_a_flag_of_the_tests_own_is_what_they_set_it_to():

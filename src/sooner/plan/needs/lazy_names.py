@@ -30,6 +30,8 @@ class LazyNames(dict[str, Any]):
                     self._stars.append(statement)
                 else:
                     self._pending.setdefault(name, []).append(statement)
+        self.has_stars = bool(self._stars)
+        """Whether any statement imports all names of another module."""
 
     def __contains__(self, name: object) -> bool:
         if isinstance(name, str) and name in self._pending:

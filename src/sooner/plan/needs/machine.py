@@ -123,9 +123,10 @@ class Machine(Defining):
 
     @contextmanager
     def _made_when_asked(self, module: Mod, statement: ast.stmt) -> Iterator[None]:
-        """A name that an `if` may bind is made by the module's `__getattr__` where it does not."""
+        """A name that an `if` may bind comes from elsewhere where it does not: from `__getattr__`, or `import *`."""
         names = module.env.names
-        if not isinstance(statement, ast.If) or "__getattr__" not in names:
+        has_more = isinstance(names, LazyNames) and (names.has_stars or "__getattr__" in names)
+        if not isinstance(statement, ast.If) or not has_more:
             yield
             return
         made = {
