@@ -988,3 +988,68 @@ def test_what_no_branch_has_bound_is_after_them_what_it_was():
         },
     )
     assert list(found) == ["TestIt::test_at_half", "TestIt::test_at_full"]
+
+
+def test_a_file_that_skips_itself_under_a_condition_that_is_not_known_is_less_sure():
+    helper = """
+        import pytest
+        from acme import configuration, Device
+
+        def skipif(item, whole_module=False):
+            if item == "nodevice" and not isinstance(configuration["platform"], Device):
+                if whole_module:
+                    pytest.skip("on devices only", allow_module_level=True)
+                return pytest.mark.skip("on devices only")
+            return pytest.mark.skipif(False, reason="")
+    """
+    files = {
+        "tests/helper.py": helper,
+        "tests/test_module.py": """
+            import pytest
+            from acme import configuration
+
+            if not configuration.is_fast():
+                pytest.skip("slow", allow_module_level=True)
+
+            def test_it():
+                pass
+        """,
+        "tests/test_asked.py": """
+            from helper import skipif
+
+            pytestmark = skipif("nodevice", whole_module=True)
+
+            def test_it():
+                pass
+        """,
+        "tests/test_decorated.py": """
+            from helper import skipif
+
+            @skipif("nodevice")
+            def test_it():
+                pass
+
+            def test_other():
+                pass
+
+            @skipif("anything")
+            def test_known():
+                pass
+        """,
+        "tests/test_importing.py": """
+            from test_module import test_it as other
+
+            def test_it():
+                pass
+        """,
+    }
+
+    def sure(name):
+        found = needs_of(f"tests/{name}.py", files)
+        assert all(each.min == 0 for each in found.values())
+        return {name: each.confidence.value for name, each in found.items()}
+
+    assert sure("test_module") == {"test_it": "medium"}
+    assert sure("test_asked") == {"test_it": "medium"}
+    assert sure("test_decorated") == {"test_it": "medium", "test_other": "high", "test_known": "high"}
+    assert sure("test_importing")["test_it"] == "medium"

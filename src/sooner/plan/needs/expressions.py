@@ -13,6 +13,7 @@ from sooner.plan.needs.file_paths import beside
 from sooner.plan.needs.growth import has_wide_field, would_explode
 from sooner.plan.needs.jax_devices import Grid
 from sooner.plan.needs.suspending import Suspended
+from sooner.plan.needs.testing_names import condition_of
 from sooner.plan.needs.trace import ANY, Trace, asks_for_any
 from sooner.plan.needs.values import (
     MISSING,
@@ -27,6 +28,7 @@ from sooner.plan.needs.values import (
     Ext,
     Func,
     Inst,
+    Mark,
     Native,
     OutOfFuel,
     Raised,
@@ -333,6 +335,9 @@ class Expressions(Comparisons, ABC):
             if least and len(least) < len(most) and all(self.contains(most, each) is True for each in least):
                 self.guesses += 1
                 return most
+        if isinstance(one, Mark) and isinstance(other, Mark) and {one.name, other.name} <= {"skip", "skipif"}:
+            condition = self.either(condition_of(one), condition_of(other))
+            return Mark("skipif", (condition,), one.kwargs, one.path, one.line, wraps=one.wraps or other.wraps)
         return one if self.same(one, other) is True else one_of([one, other])
 
     def _ev_list(self, node: ast.List, env: Env) -> Any:

@@ -133,7 +133,7 @@ class Judge:
         """
         machine = self.machine
         trace = machine.trace = Trace()
-        machine.fuel, machine.depth, machine.guesses, machine.quiet = TEST_FUEL, 0, 0, 0
+        machine.fuel, machine.depth, machine.guesses, machine.quiet = TEST_FUEL, 0, int(self.module.doubted), 0
         machine.overrides, machine.environment, machine.rank, machine.no_device_work = (
             {},
             self._set_on_import(),

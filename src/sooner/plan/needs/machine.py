@@ -108,6 +108,7 @@ class Machine(Defining):
                 module.failed = stop
             except (Return, Loop):
                 pass
+            module.doubted = self.trace.doubted
 
     def _execute_lazily(self, module: Mod, statement: ast.stmt) -> None:
         """One statement of a module of the library under test, when a name that it makes is asked for."""
@@ -260,6 +261,7 @@ class Machine(Defining):
         stop = module.failed
         if module.is_test_code and (isinstance(stop, Skip) or (isinstance(stop, Raised) and stop.device)):
             raise stop
+        self.trace.doubted |= module.is_test_code and module.doubted
         return module
 
     def import_names(self, node: ast.ImportFrom, env: Env) -> None:

@@ -211,6 +211,7 @@ class Statements(Raising):
             self.doubts -= not inside
         if stops and (falls or returns or loops):
             self.guesses += 1
+            self.trace.doubted |= self.loading and any(isinstance(each, Skip) for each in stops)
         others.put(self._merged(others.falls or others.leaves))
         env.names.clear()
         env.names.update(before)

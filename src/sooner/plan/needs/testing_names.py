@@ -88,10 +88,15 @@ def skip_as_wrapped(machine: "Machine", func: Func) -> None:
     for mark in own_marks(func):
         if not isinstance(mark, Mark) or not mark.wraps:
             continue
-        condition = True if mark.name == "skip" else mark.args[0] if mark.args else mark.kwargs.get("condition")
+        condition = condition_of(mark)
         soft = isinstance(condition, Soft)
         if machine.truth(condition) and not (soft and machine.is_ignored(mark.path, mark.line)):
             raise Skip(reason_of(mark), mark.path, mark.line, soft=soft)
+
+
+def condition_of(mark: Mark) -> Any:
+    """The condition under which a mark (`skip`, `skipif`) skips."""
+    return True if mark.name == "skip" else mark.args[0] if mark.args else mark.kwargs.get("condition")
 
 
 def reason_of(mark: Mark) -> str:

@@ -34,6 +34,8 @@ class Trace:
         self.vacuous = False
         self.asked = 0
         """What was asked about visible devices: the fewest with the same answers; COUNT if there are no others."""
+        self.doubted = False
+        """Whether a file skips itself, while it is imported, under a condition that is not known."""
         self.unsure: list[str] = []
         """What could not be evaluated and might decide."""
 

@@ -279,7 +279,7 @@ class Frame:
 class Mod:
     """A module of the tree (or of the rule table), with the names that its body made."""
 
-    __slots__ = ("asked", "env", "failed", "is_model", "is_test_code", "name", "path", "tainted")
+    __slots__ = ("asked", "doubted", "env", "failed", "is_model", "is_test_code", "name", "path", "tainted")
 
     def __init__(self, name: str, path: str, *, is_test_code: bool = True, is_model: bool = False) -> None:
         self.name = name
@@ -287,6 +287,8 @@ class Mod:
         self.is_test_code = is_test_code
         self.is_model = is_model
         self.failed: Exception | None = None
+        self.doubted = False
+        """Whether it skips itself, while it is imported, under a condition that is not known."""
         self.tainted: dict[str, int] = {}
         """Names whose values follow from the number of visible devices."""
         self.asked = 0
