@@ -1053,3 +1053,37 @@ def test_a_file_that_skips_itself_under_a_condition_that_is_not_known_is_less_su
     assert sure("test_asked") == {"test_it": "medium"}
     assert sure("test_decorated") == {"test_it": "medium", "test_other": "high", "test_known": "high"}
     assert sure("test_importing")["test_it"] == "medium"
+
+
+def test_what_a_way_binds_that_may_leave_a_loop_may_hold_after_it():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import pytest, torch
+            from acme import is_fast
+
+            def skipif(items):
+                reason = False
+                for each in items:
+                    if each == "slow" and not is_fast():
+                        reason = "slow"
+                        break
+                if reason is False:
+                    return pytest.mark.skipif(False, reason="")
+                return pytest.mark.skip(reason)
+
+            @skipif(["slow"])
+            def test_guarded():
+                pass
+
+            @skipif(["other"])
+            def test_free():
+                pass
+            """
+        },
+    )
+    assert {name: (each.min, each.confidence.value) for name, each in found.items()} == {
+        "test_guarded": (0, "medium"),
+        "test_free": (0, "high"),
+    }

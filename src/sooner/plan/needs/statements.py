@@ -185,6 +185,7 @@ class Statements(Raising):
         falls: list[dict[str, Any]] = []
         returns: list[Return] = []
         loops: list[Loop] = []
+        left: list[dict[str, Any]] = []
         stops: list[Skip | Raised] = []
         inside = _in_function(env)
         self.forks += inside
@@ -203,6 +204,7 @@ class Statements(Raising):
                     others.leaves.append(others.values())
                 except Loop as loop:
                     loops.append(loop)
+                    left.append(dict(env.names))
                     others.leaves.append(others.values())
                 except (Skip, Raised) as stop:
                     stops.append(stop)
@@ -221,7 +223,7 @@ class Statements(Raising):
             if isinstance(each, Suspended):  # another way goes on: nobody would come back to this one
                 resumed(each.rest, None)
         self._note_returns(returns, env)
-        env.names.update(self._merged(falls))
+        env.names.update(self._merged([*falls, *left]))  # what a way that leaves the loop has bound holds after it
 
     def _joined(self, returns: list[Return], loops: list[Loop], stops: list[Skip | Raised]) -> Exception:
         """How a statement ends all of whose branches leave it."""
