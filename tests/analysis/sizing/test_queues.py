@@ -287,6 +287,17 @@ def test_who_is_taken_next_is_seen():
     assert disorder_of(newest, since=-np.inf, until=np.inf, threshold_s=60) > 0.9
 
 
+def test_jobs_of_one_moment_are_seen_alike_in_whatever_order_a_record_has_them():
+    """Ten jobs of a matrix an hour on two machines: a pool without delay, first come first served."""
+    rows = [(3600.0 * hour, 3600.0 * hour + i // 2 * 100.0) for hour in range(50) for i in range(10)]
+    np.random.default_rng(1).shuffle(rows)
+    created, started = np.array(rows).T
+    queue, _ = queue_of(created, started, started + 100, np.full(len(rows), np.nan))
+    found = delays(queue, load_of(queue), since=-np.inf, until=np.inf)
+    assert np.median(found) == 0
+    assert disorder_of(queue, since=-np.inf, until=np.inf, threshold_s=60) == 0
+
+
 def test_arrivals_come_in_bursts_as_on_real_gpu_queues():
     queue, _ = made(Recipe(batch=12), 1)
     assert 14 <= dispersion(queue.created) <= 60

@@ -56,10 +56,15 @@ class Load(Struct, frozen=True, kw_only=True):
 
 
 def load_of(queue: Queue) -> Load:
-    """What each job found; nothing of it depends on anything later than the job's own start."""
+    """What each job found; nothing of it depends on anything later than the job's own start.
+
+    Of jobs that were created at one moment, as those of a matrix are, who began first was there first.
+    """
     gone = np.sort(queue.completed)
     begun = np.sort(queue.started)
-    inside = np.arange(1, len(queue) + 1) - np.searchsorted(gone, queue.created, side="right")
+    place = np.empty(len(queue), dtype=np.int64)
+    place[np.lexsort((queue.started, queue.created))] = np.arange(1, len(queue) + 1)
+    inside = place - np.searchsorted(gone, queue.created, side="right")
     ended = np.sort(queue.completed[~np.isnan(queue.started)])
     running = np.searchsorted(begun, queue.started, side="right") - np.searchsorted(ended, queue.started, side="right")
     return Load(inside=inside, running=running)
@@ -93,7 +98,8 @@ def _plausible(waits: Numbers) -> Numbers:
 def disorder_of(queue: Queue, *, since: float, until: float, threshold_s: float) -> float:
     """Mean place, among those who waited, of who was taken next: 0 the oldest, 0.5 anybody, 1 the newest.
 
-    Only moments at which at least `_CROWD` waited, and starts before `until`, are looked at: about `_MOMENTS` of them.
+    Of jobs that were created, or taken, at one moment nobody knows which was first: they do not count. Only moments at
+    which at least `_CROWD` waited, and starts before `until`, are looked at: about `_MOMENTS` of them.
     """
     first, last = np.searchsorted(queue.created, [since, until])
     created, started = queue.created[first:last], queue.started[first:last]
@@ -102,13 +108,10 @@ def disorder_of(queue: Queue, *, since: float, until: float, threshold_s: float)
     for index in known[:: max(1, len(known) // _MOMENTS)]:
         at = started[index]
         low, high = np.searchsorted(created, [at - _LONGEST_WAIT_S, at - threshold_s])
-        waits = ~(started[low:high] < at)
-        waits &= ~np.isnan(started[low:high])
-        crowd = int(waits.sum())
-        if crowd >= _CROWD:
-            place = int(waits[: max(0, index - low)].sum())
-            # What started with it at the same moment came before it.
-            places.append(place / (crowd - 1))
+        waits = (started[low:high] > at) & (created[low:high] != created[index])
+        others = int(waits.sum())
+        if others + 1 >= _CROWD:
+            places.append(int(waits[: max(0, index - low)].sum()) / others)
     return min(1.0, float(np.mean(places))) if len(places) >= _FEW else 0.0
 
 
