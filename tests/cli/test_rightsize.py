@@ -173,6 +173,43 @@ def test_a_runner_that_nobody_named_is_told(here, suite):
     assert "no file names" not in here(*ask, "--option", "all-on-1").stderr
 
 
+CLOCK = """on:
+  schedule:
+    - cron: "0 */6 * * *"
+jobs:
+  {job}:
+    strategy:
+      matrix:
+        include:
+          - {{{row}shard: 1, num_shards: 1, runner: linux.gpu.1}}
+    runs-on: ${{{{ matrix.runner }}}}
+    steps: [{{run: ./t.sh}}]
+"""
+
+
+@pytest.mark.parametrize(("job", "row"), [("slow", ""), ("slow", "config: slow, "), ("gpu", "config: slow, ")])
+def test_rows_without_a_config_are_not_taken_for_those_of_another_job_of_a_periodic_workflow(
+    here, suite, project, job, row
+):
+    (project / "named.yml").write_text(CLOCK.format(job="gpu", row=""))
+    (project / "periodic.yml").write_text(CLOCK.format(job=job, row=row))
+    ask = ("rightsize", "named.yml", *suite, "--runner", "2=linux.gpu.2", "--runner", "4=linux.gpu.4", "--option")
+    done = here(*ask, "all-on-2+all-every-6h", "--periodic", "periodic.yml", "--apply")
+    assert done.returncode == 4
+    assert "periodic.yml: has no job gpu whose rows name no config, as they do not in named.yml" in done.stderr
+    assert (project / "periodic.yml").read_text() == CLOCK.format(job=job, row=row)
+    (project / "periodic.yml").write_text(CLOCK.format(job="gpu", row=""))
+    assert here(*ask, "all-on-2+all-every-6h", "--periodic", "periodic.yml", "--apply").returncode == 0
+    assert "runner: linux.gpu.4" in (project / "periodic.yml").read_text()
+
+
+def test_a_job_of_a_periodic_workflow_that_gets_rows_of_another_one_is_named(here, suite, project):
+    (project / "periodic.yml").write_text(CLOCK.format(job="slow", row="config: slow, "))
+    ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "all-on-2+all-every-6h")
+    done = here(*ask, "--periodic", "periodic.yml", "--diff")
+    assert "note: periodic.yml: rows are added to job slow, which is not gpu-build of trunk.yml" in done.stderr
+
+
 def test_tests_that_will_fail_at_every_commit_are_told(here, suite, project):
     rows = json.loads((project / "needs.json").read_text())
     for row in rows[90:]:

@@ -234,7 +234,8 @@ def _changes(question: "Question", shown: Priced) -> list[tuple[str, str, str]]:
     _note_counts(workflow, job, matrix, list(keys), len(rows), [len(lane.shards) for lane in commit])
     changes = [(workflow.path, workflow.text, new.text)]
     if clock and question.periodic:
-        changes.append(_periodic(question, question.periodic, workflow, job, clock))
+        config = question.config or next((name for row in rows if (name := row.text("config"))), None)
+        changes.append(_periodic(question, question.periodic, workflow, job, clock, config))
     return changes
 
 
@@ -281,9 +282,10 @@ def _shards(lanes: Sequence[Lane], key: str | None) -> list[Shards]:
     ]
 
 
-def _periodic(
-    question: "Question", path: str, source: Workflow, job: Job, clock: Sequence[Lane]
+def _periodic(  # noqa: PLR0917 - what is asked for, where from and where to
+    question: "Question", path: str, source: Workflow, job: Job, clock: Sequence[Lane], config: str | None
 ) -> tuple[str, str, str]:
+    """(path, text now, text then) of the periodic workflow; `config` is None where the rows of the source name none."""
     try:
         cron = cron_every(clock[0].every_h or 0.0)
     except ValueError:
@@ -293,23 +295,35 @@ def _periodic(
     shards = _shards(clock, question.lane_key)
     if not _is_there(path):
         name = Path(path).stem
-        made = new_periodic(source, path, name=name, cron=cron, job_id=job.id, config=question.config, shards=shards)
+        made = new_periodic(source, path, name=name, cron=cron, job_id=job.id, config=config, shards=shards)
         for one in made.jobs.values():
             if _OF_EVENT.search(one.condition):
                 asked = one_line(one.condition)
                 click.echo(f"note: {path}: job {one.id} has `if: {asked}`: see that it holds on a schedule", err=True)
         return path, "", made.text
     old = read_file(Path(path))
-    in_job = question.in_job if question.in_job in old.jobs else None
-    if has_rows(old, question.config, in_job):
-        its_job, matrix = find_matrix(old, question.config, in_job)
-        new = with_shards(old, its_job, matrix, question.config, shards)
+    if config is None and not _has_nameless_rows(old, job.id):
+        problem = f"has no job {job.id} whose rows name no config, as they do not in {source.path}: add them by hand"
+        raise ByHandError(path, problem)
+    in_job = question.in_job if question.in_job in old.jobs else job.id if config is None else None
+    if has_rows(old, config, in_job):
+        its_job, matrix = find_matrix(old, config, in_job)
+        new = with_shards(old, its_job, matrix, config, shards)
     else:
-        its_job, matrix = find_matrix(old, None, in_job)
-        new = with_more_rows(old, its_job, matrix, question.config or "", shards)
+        its_job, matrix = find_matrix(old, None, job.id if has_rows(old, None, job.id) else in_job)
+        new = with_more_rows(old, its_job, matrix, config or "", shards)
+        if its_job.id != job.id and (its_job.uses != job.uses or not job.uses):
+            told = f"rows are added to job {its_job.id}, which is not {job.id} of {source.path}"
+            click.echo(f"note: {path}: {told}: see that it runs the same tests", err=True)
     timed = with_cron(new, cron)
-    _note_crons(path, timed, cron, has_more=timed is not new and has_others(old, its_job, question.config))
+    _note_crons(path, timed, cron, has_more=timed is not new and has_others(old, its_job, config))
     return path, old.text, timed.text
+
+
+def _has_nameless_rows(workflow: Workflow, job_id: str) -> bool:
+    """Whether a workflow has a job, and its rows name no config: only then they are those of a job of the same id."""
+    matrices = workflow.jobs[job_id].matrices if job_id in workflow.jobs else ()
+    return bool(matrices) and not any(row.text("config") for matrix in matrices for row in matrix.rows)
 
 
 def _note_crons(path: str, workflow: Workflow, cron: str, *, has_more: bool) -> None:
