@@ -138,6 +138,12 @@ def test_a_job_waits_neither_for_itself_nor_for_what_ended_no_sooner_than_it():
     assert found == [0, 5, 20, 30]
 
 
+def test_a_job_waits_for_the_attempt_that_had_ended_not_for_one_that_came_after_it():
+    ended, ids = [100, 200, 500, 700, float("nan")], ["b", "t", "b", "u", "v"]
+    found = ready([0, 0, 300, 0, 0], ended, ids, [[], ["b"], [], ["b"], ["b"]])
+    assert found == [0, 100, 300, 500, 500]
+
+
 # The general replay.
 
 

@@ -1,7 +1,9 @@
 """Rows of jobs and tests as facts."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from math import inf, isnan
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -78,12 +80,21 @@ def ready(
 ) -> list[float]:
     """When jobs could have started: they were created, and all that they need (by its id, where known) had ended.
 
-    What ended no sooner than the job itself, such as the job itself, is none that it waited for.
+    What ended no sooner than the job itself, such as the job itself, is none that it waited for; nor is a later attempt
+    of the same id.
     """
-    ended = dict(zip(ids, completed, strict=True))
-    nothing = float("-inf")
+    ended: dict[str, list[float]] = {}
+    told = [(end, one) for one, end in zip(ids, completed, strict=True) if not isnan(end)]
+    for end, one in sorted(told):
+        ended.setdefault(one, []).append(end)
+
+    def before(one: str, own: float) -> float:
+        ends = ended.get(one, ())
+        count = len(ends) if isnan(own) else bisect_left(ends, own)
+        return ends[count - 1] if count else -inf
+
     return [
-        max(at, *(end for one in needed if (end := ended.get(one, nothing)) == end and not end >= own), nothing)
+        max(at, *(before(one, own) for one in needed), -inf)
         for at, own, needed in zip(created, completed, needs, strict=True)
     ]
 
