@@ -609,3 +609,28 @@ def test_arrays_that_the_library_makes_are_where_jax_puts_them():
         "test_not_known": (0, None, 0),
         "test_chosen": (0, None, 0),
     }
+
+
+def test_a_program_that_the_library_starts_is_not_the_tests_work():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/peers.py": """
+            import subprocess, sys, torch
+
+            def can_reach():
+                return subprocess.run([sys.executable, __file__]).returncode == 0
+
+            if __name__ == "__main__":
+                torch.ones(1, device="cuda:1")
+            """,
+            "tests/test_it.py": """
+            from acme.peers import can_reach
+
+            def test_reach():
+                can_reach()
+            """,
+        },
+    )
+    assert [(each.min, each.gpu_min, str(each.confidence)) for each in found.values()] == [(0, None, "high")]

@@ -155,7 +155,12 @@ def _tail(word: Any) -> str:
 
 
 def _alone(machine: "Machine", words: list[Any], environment: Any, *, is_checked: bool) -> Any:
-    """A program that no launcher starts; gives the process, whose exit code is known where it fails."""
+    """A program that no launcher starts; gives the process, whose exit code is known where it fails.
+
+    What the library under test starts itself is not the test's work: it is not followed.
+    """
+    if machine.quiet:
+        return Unknown("process")
     _need_said(machine, words)
     _need_told(machine, environment)
     text = _program(words, environment)
