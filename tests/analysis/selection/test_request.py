@@ -42,6 +42,13 @@ def test_a_glob_asks_for_all_jobs_that_it_fits():
     assert list(asked("x [ci linux_*_test]", JOBS).added) == ["linux_cuda_test", "linux_rocm_test"]
 
 
+def test_a_glob_may_begin_with_a_bracket():
+    assert list(asked("x [ci [b]uild] [ci skip [a-l]inux_*_test]", JOBS).added) == ["build"]
+    assert list(asked("x [ci skip [a-l]inux_*_test]", JOBS).skipped) == ["linux_cuda_test", "linux_rocm_test"]
+    with pytest.raises(UnknownJobError, match="no job"):
+        asked("x [ci [all]]", JOBS)
+
+
 TWICE = ["linux / build", "linux / test", "mac / build", "mac / test", "lint"]
 
 
@@ -108,7 +115,7 @@ def test_ci_skip_alone_skips_nothing_and_is_mentioned():
     assert (found.skipped, found.added, found.ignored) == ({}, {}, ("[ci skip]",))
 
 
-@pytest.mark.parametrize("words", ["[ci docs [fast]", "[ci all", "[CI skip build [x"])
+@pytest.mark.parametrize("words", ["[ci docs [fast]", "[ci all", "[CI skip build [x", "[ci [all"])
 def test_a_directive_that_is_not_closed_is_mentioned(words):
     found = asked(f"fix {words}\n\n[ci build]", JOBS)
     assert (list(found.added), found.everything, found.skipped, found.ignored) == (["build"], False, {}, (words,))

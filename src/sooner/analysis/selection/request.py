@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from sooner.model.errors import UsageError
 
-_DIRECTIVE: Final = re.compile(r"\[ci[ \t]++([^\[\]\r\n]+(?:\[[^\[\]\r\n]*\][^\[\]\r\n]*)*)\]", re.IGNORECASE)
-"""`[ci WORDS]`; the words may hold brackets of a glob. Blanks are not given back: there may be a megabyte."""
-_NOT_CLOSED: Final = re.compile(r"\[ci[ \t]++[^\[\]\r\n][^\r\n]{,80}", re.IGNORECASE)
+_DIRECTIVE: Final = re.compile(r"\[ci[ \t]++((?:[^\[\]\r\n]++|\[[^\[\]\r\n]*+\])++)\]", re.IGNORECASE)
+"""`[ci WORDS]`; the words may hold brackets of a glob. Nothing is given back: there may be a megabyte."""
+_NOT_CLOSED: Final = re.compile(r"\[ci[ \t]++[^\]\r\n][^\r\n]{,80}", re.IGNORECASE)
 _MOST_NAMED: Final = 5
 _ESCAPE: Final = re.compile(r"\\(?:([0-7]{3})|(.))", re.DOTALL)
 _ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
