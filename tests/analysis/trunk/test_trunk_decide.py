@@ -78,6 +78,21 @@ def test_a_signal_that_never_failed_is_passing() -> None:
     assert decision == Hold(signal="s0", reason=Reason.PASSING, detail="no failure in the window")
 
 
+@pytest.mark.parametrize(
+    ("pending", "reason", "detail"),
+    [
+        (["c3", "c2"], Reason.WAITING, "no run has ended yet, 2 under way"),
+        (["elsewhere"], Reason.NOT_ENOUGH_EVIDENCE, "it did not run in the window"),
+        ([], Reason.NOT_ENOUGH_EVIDENCE, "it did not run in the window"),
+    ],
+)
+def test_a_signal_of_which_no_run_has_ended_is_not_called_passing(
+    pending: list[str], reason: Reason, detail: str
+) -> None:
+    events = [Event(sha=sha, status=Status.PENDING, started_at=HOUR) for sha in pending]
+    assert one(question(events, now=2, commits=4)) == Hold(signal="s0", reason=reason, detail=detail)
+
+
 def test_an_old_single_failure_is_a_flake() -> None:
     decision = one(question(events_of(lambda i, _t: i == 5, commits=20, now=12), now=12, commits=20))
     assert isinstance(decision, Hold)

@@ -118,10 +118,22 @@ def _is_waiting(decision: Decision) -> bool:
 def _sound(case: Case) -> Hold:
     """Everything has passed for long: what failed before is told apart by whether it failed on several commits."""
     if not case.failing:
-        return Hold(signal=case.signal.key, reason=Reason.PASSING, detail="no failure in the window")
+        return _without_failures(case)
     ran = np.flatnonzero(case.failures + case.passes)
     streak = bool(((case.failures[ran[1:]] > 0) & (case.failures[ran[:-1]] > 0)).any())
     reason, detail = (Reason.FIXED, "broken and fixed") if streak else (Reason.FLAKY, "single failures, passes since")
+    return Hold(signal=case.signal.key, reason=reason, detail=detail)
+
+
+def _without_failures(case: Case) -> Hold:
+    """Nothing failed; what never ended has not passed either."""
+    reason, detail = Reason.PASSING, "no failure in the window"
+    if not case.passes.any():
+        known = {commit.sha for commit in case.commits}
+        runs = sum(event.sha in known for event in case.signal.events)  # none of them has ended
+        reason, detail = Reason.NOT_ENOUGH_EVIDENCE, "it did not run in the window"
+        if runs:
+            reason, detail = Reason.WAITING, f"no run has ended yet, {runs} under way"
     return Hold(signal=case.signal.key, reason=reason, detail=detail)
 
 
