@@ -226,6 +226,28 @@ def test_times_in_milliseconds_are_told(here):
     assert done.stderr == "sooner: line 1: times look like milliseconds; they must be epoch seconds\n"
 
 
+def test_events_of_no_commit_of_the_document_are_told(here):
+    short = document()
+    short["commits"] = [{**commit, "sha": commit["sha"] + "0123456"} for commit in short["commits"]]
+    done = here("trunk", "decide", "--jsonl", stdin=json.dumps(short) + "\n")
+    assert done.stderr == (
+        "sooner: line 1: no event is of one of the commits, so none is looked at; both must spell a commit alike\n"
+    )
+
+
+def test_a_failure_that_stands_twice_is_told(here):
+    run = {"status": "failure", "started_at": START, "ended_at": START + 9}
+    attempts, repeated = document(), document()
+    sha = attempts["commits"][0]["sha"]
+    attempts["signals"] = [{"key": "x", "events": [{"sha": sha, **run, "attempt": k} for k in (1, 2)]}]
+    repeated["signals"] = [{"key": "x", "events": [{"sha": sha, **run}] * 2}]
+    done = here("trunk", "decide", "--jsonl", stdin=f"{json.dumps(attempts)}\n{json.dumps(repeated)}\n")
+    assert done.stderr == (
+        "sooner: line 2: a failure stands there twice, alike in all, and counts as two; leave repeats out, or tell "
+        "`attempt`\n"
+    )
+
+
 def test_simulated_trunks_compare_the_policies(here):
     done = here("trunk", "simulate", "--trunks", "4", "--scenario", "flakes 0.01", "--jobs", "1", "--json")
     rows = json.loads(done.stdout)

@@ -90,7 +90,31 @@ def _doubts(question: "Question") -> set[str]:
         found.add("commits look oldest first; they must be newest first")
     if question.now >= EPOCH_MS:
         found.add("times look like milliseconds; they must be epoch seconds")
+    if _is_elsewhere(question):
+        found.add("no event is of one of the commits, so none is looked at; both must spell a commit alike")
+    if _has_repeats(question):
+        found.add("a failure stands there twice, alike in all, and counts as two; leave repeats out, or tell `attempt`")
     return found
+
+
+def _is_elsewhere(question: "Question") -> bool:
+    """Whether there are events, but none of a commit of the question."""
+    shas = {commit.sha for commit in question.commits}
+    events = itertools.chain.from_iterable(signal.events for signal in question.signals)
+    first = next(events, None)
+    return first is not None and all(event.sha not in shas for event in itertools.chain([first], events))
+
+
+def _has_repeats(question: "Question") -> bool:
+    """Whether a failure that ended stands there again, the same in all that is told of it."""
+    from sooner.analysis.trunk.facts import Status
+
+    failure = Status.FAILURE
+    for signal in question.signals:
+        failed = [one for one in signal.events if one.status is failure and one.ended_at is not None]
+        if len(set(failed)) < len(failed):
+            return True
+    return False
 
 
 def _is_upside_down(question: "Question") -> bool:
