@@ -128,6 +128,17 @@ def test_a_skip_behind_a_failure_of_its_run_is_blocked_and_another_one_is_not(hi
     assert told == {"build": "FAILED", "test": "BLOCKED", "docs": "SKIPPED", "lint": "SKIPPED"}
 
 
+def test_a_failure_without_a_time_hides_no_other_of_its_run(history):
+    untimed = {"created": None, "started": None, "completed": None}
+    facts, _ = record(
+        history,
+        job("build", outcome=FAILED, run="r1"),
+        job("lint", outcome=FAILED, run="r1", **untimed),
+        job("test", at=100, outcome=SKIPPED, run="r1"),
+    )
+    assert states(facts) == {("c1", "build"): "FAILED", ("c1", "test"): "BLOCKED"}
+
+
 def test_a_job_without_an_end_is_known_as_late_as_others_take(history):
     facts, _ = record(history, job("a"), job("b", at=1), job("c", at=2, completed=None))
     assert sorted((facts.known - AT).tolist()) == [60, 61, 62]

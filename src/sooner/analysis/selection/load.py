@@ -183,7 +183,7 @@ def _blocked(rows: Columns, state: Any, known: Numbers) -> Any:
     group = np.where(runs >= 0, runs, len(run_names) + commits.astype(np.int64))
     group[(runs < 0) & (commits < 0)] = len(run_names) + len(shas)
     failed = np.full(len(run_names) + len(shas) + 1, np.inf)
-    red = state == State.FAILED
+    red = (state == State.FAILED) & np.isfinite(known)  # of one without a time nobody knows whether it was before
     np.minimum.at(failed, group[red], known[red])
     hidden = (state == State.SKIPPED) & (failed[group] <= known + _UNTIMED_S)
     return np.where(hidden, np.int8(State.BLOCKED), state)
