@@ -64,7 +64,7 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
     facts, where = trunk_of(options)
     import msgspec
 
-    from sooner.analysis.selection.change import Wish, answer
+    from sooner.analysis.selection.change import Wish, answer, without_needs
     from sooner.analysis.selection.request import area_jobs, asked, changed_paths, in_sample, only_documentation
     from sooner.analysis.selection.settings import constraints
     from sooner.model.text import one_line
@@ -78,29 +78,23 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
     for words in request.ignored:
         click.echo(f"note: {one_line(words)} names no job: it changes nothing", err=True)
     files = changed_paths(listed)
-    share = settings.sample if options["sample"] is None else options["sample"]
-    if not 0.0 <= share <= 1.0:
-        raise UsageError(f"--sample {share:g}: a share between 0 and 1 is needed, such as 0.03")
+    share = _sample_share(options, settings)
     identity = (
         options["identity"] or hashlib.sha256("\0".join([message, *files]).encode("utf-8", "replace")).hexdigest()
     )
     quiet = learner.harmless if only_documentation(files, settings.documentation) else frozenset()
-    found = answer(
-        names,
-        view,
-        ranking,
-        level=wanted.level(learner.past),
-        past=learner.past,
-        wish=Wish(
-            asked=request,
-            areas=_living(area_jobs(files, settings.areas, names), living),
-            files=tuple(files),
-            quiet=quiet,
-            sampled=in_sample(identity, share),
-        ),
-        rules=constraints(names, settings, frozenset()),
-        lifts=_lifts(facts, learner, known_files),
+    wish = Wish(
+        asked=request,
+        areas=_living(area_jobs(files, settings.areas, names), living),
+        files=tuple(files),
+        quiet=quiet,
+        sampled=in_sample(identity, share),
     )
+    rules = constraints(names, settings, frozenset())
+    level, lifts = wanted.level(learner.past), _lifts(facts, learner, known_files)
+    found = answer(names, view, ranking, level=level, past=learner.past, wish=wish, rules=rules, lifts=lifts)
+    for job, need in without_needs(found, wish, names, rules):
+        click.echo(f"note: {job!r} runs and needs {need!r}: {one_line(request.skipped[need])}", err=True)
     if alarm := _alarm(options, where, learner):
         found = msgspec.structs.replace(found, drift="; ".join(text for text in (alarm, found.drift) if text))
     if found.drift:
@@ -110,6 +104,13 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
             click.echo("note: --record without --id: no outcome will be found for it; give the head sha", err=True)
         _record(options["root"], options["repository"], identity, found)
     return found
+
+
+def _sample_share(options: Mapping[str, Any], settings: "JobSettings") -> float:
+    share: float = settings.sample if options["sample"] is None else options["sample"]
+    if not 0.0 <= share <= 1.0:
+        raise UsageError(f"--sample {share:g}: a share between 0 and 1 is needed, such as 0.03")
+    return share
 
 
 def _living(areas: Mapping[str, str], living: Collection[str]) -> dict[str, str]:

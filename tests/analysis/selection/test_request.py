@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sooner.analysis.selection.calibrate import Past
-from sooner.analysis.selection.change import Wish, answer, drift
+from sooner.analysis.selection.change import Wish, answer, drift, without_needs
 from sooner.analysis.selection.cover import Constraints, Floor
 from sooner.analysis.selection.decide import Ranking
 from sooner.analysis.selection.facts import FLOOR_MIN, State, record
@@ -275,6 +275,13 @@ def test_what_is_skipped_is_dropped_with_the_words_that_ask_for_it():
     assert whys(found.jobs).keys() == {"b"}
     assert whys(found.dropped)["a"] == "[ci skip a]"
     assert "x" not in whys(found.dropped)
+
+
+def test_what_runs_without_a_job_that_it_needs_is_named_with_that_job():
+    wish = Wish(asked=Asked(added={"b": "[ci b]"}, skipped={"a": "[ci skip a]"}))
+    rules = Constraints(needs={1: (0, 3), 2: (0,)})
+    found = told(wish, rules=rules)
+    assert without_needs(found, wish, list("abcdef"), rules) == [("b", "a")]
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,18 @@ def _with_needs(
     return chosen
 
 
+def without_needs(found: Answer, wish: Wish, names: Sequence[str], rules: Constraints) -> list[tuple[str, str]]:
+    """Jobs that run although the change skips what they need, each with that."""
+    place = {name: i for i, name in enumerate(names)}
+    running = [line.job for line in found.jobs]
+    return [
+        (job, names[need])
+        for job in running
+        for need in rules.needs.get(place[job], ())
+        if names[need] in wish.asked.skipped
+    ]
+
+
 def drift(past: Past, level: float) -> str:
     """Whether the latest breakages were missed more often than the ones before: then the past no longer tells."""
     from scipy.stats import fisher_exact
