@@ -205,6 +205,15 @@ def test_the_digest_knows_what_landed_whichever_branch_the_checkout_was_on_that_
     assert (found["branch"], found["commits"], found["authors"]) == ("main", 5, 1)
 
 
+@pytest.mark.parametrize("skew_s", [0, 7])
+def test_of_commits_of_one_second_the_digest_takes_the_parent_for_the_earlier_one(here, keep, skew_s):
+    revert = f'Revert "Add it"\n\nThis reverts commit {sha(9)}.'
+    rows = [commit(9, parents=(), time=START + skew_s, message="Add it")]
+    rows.append(commit(1, parents=(sha(9),), time=START, message=revert))
+    found = json.loads(here("trunk", "digest", "--history", keep(commits=rows), "--json", *DAY).stdout)
+    assert [(one["what"], one["sha"], one["of"]) for one in found["undone"]] == [("revert", sha(1), sha(9))]
+
+
 def test_where_only_commits_are_known_the_digest_is_of_their_trunk(here, keep):
     root = keep(commits=[commit(i, branch="main" if i < 5 else "mine") for i in range(7)])
     found = json.loads(here("trunk", "digest", "--history", root, "--json", *DAY).stdout)

@@ -150,8 +150,9 @@ def landed(history: History, where: Where) -> list[Landed]:
         and (row.branch in ("", where.branch) or not where.branch or row.sha in here)
         and (row.branch or row.sha not in elsewhere)
     ]
-    if rows:
-        return sorted(rows, key=lambda row: row.time)
+    if rows:  # commits that landed together may be of one second, and clocks differ: parents come first
+        place = {sha: i for i, sha in enumerate(history.commit_order(Where(repository=where.repository)))}
+        return sorted(rows, key=lambda row: place[row.sha])
     return [Landed(sha=sha, time=at) for sha, at in first_jobs]
 
 
