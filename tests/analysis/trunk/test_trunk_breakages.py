@@ -107,6 +107,9 @@ def test_the_flake_rate_leaves_breakages_out() -> None:
         ("test (default, 3)", "test (default, 3)"),
         ("test (default, 3, cuda)", "test (default, 3, cuda)"),
         ("test (2, 5)", "test"),
+        ("test (0, 4)", "test"),
+        ("test (cuda, 12, 8)", "test (cuda, 12, 8)"),
+        ("test (cuda, 12, 8, 1, 3)", "test (cuda, 12, 8)"),
     ],
 )
 def test_a_job_keeps_its_configuration_and_loses_shard_and_runner(job: str, base: str) -> None:

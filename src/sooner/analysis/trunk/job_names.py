@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 _MATRIX: Final = re.compile(r"^(?P<name>.*?)\((?P<inside>[^()]*)\)\s*$")
-_NUMBER: Final = re.compile(r"^\d+$")
+_NUMBER: Final = re.compile(r"^\d{1,6}$")
 _SHARD: Final = re.compile(r"^(shard[ -]?)?\d+\s*(/|of)\s*\d+$", re.IGNORECASE)
 
 
@@ -15,8 +15,13 @@ def base_name(job: str) -> str:
         return job
     parts = [part.strip() for part in match["inside"].split(",")]
     for i in range(len(parts) - 1):
-        if _NUMBER.match(parts[i]) and _NUMBER.match(parts[i + 1]):
+        if _is_shard(parts[i], parts[i + 1]):
             parts = parts[:i]  # config, shard, number of shards, runner, ...
             break
     parts = [part for part in parts if not _SHARD.match(part)]
     return f"{match['name']}({', '.join(parts)})" if parts else match["name"].strip()
+
+
+def _is_shard(one: str, of: str) -> bool:
+    """Whether two numbers are a shard and how many there are: no configuration of CUDA 12 and 8 devices."""
+    return bool(_NUMBER.match(one) and _NUMBER.match(of)) and int(one) <= int(of)
