@@ -214,6 +214,24 @@ def test_a_small_budget_buys_what_has_paid_for_long_whatever_was_red_of_late():
     assert ranking.share[7] > ranking.share[3]
 
 
+def test_a_job_is_worth_its_level_with_what_it_needs():
+    """What was promised of a level must be what the level buys: also of jobs that bring a dear build along."""
+    attempts = [
+        (c, job, State.PASSED, c * 8 * HOUR, (60.0, 10.0, 20.0, 5.0)[job]) for c in range(60) for job in range(4)
+    ]
+    attempts += [(60, 4, State.PASSED, 60 * 8 * HOUR, 10.0), (60, 5, State.PASSED, 60 * 8 * HOUR, 10.0)]
+    facts = record([str(c) for c in range(61)], list("abcdef"), attempts)
+    learner = Learner(facts, terms=Terms(pinned={3: "pinned"}, rules=Constraints(needs={1: (0,), 2: (0,), 4: (5,)})))
+    learner.learn(61)
+    _, ranking = learner.ranked(61)
+    assert set(ranking.share[[3, 4, 5]]) == {0.0}
+    assert ranking.share[0] in ranking.share[[1, 2]]
+    for job in (0, 1, 2):
+        at = float(ranking.share[job])
+        assert job in choose(ranking, at + 1e-6).selected
+        assert job not in choose(ranking, at - 1e-6).selected
+
+
 def order_of_three(sees, alone, seen=()):
     """Three jobs that never broke; the third takes three times as long. Jobs 0 and 1 see so much of each other."""
     attempts = [(c, job, State.PASSED, c * 8 * HOUR, (10.0, 10.0, 30.0)[job]) for c in range(100) for job in range(3)]

@@ -7,17 +7,19 @@ weighted cover of breakage events. The first tenth of all minutes is spent by th
 best spent on jobs that have paid for years, and recent red, most of it flakes, only distracts from them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from sooner.analysis.selection.cover import Constraints, beginning
-from sooner.analysis.selection.facts import Numbers
+from sooner.analysis.selection.facts import Flags, Numbers
 from sooner.analysis.selection.hazard import View
 from sooner.analysis.selection.together import Together
 
+Needs = Mapping[int, Sequence[int]]
+"""Job -> jobs that must run before it."""
 STEADY_SHARE: Final = 0.1
 """As long as less than this share of all minutes is spent, greedy cover of the known breakages chooses. Without it the
 rule caught 45 fewer than cover's 1,283 at a tenth of the cost, on 84 made projects of seeds 207 to 212."""
@@ -38,7 +40,8 @@ class Ranking:
 
     order: list[int]
     share: Numbers
-    """By job: share of all minutes that is spent when the job is half done; 2.0 for jobs that do not exist now."""
+    """By job: share of all minutes that is spent when the job is half done, with all that it needs and that has not run
+    by then; 2.0 for jobs that do not exist now."""
     cost: Numbers
     """By job: minutes x price x the probability that it runs at all."""
     total: float
@@ -96,14 +99,18 @@ def rank(
     steady = beginning(together.sure, cost, view.alive, begin, STEADY_SHARE * total, counts=together.sure_counts)
     begin += steady
     order = _greedy(_Cover(score / cost, together), np.flatnonzero(view.alive).tolist(), begin, until)
+    rules = rules or Constraints()
+    share = _shares(order, cost, total, first)
+    if rules.needs:
+        share = _shares_with_needs(order, cost, total, first, needs=rules.needs, alive=view.alive)
     return Ranking(
         order=order,
-        share=_shares(order, cost, total, first),
+        share=share,
         cost=cost,
         total=total,
         score=score,
         first=first,
-        rules=rules or Constraints(),
+        rules=rules,
         steady=frozenset(steady),
         red=frozenset(view.red_job[view.red_commit >= view.commit - _LATELY].tolist()),
     )
@@ -116,6 +123,33 @@ def _shares(order: list[int], cost: Numbers, total: float, first: Mapping[int, s
         share[order] = (done - cost[order] / 2) / max(total, 1e-9)
     share[list(first)] = 0.0
     return share
+
+
+def _shares_with_needs(
+    order: list[int], cost: Numbers, total: float, first: Mapping[int, str], *, needs: Needs, alive: Flags
+) -> Numbers:
+    """The same where jobs bring along what they need, as `choose` takes them: the promise must know what that costs."""
+    share, left, spent = np.full(len(cost), 2.0), set(np.flatnonzero(alive).tolist()), 0.0
+    for job in order:
+        if job not in left:
+            continue
+        fresh = _bundle(job, needs, left.__contains__)
+        price = float(cost[fresh].sum())
+        share[fresh] = 0.0 if job in first else min(1.0, (spent + price / 2) / max(total, 1e-9))
+        left.difference_update(fresh)
+        spent += price
+    return share
+
+
+def _bundle(job: int, needs: Needs, is_open: Callable[[int], bool]) -> list[int]:
+    """What must run before a job, if it is open to be taken; then the job."""
+    found, waiting = {job: None}, [job]
+    while waiting:
+        for need in needs.get(waiting.pop(), ()):
+            if need not in found and is_open(need):
+                found[need] = None
+                waiting.append(need)
+    return list(reversed(found))
 
 
 def _first(view: View, pinned: Mapping[int, str]) -> dict[int, str]:
@@ -213,13 +247,7 @@ def _with_needs(job: int, ranking: Ranking, selected: Mapping[int, None]) -> lis
     """What must run before the job, of what exists now and is not chosen yet; then the job."""
     if not ranking.rules.needs:
         return [job]
-    found, waiting = {job: None}, [job]
-    while waiting:
-        for need in ranking.rules.needs.get(waiting.pop(), ()):
-            if need not in found and need not in selected and ranking.share[need] <= 1.0:
-                found[need] = None
-                waiting.append(need)
-    return list(reversed(found))
+    return _bundle(job, ranking.rules.needs, lambda need: need not in selected and ranking.share[need] <= 1.0)
 
 
 def _for_floors(ranking: Ranking, selected: Mapping[int, None], without: frozenset[int]) -> Iterator[tuple[int, str]]:
