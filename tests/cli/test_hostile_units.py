@@ -226,6 +226,8 @@ def test_hundreds_of_ports_are_leased_or_refused_in_one_sentence(sooner, run):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("tool = 5", "must be tables"),
+        ("a = " + "[" * 5_000, "cannot be read"),
         ("[tool]\nsooner = 5", "must be tables"),
         ("[tool.sooner]\nrun = 5", "must be tables"),
         ("[tool.sooner.run]\nretries = 2.7", "a whole number"),

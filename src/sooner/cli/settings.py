@@ -110,9 +110,10 @@ def project_table(cwd: Path) -> tuple[Path | None, dict[str, Any]]:
     if path is None:
         return None, {}
     try:
-        tool = tomllib.loads(path.read_text(encoding="utf-8-sig")).get("tool", {}).get("sooner", {})
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        tools = tomllib.loads(path.read_text(encoding="utf-8-sig")).get("tool", {})
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from error
+    tool = tools.get("sooner", {}) if isinstance(tools, dict) else tools
     if not isinstance(tool, dict) or not isinstance(tool.get("run", {}), dict):
         raise SettingsError(f"{path}: tool.sooner and tool.sooner.run must be tables")
     for key in tool:
