@@ -232,6 +232,20 @@ def test_a_job_is_worth_its_level_with_what_it_needs():
         assert job not in choose(ranking, at - 1e-6).selected
 
 
+def test_floors_are_paid_for_first_and_their_jobs_are_caught_at_any_level():
+    attempts = [(c, job, State.PASSED, c * 8 * HOUR, 10.0) for c in range(60) for job in range(10)]
+    rules = Constraints(floors=(Floor(name="gpu", jobs=(8, 9), least=1),), needs={8: (7,), 9: (7,)})
+    learner = Learner(record([str(c) for c in range(60)], list("abcdefghij"), attempts), terms=Terms(rules=rules))
+    learner.learn(60)
+    _, ranking = learner.ranked(60)
+    assert np.flatnonzero(ranking.share == 0.0).tolist() == [7, 8]
+    assert {level: len(choose(ranking, level).selected) for level in (0.1, 0.2, 0.5)} == {0.1: 2, 0.2: 2, 0.5: 5}
+    for job in (0, 3, 9):
+        at = float(ranking.share[job])
+        assert job in choose(ranking, at + 1e-6).selected
+        assert job not in choose(ranking, at - 1e-6).selected
+
+
 def order_of_three(sees, alone, seen=()):
     """Three jobs that never broke; the third takes three times as long. Jobs 0 and 1 see so much of each other."""
     attempts = [(c, job, State.PASSED, c * 8 * HOUR, (10.0, 10.0, 30.0)[job]) for c in range(100) for job in range(3)]

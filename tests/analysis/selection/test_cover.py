@@ -121,7 +121,8 @@ def test_what_runs_in_any_case_runs_whatever_it_costs_and_leaves_less_for_others
 def test_a_floor_takes_its_best_jobs_and_no_more():
     rules = Constraints(floors=(Floor(name="gpu", jobs=frozenset({3, 5, 8}), least=2),))
     assert choose(ranking(rules=rules), 0.0).selected == [3, 5]
-    assert choose(ranking(rules=rules), 0.4).selected == [0, 1, 2, 3, 5]
+    assert choose(ranking(rules=rules), 0.4).selected == [0, 1, 3, 5]  # and no more than the budget
+    assert choose(ranking(rules=rules), 0.6).selected == [0, 1, 2, 3, 4, 5]
     assert choose(ranking(rules=rules), 0.0, without=frozenset({3})).selected == [5, 8]
 
 

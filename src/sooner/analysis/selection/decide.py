@@ -98,11 +98,12 @@ def rank(
     begin = list(first)
     steady = beginning(together.sure, cost, view.alive, begin, STEADY_SHARE * total, counts=together.sure_counts)
     begin += steady
-    order = _greedy(_Cover(score / cost, together), np.flatnonzero(view.alive).tolist(), begin, until)
     rules = rules or Constraints()
+    until = None if rules.floors else until  # the best job of a facet may stand far down
+    order = _greedy(_Cover(score / cost, together), np.flatnonzero(view.alive).tolist(), begin, until)
     share = _shares(order, cost, total, first)
-    if rules.needs:
-        share = _shares_with_needs(order, cost, total, first, needs=rules.needs, alive=view.alive)
+    if rules.needs or rules.floors:
+        share = _shares_by_rules(order, cost, total, first, rules=rules, alive=view.alive)
     return Ranking(
         order=order,
         share=share,
@@ -125,20 +126,36 @@ def _shares(order: list[int], cost: Numbers, total: float, first: Mapping[int, s
     return share
 
 
-def _shares_with_needs(
-    order: list[int], cost: Numbers, total: float, first: Mapping[int, str], *, needs: Needs, alive: Flags
+def _shares_by_rules(
+    order: list[int], cost: Numbers, total: float, first: Mapping[int, str], *, rules: Constraints, alive: Flags
 ) -> Numbers:
-    """The same where jobs bring along what they need, as `choose` takes them: the promise must know what that costs."""
-    share, left, spent = np.full(len(cost), 2.0), set(np.flatnonzero(alive).tolist()), 0.0
+    """The same where floors are paid for first, and jobs bring along what they need, as `choose` takes them.
+
+    The promise must know what that costs.
+    """
+    share, left = np.full(len(cost), 2.0), set(np.flatnonzero(alive).tolist())
+    reserved = _reserved(order, rules, left.__contains__)
+    share[reserved], spent = 0.0, float(cost[reserved].sum())
+    left.difference_update(reserved)
     for job in order:
         if job not in left:
             continue
-        fresh = _bundle(job, needs, left.__contains__)
+        fresh = _bundle(job, rules.needs, left.__contains__)
         price = float(cost[fresh].sum())
         share[fresh] = 0.0 if job in first else min(1.0, (spent + price / 2) / max(total, 1e-9))
         left.difference_update(fresh)
         spent += price
     return share
+
+
+def _reserved(
+    order: list[int], rules: Constraints, exists: Callable[[int], bool], without: frozenset[int] = frozenset()
+) -> list[int]:
+    """What runs for the floors whatever the level, with what that needs: the best jobs of each facet."""
+    found: dict[int, None] = {}
+    for job, _ in _for_floors(order, rules, found, without):
+        found |= dict.fromkeys(_bundle(job, rules.needs, exists))
+    return list(found)
 
 
 def _bundle(job: int, needs: Needs, is_open: Callable[[int], bool]) -> list[int]:
@@ -218,7 +235,9 @@ def choose(ranking: Ranking, level: float, bank: float = 0.0, without: frozenset
     """
     without -= ranking.red
     budget = level * ranking.total + bank
-    selected, added, spent, saved = dict[int, None](), dict[int, str](), 0.0, 0.0
+    selected, added, saved = dict[int, None](), dict[int, str](), 0.0
+    reserved = frozenset(_reserved(ranking.order, ranking.rules, lambda job: ranking.share[job] <= 1.0, without))
+    spent = float(ranking.cost[list(reserved)].sum())
     for job in ranking.order:
         if job in selected:
             continue
@@ -227,17 +246,18 @@ def choose(ranking: Ranking, level: float, bank: float = 0.0, without: frozenset
             saved += float(ranking.cost[job])
             continue
         fresh = _with_needs(job, ranking, selected)
-        price = float(ranking.cost[fresh].sum())
+        price = float(ranking.cost[[one for one in fresh if one not in reserved]].sum())
         if job not in ranking.first and level < 1.0 and saved + spent + price / 2 > budget:
             break
         added |= {one: "another selected job needs it" for one in fresh if one != job}
         selected |= dict.fromkeys(fresh)
         spent += price
-    for job, why in _for_floors(ranking, selected, without):
+    for job, why in _for_floors(ranking.order, ranking.rules, selected, without):
         fresh = _with_needs(job, ranking, selected)
         added |= dict.fromkeys(fresh, why)
         selected |= dict.fromkeys(fresh)
-        spent += float(ranking.cost[fresh].sum())
+    if reserved:
+        spent = float(ranking.cost[list(selected)].sum())
     most = _BANK * ranking.total
     left = min(max(budget - spent, -most), most)
     return Choice(selected=list(selected), cost=spent, total=ranking.total, bank=left, added=added)
@@ -250,12 +270,14 @@ def _with_needs(job: int, ranking: Ranking, selected: Mapping[int, None]) -> lis
     return _bundle(job, ranking.rules.needs, lambda need: need not in selected and ranking.share[need] <= 1.0)
 
 
-def _for_floors(ranking: Ranking, selected: Mapping[int, None], without: frozenset[int]) -> Iterator[tuple[int, str]]:
+def _for_floors(
+    order: list[int], rules: Constraints, selected: Mapping[int, None], without: frozenset[int]
+) -> Iterator[tuple[int, str]]:
     """The best jobs of each facet that has too few; those that the commit cannot break come last."""
-    for floor in ranking.rules.floors:
+    for floor in rules.floors:
         kind = set(floor.jobs)
         lacking = floor.least - len(kind & selected.keys())
-        for job in sorted(ranking.order, key=without.__contains__):
+        for job in sorted(order, key=without.__contains__):
             if lacking <= 0:
                 break
             if job in kind and job not in selected:
