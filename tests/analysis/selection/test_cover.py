@@ -124,6 +124,14 @@ def test_a_floor_takes_its_best_jobs_and_no_more():
     assert choose(ranking(rules=rules), 0.4).selected == [0, 1, 3, 5]  # and no more than the budget
     assert choose(ranking(rules=rules), 0.6).selected == [0, 1, 2, 3, 4, 5]
     assert choose(ranking(rules=rules), 0.0, without=frozenset({3})).selected == [5, 8]
+    # What runs for the floor is spent, and not saved as well.
+    assert choose(ranking(rules=rules), 0.5, without=frozenset({3, 5, 8})).selected == [0, 1, 2, 3, 5]
+
+
+def test_what_is_taken_first_may_fill_a_floor():
+    rules = Constraints(floors=(Floor(name="gpu", jobs=frozenset({3, 5}), least=1),), needs={7: (5,)})
+    choice = choose(ranking(order=[7, *range(7), 8, 9], first={7: "pinned"}, rules=rules), 0.3)
+    assert (choice.selected, choice.cost) == ([5, 7, 0], 30.0)
 
 
 def test_what_a_job_needs_runs_before_it_if_it_exists_now():

@@ -7,7 +7,7 @@ weighted cover of breakage events. The first tenth of all minutes is spent by th
 best spent on jobs that have paid for years, and recent red, most of it flakes, only distracts from them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -134,7 +134,7 @@ def _shares_by_rules(
     The promise must know what that costs.
     """
     share, left = np.full(len(cost), 2.0), set(np.flatnonzero(alive).tolist())
-    reserved = _reserved(order, rules, left.__contains__)
+    reserved = _reserved(order, rules, left.__contains__, first)
     share[reserved], spent = 0.0, float(cost[reserved].sum())
     left.difference_update(reserved)
     for job in order:
@@ -149,10 +149,17 @@ def _shares_by_rules(
 
 
 def _reserved(
-    order: list[int], rules: Constraints, exists: Callable[[int], bool], without: frozenset[int] = frozenset()
+    order: list[int],
+    rules: Constraints,
+    exists: Callable[[int], bool],
+    first: Collection[int],
+    without: frozenset[int] = frozenset(),
 ) -> list[int]:
-    """What runs for the floors whatever the level, with what that needs: the best jobs of each facet."""
+    """What runs whatever the level where there are floors: what is taken first, and the best jobs of each facet."""
     found: dict[int, None] = {}
+    if rules.floors:
+        for job in first:
+            found |= dict.fromkeys(_bundle(job, rules.needs, exists))
     for job, _ in _for_floors(order, rules, found, without):
         found |= dict.fromkeys(_bundle(job, rules.needs, exists))
     return list(found)
@@ -236,14 +243,15 @@ def choose(ranking: Ranking, level: float, bank: float = 0.0, without: frozenset
     without -= ranking.red
     budget = level * ranking.total + bank
     selected, added, saved = dict[int, None](), dict[int, str](), 0.0
-    reserved = frozenset(_reserved(ranking.order, ranking.rules, lambda job: ranking.share[job] <= 1.0, without))
+    exists = (ranking.share <= 1.0).__getitem__
+    reserved = frozenset(_reserved(ranking.order, ranking.rules, exists, ranking.first, without))
     spent = float(ranking.cost[list(reserved)].sum())
     for job in ranking.order:
         if job in selected:
             continue
         if job in without and job not in ranking.first and level < 1.0:
             # What a commit cannot break frees money for other commits, not for jobs further down.
-            saved += float(ranking.cost[job])
+            saved += 0.0 if job in reserved else float(ranking.cost[job])
             continue
         fresh = _with_needs(job, ranking, selected)
         price = float(ranking.cost[[one for one in fresh if one not in reserved]].sum())
