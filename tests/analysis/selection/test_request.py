@@ -186,13 +186,14 @@ def test_the_gate_passes_when_the_selected_jobs_passed_and_others_were_skipped()
     assert gate(["a"], {"a": "success", "b": "skipped"}).passed
 
 
-@pytest.mark.parametrize("result", ["failure", "cancelled", "skipped", "timed_out"])
+@pytest.mark.parametrize("result", ["failure", "cancelled", "skipped", "timed_out", "neutral"])
 def test_the_gate_stays_shut_when_a_selected_job_did_not_pass(result):
     assert gate(["a"], {"a": result}).problems == (f"a: selected, and {result}",)
 
 
-def test_the_gate_stays_shut_without_a_result_of_a_selected_job():
-    assert not gate(["a"], {}).passed
+@pytest.mark.parametrize("results", [{}, {"a": ""}])
+def test_the_gate_stays_shut_without_a_result_of_a_selected_job(results):
+    assert gate(["a"], results).problems == ("a: selected, but there is no result of it",)
 
 
 def test_a_job_that_carries_the_matrix_answers_for_its_jobs():

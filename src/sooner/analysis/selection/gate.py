@@ -36,7 +36,7 @@ def gate(selected: Sequence[str], results: Mapping[str, str], carriers: Sequence
         result = results.get(job)
         if result is None and carried:
             continue
-        if result is None:
+        if not result:
             problems.append(f"{job}: selected, but there is no result of it")
         elif result.lower() not in _PASSED:
             problems.append(f"{job}: selected, and {result}")
