@@ -189,6 +189,16 @@ def test_the_digest_counts_reports_that_know_no_branch(here, keep):
     assert [one["id"] for one in json.loads(done.stdout)["flaky"]] == ["test_a.py::test_x"]
 
 
+@pytest.mark.parametrize("first", ["failed", "passed"])
+def test_a_digest_of_reports_alone_is_not_said_to_have_nothing(here, keep, first):
+    tests = [case(i, first, run=f"a{i}") for i in range(4)] + [case(i, "passed", run=f"b{i}") for i in range(4)]
+    root = keep(tests=tests)
+    done = here("trunk", "digest", "--history", root, *DAY)
+    assert (done.returncode, "test_a.py::test_x" in done.stdout, done.stderr) == (0, first == "failed", "")
+    later = here("trunk", "digest", "--history", root, "--since", "2026-01-06", "--until", "2026-01-07")
+    assert (later.returncode, "nothing of that time" in later.stderr) == (5, True)
+
+
 def test_an_attempt_of_which_a_shard_was_cancelled_is_no_pass(here, keep):
     jobs = []
     for i in range(4):

@@ -61,10 +61,18 @@ def show(order: Order) -> int:
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
     else:
         click.echo((digest_markdown if order.form == "markdown" else digest_text)(found, order.limit))
-    is_empty = not (found.commits or found.broke or any(one.n for one in found.signal_times))
+    told = found.commits or found.broke or found.flaky or any(one.n for one in found.signal_times)
+    is_empty = not (told or _has_reports(order))
     if is_empty:
         click.echo(f"the history has nothing of that time: {when_it_ends(order.root)}", err=True)
     return int(ExitCode.NOTHING_TO_RUN if is_empty else ExitCode.ALL_PASSED)
+
+
+def _has_reports(order: Order) -> bool:
+    """Whether tests ran within the time: reports alone tell of no commit that landed, but they are something."""
+    with History(order.root) as history:
+        where = msgspec.structs.replace(order.where, branch="")
+        return len(history.columns("tests", ["outcome"], where, ordered=False)) > 0
 
 
 def digest_of(order: Order) -> "Digest":
