@@ -128,6 +128,12 @@ def test_a_floor_takes_its_best_jobs_and_no_more():
     assert choose(ranking(rules=rules), 0.5, without=frozenset({3, 5, 8})).selected == [0, 1, 2, 3, 5]
 
 
+def test_what_a_job_of_a_floor_needs_is_not_called_one_of_the_floor():
+    rules = Constraints(floors=(Floor(name="gpu", jobs=frozenset({3}), least=1),), needs={3: (5,)})
+    added = choose(ranking(rules=rules), 0.0).added
+    assert added == {5: "another selected job needs it", 3: "floor: at least 1 of gpu"}
+
+
 def test_what_is_taken_first_may_fill_a_floor():
     rules = Constraints(floors=(Floor(name="gpu", jobs=frozenset({3, 5}), least=1),), needs={7: (5,)})
     choice = choose(ranking(order=[7, *range(7), 8, 9], first={7: "pinned"}, rules=rules), 0.3)

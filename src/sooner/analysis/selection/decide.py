@@ -30,6 +30,7 @@ GRACE_RUNS: Final = 10.0
 """A job is new until its verdict is known on so many commits."""
 _LATELY: Final = 5
 """Commits. Of 0, 2, 5, 10 and 20, five saw the most red on the first half of Apache Ozone's table."""
+_NEEDED: Final = "another selected job needs it"
 _BANK: Final = 0.25
 """What one commit left of its budget, or overdrew, is carried to the next ones, up to this share of all minutes."""
 
@@ -257,12 +258,12 @@ def choose(ranking: Ranking, level: float, bank: float = 0.0, without: frozenset
         price = float(ranking.cost[[one for one in fresh if one not in reserved]].sum())
         if job not in ranking.first and level < 1.0 and saved + spent + price / 2 > budget:
             break
-        added |= {one: "another selected job needs it" for one in fresh if one != job}
+        added |= dict.fromkeys(set(fresh) - {job}, _NEEDED)
         selected |= dict.fromkeys(fresh)
         spent += price
     for job, why in _for_floors(ranking.order, ranking.rules, selected, without):
         fresh = _with_needs(job, ranking, selected)
-        added |= dict.fromkeys(fresh, why)
+        added |= dict.fromkeys(fresh, _NEEDED) | {job: why}
         selected |= dict.fromkeys(fresh)
     if reserved:
         spent = float(ranking.cost[list(selected)].sum())
