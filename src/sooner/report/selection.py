@@ -41,7 +41,9 @@ def backtest_text(summary: Summary, *, recall: float | None, budget: float | Non
     ]
     for name, score in summary.by_definition.items():
         lines.append(f"  {name:<10} {score.caught} of {score.breakages}: {percent(score.recall)}")
-    if not summary.enough_evidence:
+    if recall is not None and summary.expected.recall < recall:
+        lines.append(f"not reached: by what was known at the end this level catches less than {percent(recall)}")
+    elif not summary.enough_evidence and summary.level < 1.0:
         lines.append("not enough evidence: so few breakages are known that this recall cannot be proven")
     if summary.missed:
         lines.append("missed:")

@@ -408,6 +408,18 @@ def test_what_dropping_a_job_would_have_missed_is_what_no_other_selected_job_saw
         assert line.alone == sum(job in jobs and not jobs & selected - {job} for jobs in seen)
 
 
+def test_a_recall_that_a_budget_does_not_reach_is_not_called_a_lack_of_evidence():
+    facts = project(seed=9, jobs=18, commits=300, rate=0.05, block=6, alone=0.0, flake=0.005).facts
+    learner = Learner(facts)
+    learner.warm_up(300)
+    learner.learn(300)
+    poor = selection(learner, Goal(recall=0.97, budget=0.05), JobSettings(), solver_s=0.0)
+    assert poor.expected.recall < 0.97
+    assert poor.note.startswith("not reached: 97 % were asked for, and of the breakages so far this level would have")
+    # Everything runs: there is nothing to prove.
+    assert selection(learner, Goal(recall=1.0), JobSettings(), solver_s=0.0).note == ""
+
+
 def test_a_job_that_few_commits_have_is_paid_for_only_there():
     attempts = [
         (commit, job, State.PASSED, commit * 8 * HOUR, 30.0)

@@ -99,11 +99,16 @@ def selection(learner: Learner, goal: Goal, settings: JobSettings, *, solver_s: 
         enough_evidence=enough,
         needed=trials_for(recall),
         fixed=fixed,
-        note="" if enough else _doubt(len(sees), recall),
+        note="" if enough or level >= 1.0 else _doubt(len(sees), recall, expected),
     )
 
 
-def _doubt(count: int, recall: float) -> str:
+def _doubt(count: int, recall: float, expected: Point) -> str:
+    if expected.recall < recall:
+        return (
+            f"not reached: {100 * recall:g} % were asked for, and of the breakages so far this level would have caught"
+            f" {100 * expected.recall:.1f} %"
+        )
     return (
         f"not enough evidence: of breakages {count} are known, {trials_for(recall)} without a miss would prove"
         f" {100 * recall:g} %; jobs of which little is known are kept as far as the budget reaches"
