@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from sooner.analysis.selection.backtest import Summary
+from sooner.analysis.selection.calibrate import trials_for
 from sooner.analysis.selection.change import Answer
 from sooner.analysis.selection.choice import Selection
 from sooner.analysis.selection.related import Correlation
@@ -41,9 +42,11 @@ def backtest_text(summary: Summary, *, recall: float | None, budget: float | Non
     ]
     for name, score in summary.by_definition.items():
         lines.append(f"  {name:<10} {score.caught} of {score.breakages}: {percent(score.recall)}")
-    if recall is not None and summary.expected.recall < recall:
-        lines.append(f"not reached: by what was known at the end this level catches less than {percent(recall)}")
-    elif not summary.enough_evidence and summary.level < 1.0:
+    asked_for = 0.0 if recall is None else recall
+    is_missed, is_few = summary.expected.recall < asked_for, summary.breakages < trials_for(asked_for)
+    if is_missed:
+        lines.append(f"not reached: by what was known at the end this level catches less than {percent(asked_for)}")
+    if not summary.enough_evidence and summary.level < 1.0 and (is_few or not is_missed):
         lines.append("not enough evidence: so few breakages are known that this recall cannot be proven")
     if summary.missed:
         lines.append("missed:")

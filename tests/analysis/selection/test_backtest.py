@@ -15,7 +15,7 @@ from document_2019 import COMBINED, COMBINED_CLUSTERS, RECOMMENDED, history
 from made import HOUR, project
 
 from sooner.analysis.selection.backtest import Backtest, Plan, Step, compared, summary
-from sooner.analysis.selection.calibrate import Past, recall_at
+from sooner.analysis.selection.calibrate import Past, recall_at, trials_for
 from sooner.analysis.selection.choice import selection
 from sooner.analysis.selection.cover import Constraints, Floor
 from sooner.analysis.selection.decide import choose, rank
@@ -408,14 +408,19 @@ def test_what_dropping_a_job_would_have_missed_is_what_no_other_selected_job_saw
         assert line.alone == sum(job in jobs and not jobs & selected - {job} for jobs in seen)
 
 
-def test_a_recall_that_a_budget_does_not_reach_is_not_called_a_lack_of_evidence():
+def test_a_recall_that_a_budget_does_not_reach_is_not_only_called_a_lack_of_evidence():
     facts = project(seed=9, jobs=18, commits=300, rate=0.05, block=6, alone=0.0, flake=0.005).facts
     learner = Learner(facts)
     learner.warm_up(300)
     learner.learn(300)
-    poor = selection(learner, Goal(recall=0.97, budget=0.05), JobSettings(), solver_s=0.0)
-    assert poor.expected.recall < 0.97
-    assert poor.note.startswith("not reached: 97 % were asked for, and of the breakages so far this level would have")
+    poor = selection(learner, Goal(recall=0.8, budget=0.05), JobSettings(), solver_s=0.0)
+    assert poor.expected.recall < 0.8
+    assert poor.breakages >= trials_for(0.8)
+    assert poor.note.startswith("not reached: 80 % were asked for, and of the breakages so far this level would have")
+    assert "not enough evidence" not in poor.note
+    few = selection(learner, Goal(recall=0.97, budget=0.05), JobSettings(), solver_s=0.0)
+    assert few.note.startswith("not reached: 97 % were asked for")
+    assert f"; not enough evidence: of breakages {few.breakages} are known, 99 without a miss" in few.note
     # Everything runs: there is nothing to prove.
     assert selection(learner, Goal(recall=1.0), JobSettings(), solver_s=0.0).note == ""
 

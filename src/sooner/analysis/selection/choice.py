@@ -104,15 +104,19 @@ def selection(learner: Learner, goal: Goal, settings: JobSettings, *, solver_s: 
 
 
 def _doubt(count: int, recall: float, expected: Point) -> str:
+    """Why a recall is not promised: it was missed before, too little is known to tell, or both."""
+    told = []
     if expected.recall < recall:
-        return (
+        told.append(
             f"not reached: {100 * recall:g} % were asked for, and of the breakages so far this level would have caught"
             f" {100 * expected.recall:.1f} %"
         )
-    return (
-        f"not enough evidence: of breakages {count} are known, {trials_for(recall)} without a miss would prove"
-        f" {100 * recall:g} %; jobs of which little is known are kept as far as the budget reaches"
-    )
+    if not told or count < trials_for(recall):
+        told.append(
+            f"not enough evidence: of breakages {count} are known, {trials_for(recall)} without a miss would prove"
+            f" {100 * recall:g} %; jobs of which little is known are kept as far as the budget reaches"
+        )
+    return "; ".join(told)
 
 
 def fixed_set(
