@@ -17,6 +17,7 @@ _MOST_OF_A_SET: Final = 20
 _LONGEST_LINE: Final = 100
 _LONGEST_WHY: Final = 300
 _TINY: Final = 1e-4
+_NOTHING_BROKE: Final = "there was nothing to catch"
 
 
 def percent(share: float) -> str:
@@ -29,7 +30,9 @@ def backtest_text(summary: Summary, *, recall: float | None, budget: float | Non
     asked = [f"recall {percent(recall)}"] if recall is not None else []
     asked += [f"at most {percent(budget)} of the cost"] if budget is not None else []
     before = f"{counted(summary.commits, 'commit')} decided, learned from {summary.trained_on} before them"
-    rate = f"{percent(summary.recall)} [{percent(summary.low)}, {percent(summary.high)}]"
+    rate = _NOTHING_BROKE
+    if summary.breakages:
+        rate = f"{percent(summary.recall)} [{percent(summary.low)}, {percent(summary.high)}]"
     was = f"{percent(summary.expected.recall)}, at least {percent(summary.expected.low)} (95 %)"
     lines = [
         f"{before}; asked for {', '.join(asked)}",
@@ -41,7 +44,8 @@ def backtest_text(summary: Summary, *, recall: float | None, budget: float | Non
         "other readings of a breakage:",
     ]
     for name, score in summary.by_definition.items():
-        lines.append(f"  {name:<10} {score.caught} of {score.breakages}: {percent(score.recall)}")
+        share = percent(score.recall) if score.breakages else _NOTHING_BROKE
+        lines.append(f"  {name:<10} {score.caught} of {score.breakages}: {share}")
     asked_for = 0.0 if recall is None else recall
     is_missed, is_few = summary.expected.recall < asked_for, summary.breakages < trials_for(asked_for)
     if is_missed:

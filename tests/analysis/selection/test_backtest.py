@@ -26,6 +26,7 @@ from sooner.analysis.selection.policy import Goal, Learner, Terms
 from sooner.analysis.selection.settings import JobSettings
 from sooner.analysis.selection.together import Together
 from sooner.analysis.selection.truth import cost_share, score, truths
+from sooner.report.selection import backtest_text
 
 GPUS = Floor(name="gpu", jobs=(8, 10, 11), least=2)
 
@@ -406,6 +407,14 @@ def test_what_dropping_a_job_would_have_missed_is_what_no_other_selected_job_saw
     for line in found.jobs:
         job = facts.jobs.index(line.job)
         assert line.alone == sum(job in jobs and not jobs & selected - {job} for jobs in seen)
+
+
+def test_where_nothing_broke_nobody_is_told_that_all_was_caught():
+    attempts = [(c, job, State.PASSED, c * 8 * HOUR, 10.0) for c in range(40) for job in range(3)]
+    done = Backtest.run(record([str(c) for c in range(40)], list("abc"), attempts), Plan(goal=Goal(budget=0.5)))
+    lines = backtest_text(done.summary, recall=None, budget=0.5).splitlines()
+    assert lines[1] == "caught  0 of 0 breakages: there was nothing to catch"
+    assert "  persisted  0 of 0: there was nothing to catch" in lines
 
 
 def test_a_recall_that_a_budget_does_not_reach_is_not_only_called_a_lack_of_evidence():
