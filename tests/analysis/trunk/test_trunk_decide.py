@@ -1,5 +1,6 @@
 """What the posterior makes of known stories. Commits land every half hour, runs take an hour and a half."""
 
+import random
 from collections.abc import Callable
 
 import msgspec
@@ -522,3 +523,40 @@ def test_failures_that_passes_lie_between_are_flakes_also_while_something_else_f
     found = decide(msgspec.structs.replace(asked, signals=signals)).decisions
     reasons = {each.signal: each.reason for each in found if isinstance(each, Hold)}
     assert reasons["s0"] is Reason.FLAKY
+
+
+@pytest.mark.parametrize("seed", [10, 37, 58, 92, 135])
+def test_many_signals_that_fail_in_one_outage_accuse_no_commit(seed: int) -> None:
+    """Each failed run is repeated with 40 %, within the outage. That others fail too spoke for a break *and* an outage."""
+    draw = random.Random(seed)  # noqa: S311 - made trunks
+    first = draw.randint(38, 44)
+    begin = (first + draw.random()) / 2
+    end = begin + draw.choice([1, 2, 4])
+    flakes = draw.choice([0.0, 0.01, 0.05])
+    runs: list[list[tuple[int, float, bool]]] = [[] for _ in range(20)]
+    for i in range(60):
+        for ran in runs:
+            at = i / 2 + draw.random() / 6
+            for _ in range(3):
+                failed = begin <= at < end or draw.random() < flakes
+                ran.append((i, at, failed))
+                if not failed or draw.random() < 0.6:
+                    break
+                at += 1.2
+    for later in (3, 5, 8, 12, 16):
+        now = (first + later) / 2
+        signals = [
+            [
+                Event(
+                    sha=f"c{i}",
+                    status=Status.PENDING if at + 1 > now else (Status.FAILURE if failed else Status.SUCCESS),
+                    started_at=at * HOUR,
+                    ended_at=(at + 1) * HOUR if at + 1 <= now else None,
+                )
+                for i, at, failed in ran
+                if at <= now
+            ]
+            for ran in runs
+        ]
+        found = decide(question(*signals, now=now, commits=first + later + 1)).decisions
+        assert not [each for each in found if isinstance(each, Revert)]

@@ -164,7 +164,7 @@ class Case:
         """The first commit that may have broken what is broken now; whether something older was, and was mended."""
         self.is_sound = not self.failing or self.failing[-1] < self.start
         """Nothing failed since `SOUND_RUNS` passes in a row."""
-        self.burst_factor = 1.0
+        self.burst_factor = self.beside_factor = 1.0
         self.runs: list[tuple[float, float, int]] = []
         self.done: list[Run] = []
         """Runs as (place, hour of the start, 1 for failed)."""
@@ -252,6 +252,7 @@ class Case:
             flake_prior=self.flake_prior,
             priors=self.priors[start:],
             burst_factor=self.burst_factor,
+            beside_factor=self.beside_factor,
         )
 
     def _apart_in_time(self, found: Posterior, runs: Sequence[Run]) -> Posterior:

@@ -153,8 +153,11 @@ def _pooled(cases: list[tuple[Case, Posterior]]) -> list[tuple[Case, Posterior]]
         raised = float((found.broken * others).max()) * ELSEWHERE / BREAK_HAZARD
         if raised < SPREAD and at_once * (found.burst_now + found.none) < SPREAD:
             continue
-        case.priors = case.priors + ELSEWHERE * others / BREAK_HAZARD
+        rise = ELSEWHERE * others / BREAK_HAZARD
+        case.priors = case.priors + rise
         case.burst_factor = 1.0 + BURST_ELSEWHERE * at_once
+        # Others show a break or an outage; that they show this one's is no reason to believe in both at once.
+        case.beside_factor = max(1.0, case.burst_factor / (1.0 + float(rise.max())))
         learning.append(k)
     again = _weigh_all([cases[k][0] for k in learning])
     for k, weighed in zip(learning, again, strict=True):

@@ -123,6 +123,8 @@ class Evidence(NamedTuple):
     """How much more than others each commit is suspect."""
     burst_factor: float = 1.0
     """How much more probable than usual it is that the machines fail, because other signals say so."""
+    beside_factor: float = 1.0
+    """The same of machines that fail beside a break. What others say of a break is in `priors`: it counts once."""
 
 
 class Steps(NamedTuple):
@@ -201,7 +203,7 @@ def together(known: Evidence, by_commit: Walk, burst: Walk | None) -> Posterior:
 
 def _beside(known: Evidence, outage: tuple[float, float]) -> tuple[Walk, float]:
     """A break beside an outage: the walk over what started outside of it, and the logarithm of the outage's share."""
-    inside, weight = left_to_an_outage(known.runs, outage, known.burst_factor)
+    inside, weight = left_to_an_outage(known.runs, outage, known.beside_factor)
     inside = inside[inside[:, 2] >= 0]  # what lies before the window's doubt is of no commit
     size = len(known.failures)
     less = [np.bincount(inside[inside[:, 1] == kind, 2].astype(int), minlength=size) for kind in (1, 0)]
