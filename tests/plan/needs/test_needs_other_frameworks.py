@@ -793,3 +793,80 @@ def test_how_often_tensorflow_traces_a_function_is_not_known():
         },
     )
     assert found == {"test_traced": (0, 1, 1), "test_called": (None, None, None)}
+
+
+def test_the_trainer_of_transformers_takes_all_devices_where_nobody_launched_it():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/run.py": """
+            from transformers import Trainer, TrainingArguments
+
+            Trainer(model=object(), args=TrainingArguments("out")).train()
+            """,
+            "tests/test_it.py": """
+            import subprocess
+            from pathlib import Path
+
+            import pytest
+            import transformers
+            from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, Trainer, TrainingArguments
+
+            class Own(Trainer):
+                def compute_loss(self, model, inputs, **more):
+                    return super().compute_loss(model, inputs, **more)
+
+            def test_trains(tmp_path):
+                trainer = Trainer(model=object(), args=TrainingArguments(output_dir=tmp_path))
+                trainer.train()
+                assert trainer.state.log_history[-1]["train_loss"] is not None
+
+            def test_own(tmp_path):
+                Own(object(), TrainingArguments(tmp_path)).evaluate()
+
+            def test_without_arguments():
+                transformers.Trainer(model=object()).predict([1])
+
+            def test_from_text_to_text(tmp_path):
+                Seq2SeqTrainer(model=object(), args=Seq2SeqTrainingArguments(tmp_path)).train()
+
+            def test_only_made(tmp_path):
+                Trainer(model=object(), args=TrainingArguments(tmp_path))
+
+            def test_arguments_only(tmp_path):
+                assert TrainingArguments(tmp_path, max_steps=3).max_steps == 3
+
+            @pytest.mark.parametrize("use_cpu", [False, True])
+            def test_kind(tmp_path, use_cpu):
+                Trainer(model=object(), args=TrainingArguments(tmp_path, use_cpu=use_cpu)).train()
+
+            def test_on_the_host_as_it_was_called(tmp_path):
+                Trainer(model=object(), args=TrainingArguments(tmp_path, no_cuda=True)).train()
+
+            def test_parts_on_two(tmp_path):
+                model = transformers.AutoModel.from_pretrained("opt", device_map={"first": 0, "second": 1})
+                Trainer(model=model, args=TrainingArguments(tmp_path)).train()
+
+            def test_half(tmp_path):
+                Trainer(model=object(), args=TrainingArguments(tmp_path, bf16=True)).train()
+
+            def test_launched():
+                subprocess.run(["torchrun", "--nproc_per_node=2", Path(__file__).parent / "run.py"], check=True)
+            """,
+        },
+    )
+    all_of_them, host = (0, 1, 8), (0, None, 0)
+    assert found == {
+        "test_trains": all_of_them,
+        "test_own": all_of_them,
+        "test_without_arguments": all_of_them,
+        "test_from_text_to_text": all_of_them,
+        "test_only_made": (0, 1, 1),
+        "test_arguments_only": (0, 1, 1),
+        "test_kind[False]": all_of_them,
+        "test_kind[True]": host,
+        "test_on_the_host_as_it_was_called": host,
+        "test_parts_on_two": (2, 2, 2),
+        "test_half": (1, 1, 8),
+        "test_launched": (0, 2, 2),
+    }

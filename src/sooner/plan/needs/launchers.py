@@ -27,6 +27,7 @@ _PARALLEL: Final = re.compile(
 _GPUS: Final = re.compile(r"^--?(?:[a-z]+[-_])*(?:n[-_]?|num[-_])gpus?$")
 _TOLD_GPUS: Final = re.compile(r"^(?:N|N_|NUM_)GPUS?$")
 _ON_DEVICES: Final = re.compile(r"\b(cuda|nccl|get_accelerator|Accelerator\(|hip|set_device)\b|\.cuda\(")
+_TRAINS: Final = re.compile(r"^\s*(?:from|import) transformers\b.*?\bTrainer\(", re.MULTILINE | re.DOTALL)
 _ENGINES: Final = re.compile(r"vllm\.entrypoints\.(openai\.)?(api_server|run_batch)|sglang\.launch_server")
 _ENGINE_PROGRAMS: Final = ("vllm", "vllm.entrypoints.cli.main")
 _ENGINE_VERBS: Final = ("serve", "run-batch")
@@ -385,7 +386,8 @@ def _uses_devices(machine: "Machine", words: list[Any]) -> bool:
     text = machine.sources.read(found) if found else None
     if found is None or text is None or _ON_DEVICES.search(text):
         return True
-    if machine.count and imports_nccl(machine.sources, found):  # without devices such a library takes the host's
+    # Without devices such a library takes the host's.
+    if machine.count and (_TRAINS.search(text) or imports_nccl(machine.sources, found)):
         machine.guesses += 1
         return True
     return False

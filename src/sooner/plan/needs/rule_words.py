@@ -294,6 +294,11 @@ def _of_tree(machine: "Machine", args: list[Any]) -> Any:
     return default
 
 
+def _is_on_several(machine: "Machine", _args: list[Any]) -> Any:
+    """Whether the test has used several devices by now: the parts of its model are on them."""
+    return len(machine.trace.touched) > 1
+
+
 def _answer(machine: "Machine", args: list[Any]) -> Any:
     """What a method answers, one of the library under test too; a default where there is none: versions differ."""
     value, name, default, *given = args
@@ -461,7 +466,8 @@ WORDS: Final[dict[str, Word]] = {
     "touch": _touch, "backend": _backend, "skip": _skip,
     "fail": _fail, "refused_if": _refused_if, "suffixes": _suffixes, "decorated_if": _decorated_if,
     "visible": _visible, "is_known": _is_known,
-    "is_device": _is_device, "on_host": _on_host, "of_tree": _of_tree, "answer": _answer, "mentions": _mentions,
+    "is_device": _is_device, "on_host": _on_host, "is_on_several": _is_on_several,
+    "of_tree": _of_tree, "answer": _answer, "mentions": _mentions,
     "world": _world, "rank": _rank,
     "has_stranger": _has_stranger, "is_larger_than_world": _is_larger_than_world,
     "run_as_program": run_as_program, "device": _device, "device_module": _device_module,
