@@ -882,14 +882,21 @@ def test_the_accelerator_that_is_waited_for_must_be_there():
                     torch.accelerator.synchronize()
 
             def test_memory():
+                torch.accelerator.empty_cache()
                 torch.accelerator.reset_peak_memory_stats()
                 torch.accelerator.max_memory_allocated()
+
+            def test_memory_of_a_device():
+                torch.accelerator.get_memory_info()
 
             def test_stream():
                 torch.Stream()
 
             def test_stream_of_the_host():
                 torch.Stream(device="cpu")
+
+            def test_stream_by_its_numbers():
+                torch.Stream(stream_id=1, device_index=2, device_type=3)
 
             def test_event_on_a_stream():
                 stream, event = torch.Stream(), torch.Event()
@@ -901,10 +908,57 @@ def test_the_accelerator_that_is_waited_for_must_be_there():
         "test_waits": (1, 1, 1),
         "test_waits_for_the_second": (2, 2, 2),
         "test_waits_if_there_is_one": (0, 1, 1),
-        "test_memory": (1, 1, 1),
-        "test_stream": (0, 1, 1),
+        "test_memory": (0, None, 0),
+        "test_memory_of_a_device": (1, 1, 1),
+        "test_stream": (1, 1, 1),
         "test_stream_of_the_host": (0, None, 0),
+        "test_stream_by_its_numbers": (0, None, 0),
         "test_event_on_a_stream": (1, 1, 1),
+    }
+
+
+def test_what_pytorch_does_without_a_device_is_what_it_does_without_a_driver():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import torch
+
+            def test_event_that_is_only_made():
+                event = torch.cuda.Event(enable_timing=True)
+                event.synchronize()
+                assert event.query()
+
+            def test_event_that_is_recorded():
+                start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                start.record()
+                end.record()
+
+            def test_event_that_is_waited_for():
+                torch.Event().wait()
+
+            def test_statistics():
+                torch.cuda.reset_peak_memory_stats()
+                assert torch.cuda.max_memory_allocated() == 0
+
+            def test_graph():
+                torch.cuda.CUDAGraph()
+
+            def test_allocator():
+                assert torch.cuda.get_allocator_backend() == "native"
+                torch.cuda.memory_snapshot()
+                torch.cuda.graph_pool_handle()
+            """
+        },
+    )
+    one, host = (1, 1, 1), (0, None, 0)
+    assert found == {
+        "test_event_that_is_only_made": host,
+        "test_event_that_is_recorded": one,
+        "test_event_that_is_waited_for": one,
+        "test_statistics": one,
+        "test_graph": one,
+        "test_allocator": host,
     }
 
 
