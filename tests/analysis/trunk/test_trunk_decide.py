@@ -527,8 +527,8 @@ def test_failures_that_passes_lie_between_are_flakes_also_while_something_else_f
 
 @pytest.mark.parametrize("seed", [10, 37, 58, 92, 135])
 def test_many_signals_that_fail_in_one_outage_accuse_no_commit(seed: int) -> None:
-    """Each failed run is repeated with 40 %, within the outage. That others fail too spoke for a break *and* an outage."""
-    draw = random.Random(seed)  # noqa: S311 - made trunks
+    """Each failed run is repeated with 40 %. That others fail too had spoken for a break and an outage at once."""
+    draw = random.Random(seed)
     first = draw.randint(38, 44)
     begin = (first + draw.random()) / 2
     end = begin + draw.choice([1, 2, 4])
