@@ -870,3 +870,67 @@ def test_the_trainer_of_transformers_takes_all_devices_where_nobody_launched_it(
         "test_half": (1, 1, 8),
         "test_launched": (0, 2, 2),
     }
+
+
+def test_sessions_and_keras_networks_are_on_tensorflows_first_device_and_there_are_no_tpus():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/testing.py": """
+            import tensorflow.compat.v1 as tf
+
+            def evaluated(value):
+                return tf.Session().run(value)
+            """,
+            "tests/test_it.py": """
+            from unittest import mock
+
+            import pytest
+            import tensorflow as tf
+            import tensorflow.compat.v1 as tf1
+            import tf_keras
+            from acme.testing import evaluated
+            from tensorflow.python.eager import context
+
+            def test_session():
+                with tf1.Session() as session:
+                    session.run(tf1.global_variables_initializer())
+
+            def test_by_the_library():
+                evaluated(3)
+
+            def test_network():
+                tf_keras.Model(tf_keras.Input(shape=(3,)), None)
+
+            def test_layers_alone():
+                tf.keras.layers.Dense(3, activation=tf.keras.activations.relu)
+
+            def test_counted():
+                if context.num_gpus() >= 2:
+                    pytest.skip("one is enough")
+                tf.keras.Sequential([tf.keras.layers.Dense(3)])
+
+            def test_second():
+                if context.num_gpus() < 2:
+                    pytest.skip("two")
+
+            def test_tpu():
+                tf.tpu.experimental.initialize_tpu_system()
+
+            @mock.patch.object(tf.tpu.experimental, "initialize_tpu_system")
+            def test_mocked_tpu(initialize):
+                tf.tpu.experimental.initialize_tpu_system()
+            """,
+        },
+    )
+    assert found == {
+        "test_session": (0, 1, 1),
+        "test_by_the_library": (0, 1, 1),
+        "test_network": (0, 1, 1),
+        "test_layers_alone": (0, None, 0),
+        "test_counted": (0, 1, 1),
+        "test_second": (2, 2, 2),
+        "test_tpu": (None, None, None),
+        "test_mocked_tpu": (0, None, 0),
+    }
