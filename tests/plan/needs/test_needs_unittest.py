@@ -812,3 +812,41 @@ def test_a_test_that_is_told_to_skip_through_its_base_class_is_skipped_not_faile
     )["TestIt::test_large"]
     assert (found.min, found.gpu_min, found.full) == (1, 1, 1)
     assert found.profile["0"] == "skip"
+
+
+def test_a_class_of_tests_that_cannot_be_made_of_a_tests_name_never_runs_and_those_that_inherit_from_it_do():
+    found = devices_of(
+        "test_base.py",
+        {
+            "test_base.py": """
+            import functools
+
+            import torch
+            from absl.testing import parameterized
+
+            class Base(parameterized.TestCase):
+                def __init__(self, *args, compute, exact=True):
+                    super().__init__(*args)
+                    self.compute = compute
+
+                def test_it(self):
+                    self.compute(torch.ones(2, device="cuda"))
+
+            class TestOnes(Base):
+                def __init__(self, *args):
+                    super().__init__(*args, compute=torch.sum)
+
+            class TestTwos(parameterized.TestCase):
+                def __init__(self, name, compute):
+                    super().__init__(name)
+
+                def test_it(self):
+                    torch.ones(2, device="cuda")
+            """
+        },
+    )
+    assert found == {
+        "Base::test_it": (None, None, None),
+        "TestOnes::test_it": (1, 1, 1),
+        "TestTwos::test_it": (None, None, None),
+    }

@@ -453,6 +453,8 @@ class Judge:
         self._set_up(cls, instance, ("setUpClass",), on_class=True)
         init = cls.find("__init__")
         if isinstance(init, Func) and init.module.is_test_code and not init.module.is_model:
+            if _wants_more(init):  # a base class that only others make
+                raise Raised("TypeError", "__init__ wants more", init.module.path, init.node.lineno, device=True)
             self._call(init, [instance, item.name], {})
         fixtures = self._fixtures(cls)
         used = [name for name in item.fixtures if name in fixtures.definitions and name not in item.params]
@@ -494,6 +496,13 @@ def _has_default(func: Any, name: str) -> bool:
     return isinstance(inner, Func) and any(
         each.arg == name for each in (*inner.node.args.args, *inner.node.args.kwonlyargs)
     )
+
+
+def _wants_more(init: Func) -> bool:
+    """Whether `__init__` needs more than the name of the test, which is all that it is given."""
+    args = init.node.args
+    required = len(args.posonlyargs) + len(args.args) - len(args.defaults)
+    return required > len(("self", "name")) or any(default is None for default in args.kw_defaults)
 
 
 def _extent(judged: Judged) -> tuple[bool, bool, int, int, int]:
