@@ -850,3 +850,23 @@ def test_a_class_of_tests_that_cannot_be_made_of_a_tests_name_never_runs_and_tho
         "TestOnes::test_it": (1, 1, 1),
         "TestTwos::test_it": (None, None, None),
     }
+
+
+def test_what_a_case_says_reaches_a_test_that_takes_everything():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            from absl.testing import parameterized
+
+            class TestIt(parameterized.TestCase):
+                @parameterized.product([dict(shards=1), dict(shards=2)], dtype=[None])
+                def test_sharded(self, dtype, **shape):
+                    if torch.cuda.device_count() < shape["shards"]:
+                        self.skipTest("devices")
+                    torch.ones(2, device=f"cuda:{shape['shards'] - 1}")
+            """
+        },
+    )
+    assert found == {"TestIt::test_sharded0": (1, 1, 1), "TestIt::test_sharded1": (2, 2, 2)}

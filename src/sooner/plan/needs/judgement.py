@@ -464,7 +464,8 @@ class Judge:
             for name in used:
                 values.value(name)
         self._set_up(cls, instance, ("setup_method", "setUp", "asyncSetUp"), on_class=False)
-        kwargs = {name: value for name, value in item.params.items() if _takes(item.func, name)}
+        every = isinstance(item.func, Func) and item.func.node.args.kwarg is not None
+        kwargs = {name: value for name, value in item.params.items() if every or _takes(item.func, name)}
         del machine
         self._body(item, instance, kwargs)
 
