@@ -934,3 +934,48 @@ def test_sessions_and_keras_networks_are_on_tensorflows_first_device_and_there_a
         "test_tpu": (None, None, None),
         "test_mocked_tpu": (0, None, 0),
     }
+
+
+def test_combinations_of_tensorflows_strategies_are_tests_with_its_names_and_need_what_their_strategy_does():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import tensorflow as tf
+            from absl.testing import parameterized
+            from tensorflow.python.distribute import combinations, strategy_combinations
+
+            def all_strategies():
+                return combinations.combine(
+                    distribution=[
+                        strategy_combinations.default_strategy,
+                        strategy_combinations.cloud_tpu_strategy,
+                        strategy_combinations.one_device_strategy_gpu,
+                        strategy_combinations.mirrored_strategy_with_two_gpus,
+                    ],
+                    mode="eager",
+                )
+
+            def fast():
+                return combinations.combine(fast=True)
+
+            class Test(tf.test.TestCase, parameterized.TestCase):
+                @combinations.generate(all_strategies())
+                def test_it(self, distribution):
+                    with distribution.scope():
+                        tf.keras.Sequential([tf.keras.layers.Dense(3)])
+
+                @combinations.generate(combinations.times(combinations.combine(size=[2, 3]), fast()))
+                def test_sizes(self, size, fast):
+                    assert size > 1 and fast
+            """
+        },
+    )
+    assert found == {
+        "Test::test_it_test_distribution_Default_mode_eager": (0, 1, 1),
+        "Test::test_it_test_distribution_CloudTPU_mode_eager": (None, None, None),
+        "Test::test_it_test_distribution_OneDeviceGPU_mode_eager": (1, 1, 1),
+        "Test::test_it_test_distribution_Mirrored2GPUs_mode_eager": (2, 2, 2),
+        "Test::test_sizes_test_fast_True_size_2": (0, None, 0),
+        "Test::test_sizes_test_fast_True_size_3": (0, None, 0),
+    }
