@@ -313,3 +313,33 @@ def test_what_getattr_of_a_class_does_not_make_is_not_there():
     assert {name: (each.min, each.confidence) for name, each in found.items()} == {
         "test_default": (2, "high"), "test_made": (3, "high"), "test_asked": (4, "high"),
     }  # fmt: skip
+
+
+def test_what_is_in_a_set_is_gone_through_in_the_same_order_in_each_run():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import enum, math, pytest, torch
+
+            class Kind(enum.Enum):
+                NEAR = 1
+                FAR = 2
+
+            NAMES = {"h", "c", "g", "a", "f", "b", "e", "d"}
+
+            def test_names():
+                if "".join(name for name in NAMES) != "abcdefgh" or list(frozenset(NAMES))[0] != "a":
+                    pytest.skip("another order")
+                torch.ones(2, device="cuda")
+
+            def test_mixed():
+                number = 0
+                for each in {("b", 2), ("a", 10), ("a", 9), None, math, Kind.FAR, 3.5, True}:
+                    number += 1
+                assert number == 8
+                torch.ones(2, device="cuda:1")
+            """
+        },
+    )
+    assert found == {"test_names": (1, 1, 1), "test_mixed": (2, 2, 2)}

@@ -39,6 +39,7 @@ from sooner.plan.needs.values import (
     hard,
     is_plain,
     one_of,
+    place_in_a_set,
 )
 
 _BINARY: Final[dict[type, Callable[[Any, Any], Any]]] = {
@@ -142,7 +143,9 @@ class Expressions(Comparisons, ABC):
         if isinstance(value, Inst):
             data = value.attrs.get("__items__")
             return data if isinstance(data, list) else self.iterated(value)
-        if isinstance(value, str | bytes | list | tuple | dict | set | frozenset | range):
+        if isinstance(value, set | frozenset):
+            return sorted(value, key=place_in_a_set) if len(value) <= _LONGEST else None
+        if isinstance(value, str | bytes | list | tuple | dict | range):
             return list(value) if len(value) <= _LONGEST else None
         return None
 

@@ -546,3 +546,13 @@ class Loop(Exception):  # noqa: N818 - control flow
 
 class OutOfFuel(Exception):  # noqa: N818 - control flow
     """The evaluation took too long: what follows is not known."""
+
+
+def place_in_a_set(value: Any) -> tuple[str, Any]:
+    """Where a value of a set stands: Python's own order differs from run to run, an answer must not."""
+    if isinstance(value, tuple):
+        return "tuple", tuple(place_in_a_set(each) for each in value)
+    kind = type(value).__name__
+    if isinstance(value, Inst):
+        return kind, f"{value.cls.name}.{value.attrs.get('name', '')}"
+    return (kind, value) if isinstance(value, str | int | float) else (kind, name_of(value) or repr(value))
