@@ -3,7 +3,7 @@
 import pytest
 
 from sooner.analysis.trunk.decide import decide
-from sooner.analysis.trunk.facts import Answer, Hold, Policy, Question, Reason, Revert
+from sooner.analysis.trunk.facts import Answer, Hold, Policy, Question, Reason, Revert, Status
 from sooner.analysis.trunk.scores import reliability, score, wilson
 from sooner.analysis.trunk.simulate import SCENARIOS, Ending, Scenario, Verdict, simulate
 
@@ -27,6 +27,27 @@ def test_the_rules_decide_too() -> None:
 def test_nobody_is_reverted_for_an_outage() -> None:
     scenario = Scenario(name="outage", burst_h=3, has_culprit=False)
     assert all(simulate(scenario, decide, seed).verdict is Verdict.RIGHT for seed in range(6))
+
+
+def test_what_ci_repeats_by_itself_is_seen_once_the_failure_before_it_has_ended() -> None:
+    scenario = Scenario(name="repeated", burst_h=3, has_culprit=False, signals=2, repeated=1.0)
+    seen: list[int] = []
+
+    def look(question: Question) -> Answer:
+        for signal in question.signals:
+            runs = {(one.sha, one.attempt): one for one in signal.events}
+            for (sha, attempt), one in runs.items():
+                if attempt > 1:
+                    before = runs[sha, attempt - 1]
+                    assert before.status is Status.FAILURE
+                    assert before.ended_at is not None
+                    assert one.started_at is not None
+                    assert before.ended_at <= min(one.started_at, question.now)
+                    seen.append(attempt)
+        return Answer(id=None, decisions=())
+
+    simulate(scenario, look, 4)
+    assert set(seen) == {2, 3}
 
 
 def test_a_policy_that_always_accuses_the_newest_commit_is_wrong() -> None:

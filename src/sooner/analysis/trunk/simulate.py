@@ -22,6 +22,8 @@ TICK_H: Final = 0.25
 """How often somebody decides."""
 AFTER_H: Final = 30.0
 """So long after the break a verdict counts."""
+_MOST_ATTEMPTS: Final = 3
+"""Of those that CI starts by itself."""
 _HISTORY_H: Final = 30.0
 """What lies before the break."""
 
@@ -55,6 +57,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     kind: Kind = Kind.TEST
     knows_rate: bool = False
     """The flake rate of 200 earlier runs is told, as `trunk verdicts` tells it from the history."""
+    repeated: float = 0.0
+    """Share of failed runs that CI starts again by itself as they end, up to twice."""
 
 
 class Verdict(StrEnum):
@@ -82,6 +86,8 @@ class _Run(Struct, frozen=True):
     end: float
     has_failed: bool
     attempt: int
+    asked: float
+    """When it was asked for."""
 
 
 class _Series:
@@ -108,7 +114,10 @@ class _Series:
         begin = at + rng.lognormvariate(0, 0.6) * scenario.queue_h / 1.2
         length = rng.lognormvariate(0, 0.25) * scenario.run_h / 1.03
         self.attempts[place] = attempt
-        self.runs.append(_Run(place, begin, begin + length, self._fails(place, begin, rng.random()), attempt))
+        has_failed = self._fails(place, begin, rng.random())
+        self.runs.append(_Run(place, begin, begin + length, has_failed, attempt, at))
+        if has_failed and attempt < _MOST_ATTEMPTS and rng.random() < scenario.repeated:
+            self.start(place, begin + length)
 
     def _fails(self, place: int, begin: float, draw: float) -> bool:
         scenario = self.trunk.scenario
@@ -130,7 +139,7 @@ class _Series:
                 attempt=run.attempt,
             )
             for run in self.runs
-            if first <= run.place <= last
+            if first <= run.place <= last and run.asked <= now
         )
         return Signal(key=self.key, kind=self.trunk.scenario.kind, flake_prior=self.prior, events=events)
 
@@ -224,6 +233,7 @@ SCENARIOS: Final[Sequence[Scenario]] = (
     *(Scenario(name=f"flakes {rate:g}, rate told", flake_rate=rate, knows_rate=True) for rate in (0.01, 0.05)),
     Scenario(name="fails 80 % of its runs", strength=0.8),
     *(Scenario(name=f"outage of {h} h, nobody's fault", burst_h=h, has_culprit=False) for h in (1, 3, 6)),
+    Scenario(name="outage of 3 h, ten signals, reds again", burst_h=3, has_culprit=False, signals=5, repeated=0.4),
     Scenario(name="flakes 0.05, every 4th commit runs", flake_rate=0.05, batch=4),
     *(Scenario(name=f"outage of {h} h over a break", flake_rate=0.02, burst_h=h) for h in (1, 2, 3, 6)),
     Scenario(name="flake rate 0.02 becomes 0.1", flake_rate=0.02, drift=5),
