@@ -100,9 +100,8 @@ def _doubts(question: "Question") -> set[str]:
 def _is_elsewhere(question: "Question") -> bool:
     """Whether there are events, but none of a commit of the question."""
     shas = {commit.sha for commit in question.commits}
-    events = itertools.chain.from_iterable(signal.events for signal in question.signals)
-    first = next(events, None)
-    return first is not None and all(event.sha not in shas for event in itertools.chain([first], events))
+    known = (event.sha in shas for signal in question.signals for event in signal.events)
+    return next(known, True) is False and not any(known)
 
 
 def _has_repeats(question: "Question") -> bool:

@@ -23,6 +23,7 @@ from sooner.door.wider import Wider
 from sooner.door.widths import Widths
 from sooner.door.worker import Ran
 from sooner.model.devices import Device, DeviceKind
+from sooner.model.junit import HOLE
 from sooner.model.outcomes import Outcome
 from sooner.run import clock
 from sooner.schedule.order import ranks
@@ -156,7 +157,7 @@ class Loop:
                 self._start(self._units[command.key], command.devices)
             elif command.outcome is Outcome.HOLE:
                 for number in self._units[command.key].items:
-                    self._reporter.failure(number, f"coverage hole: {command.cause}")
+                    self._reporter.failure(number, f"{HOLE}{command.cause}")
                     self._record.add(
                         self._session.items[number].nodeid,
                         outcome="skipped_no_devices",

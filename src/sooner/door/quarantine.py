@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from sooner.model.junit import QUARANTINED, QUARANTINED_PROPERTY
 from sooner.model.quarantine import Excuses, Quarantine, QuarantineError, read_quarantine, unknown_note
 from sooner.model.text import one_line
-
-PROPERTY = "sooner.quarantined"
 
 
 class Quarantined:
@@ -37,9 +36,9 @@ class Quarantined:
         if report.outcome == "failed":
             self._failed.setdefault(report.nodeid, _first_line(report))
             report.outcome = "skipped"
-            report.wasxfail = f"quarantined: {self._failed[report.nodeid]}"
+            report.wasxfail = f"{QUARANTINED}{self._failed[report.nodeid]}"
         if report.nodeid in self._failed:
-            report.user_properties = [*report.user_properties, (PROPERTY, "failed")]
+            report.user_properties = [*report.user_properties, (QUARANTINED_PROPERTY, "failed")]
 
     def excuse_lost(self, report: pytest.TestReport) -> list[pytest.TestReport]:
         """The same for a test whose process is gone: its properties need the report of a tear-down that never was."""
@@ -53,7 +52,7 @@ class Quarantined:
             outcome="passed",
             longrepr=None,
             when="teardown",
-            user_properties=[(PROPERTY, "crashed")],
+            user_properties=[(QUARANTINED_PROPERTY, "crashed")],
         )
         return [report, ended]
 
@@ -63,7 +62,7 @@ class Quarantined:
         if self._failed or note:
             terminal.section("quarantine")
         for nodeid, line in self._failed.items():
-            terminal.line(f"quarantined: {one_line(nodeid)} failed: {line}")
+            terminal.line(f"{QUARANTINED}{one_line(nodeid)} failed: {line}")
         if self._failed:
             terminal.line(f"{len(self._failed)} failed in quarantine, which fails no run")
         if note:

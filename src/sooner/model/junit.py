@@ -8,6 +8,7 @@ quarantine is `skipped`, so that CI stays green, with what it really came to as 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from msgspec import Struct
@@ -16,6 +17,13 @@ from sooner.model.events import Verdict
 from sooner.model.outcomes import Outcome
 from sooner.model.text import xml_text
 from sooner.model.units import Unit
+
+HOLE: Final = "coverage hole: "
+"""Begins what is said of a test that was not started, for lack of devices."""
+QUARANTINED: Final = "quarantined: "
+"""Begins what is said of a failure that the quarantine excuses."""
+QUARANTINED_PROPERTY: Final = "sooner.quarantined"
+"""The property of such a case: what it really came to. The type of its skip, too."""
 
 
 class CaseFile(Struct, frozen=True, kw_only=True):
@@ -83,8 +91,9 @@ class Suite:
             return f"{head}><skipped message={message}/></testcase>\n"
         text = escape(xml_text(self._tail))
         if self._verdict and self._verdict.is_excused:
-            real = f'<properties><property name="sooner.quarantined" value="{outcome}"/></properties>'
-            skip = f'<skipped type="sooner.quarantined" message={_attribute(f"quarantined: {cause or outcome}")}>'
+            real = f'<properties><property name="{QUARANTINED_PROPERTY}" value="{outcome}"/></properties>'
+            said = _attribute(f"{QUARANTINED}{cause or outcome}")
+            skip = f'<skipped type="{QUARANTINED_PROPERTY}" message={said}>'
             return f"{head}>{real}{skip}{text}</skipped></testcase>\n"
         tag = "failure" if outcome is Outcome.FAILED else "error"
         return f'{head}><{tag} type="{outcome}" message={message}>{text}</{tag}></testcase>\n'
@@ -112,7 +121,7 @@ class Suite:
                 "sooner.attempts": str(len(verdict.attempts)),
                 "sooner.flaky": "true" if verdict.flaky else "",
                 "sooner.log": verdict.log,
-                "sooner.quarantined": "true" if verdict.quarantined else "",
+                QUARANTINED_PROPERTY: "true" if verdict.quarantined else "",
             }
         lines = "".join(
             f"<property name={_attribute(name)} value={_attribute(value)}/>" for name, value in facts.items() if value

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from sooner.model.events import Attempt
-from sooner.model.junit import CaseFile
+from sooner.model.junit import QUARANTINED, QUARANTINED_PROPERTY, CaseFile
 from sooner.model.outcomes import BROKEN, Outcome
 from sooner.model.quarantine import Entry, Excuses, Quarantine, QuarantineError, read_quarantine
 from sooner.model.units import Unit
 from sooner.run.folder import RunFolder
 from sooner.run.junit_files import read_cases
 
-PROPERTY: Final = "sooner.quarantined"
-"""Of a JUnit test case that is excused: what it really came to."""
 _NOT_OF_TESTS: Final = frozenset({2, 3, 4, 5})
 """Exit codes by which pytest says that more went wrong than a test: interrupted, internal error, usage, no tests."""
 
@@ -100,10 +98,10 @@ def _excuse(case: ET.Element) -> None:
     if properties is None:
         properties = ET.Element("properties")
         case.insert(0, properties)
-    ET.SubElement(properties, "property", name=PROPERTY, value=outcome)
+    ET.SubElement(properties, "property", name=QUARANTINED_PROPERTY, value=outcome)
     message = problem.get("message") or (problem.text or "").strip().partition("\n")[0]
     problem.tag = "skipped"
-    problem.attrib = {"type": PROPERTY, "message": f"quarantined: {message}"}
+    problem.attrib = {"type": QUARANTINED_PROPERTY, "message": f"{QUARANTINED}{message}"}
     for other in [part for part in case if part.tag in ("failure", "error")]:
         case.remove(other)
 

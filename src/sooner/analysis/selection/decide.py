@@ -102,9 +102,10 @@ def rank(
     rules = rules or Constraints()
     until = None if rules.floors else until  # the best job of a facet may stand far down
     order = _greedy(_Cover(score / cost, together), np.flatnonzero(view.alive).tolist(), begin, until)
-    share = _shares(order, cost, total, first)
     if rules.needs or rules.floors:
         share = _shares_by_rules(order, cost, total, first, rules=rules, alive=view.alive)
+    else:
+        share = _shares(order, cost, total, first)
     return Ranking(
         order=order,
         share=share,

@@ -12,6 +12,7 @@ from typing import Final
 from sooner.history.fingerprints import digest_of, first_line
 from sooner.history.outcomes import HistoryOutcome, of_skip, spelled
 from sooner.history.tables import Epoch, TestRow
+from sooner.model.junit import HOLE, QUARANTINED, QUARANTINED_PROPERTY
 
 _LONGEST_MESSAGE: Final = 500
 _MOST_TEXT: Final = 4_000
@@ -26,10 +27,6 @@ _FLAKES: Final = frozenset({"flakyFailure", "flakyError"})
 _RESULTS: Final = _BROKEN | _RERUNS | _FLAKES | {"skipped"}
 _OUTPUTS: Final = frozenset({"system-out", "system-err"})
 _ROOTS: Final = frozenset({"testsuites", "testsuite", "testcase"})
-
-_HOLE: Final = "coverage hole: "
-"""`pytest --gpus` fails what needs more devices than it has with this; in the quarantine it is an expected failure."""
-_QUARANTINED: Final = "quarantined: "
 
 _OWN_TYPES: Final = frozenset(HistoryOutcome) | {"worker_lost", "hole"}
 """sooner spells outcomes that are neither failure nor skip as the type of an error."""
@@ -87,7 +84,7 @@ class _Result:
     @property
     def is_hole(self) -> bool:
         """Whether the test was not even started, for lack of devices."""
-        return self.message.removeprefix(_QUARANTINED).startswith(_HOLE)
+        return self.message.removeprefix(QUARANTINED).startswith(HOLE)
 
 
 class _Suite:
@@ -192,7 +189,7 @@ class Cases:
         if self._case is not None:
             if name in ("nodeid", "node_id", "pytest.nodeid"):
                 self._node_id = value
-            elif name == "sooner.quarantined":
+            elif name == QUARANTINED_PROPERTY:
                 self._real = spelled(value)
         elif self._suites:
             self._suites[-1].take_property(name, value)
@@ -249,7 +246,7 @@ class Cases:
         began = self._time(result.attributes) or started
         outcome, message = result.outcome, result.message
         if self._real is not None and result.tag == "skipped":
-            outcome, message = outcome if result.is_hole else self._real, message.removeprefix(_QUARANTINED)
+            outcome, message = outcome if result.is_hole else self._real, message.removeprefix(QUARANTINED)
         self._tell(case, outcome, own if own is not None else seconds, began, message)
 
     def _tell(
@@ -299,7 +296,7 @@ def _of_expected(message: str) -> HistoryOutcome:
 
     What is in the quarantine did not do what was expected; where nothing says what it did, it counts as not run.
     """
-    did_not = message.startswith(("[NOTRUN]", _QUARANTINED)) or of_skip(message) is HistoryOutcome.SKIPPED_NO_DEVICES
+    did_not = message.startswith(("[NOTRUN]", QUARANTINED)) or of_skip(message) is HistoryOutcome.SKIPPED_NO_DEVICES
     return HistoryOutcome.SKIPPED if did_not else HistoryOutcome.PASSED
 
 

@@ -1,8 +1,7 @@
 -- name: latest
 -- Of each test case, for each number of devices, pretended or not, and each label of a runner that it ran on, the last
--- execution. What the
--- test's own record does not tell is taken from its job's, of a job that ran again from the attempt that it ran in: the
--- last one that had started by then. Ranks are told by measures about the test.
+-- execution. What the test's own record does not tell is taken from its job's, of a job that ran again from the attempt
+-- that it ran in: the last one that had started by then. Ranks are told by measures about the test.
 with attempts as (
     select
         repository, run, job, runner, branch, nullif(devices, 0) as devices, started, @jobs_time as told, attempt, key,

@@ -238,9 +238,10 @@ class Calling(Attributes):
 
     def _call_library(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A function of the library under test: only its answer counts, within a small budget."""
-        if self._is_fruitless(func):
+        is_fruitless = self._is_fruitless(func)
+        if is_fruitless:
             self._made_by_itself(self.made_by_itself.get(id(func.node)))
-        if self.library_fuel <= 0 or self._is_fruitless(func):
+        if is_fruitless or self.library_fuel <= 0:
             return Unknown(f"{func.module.name}.{func.name}()")
         trace, around, fuel = self.trace, self.listener, self.fuel
         if not self.quiet:

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 _ROOTS: Final = ("", "src", "lib", "python", "tests", "test")
-_UP: Final = re.compile(r"^(\.\./)*")
+_UP: Final = re.compile(r"(?:\.\./)+")
 _TEST_WORDS: Final = frozenset(("test", "tests", "testing", "test_utils", "unit_tests", "testing_utils", "conftest"))
 
 _FOR_TESTS: Final = re.compile(
@@ -41,8 +41,8 @@ class Sources:
         self._trees: dict[str, ast.Module | None] = {}
         self._lines: dict[str, list[str]] = {}
         self._by_tail: dict[str, list[str]] = {}
-        self._around = max((each[: _depth(each)] for each in self.files if each.startswith("../")), default="")
-        for path in sorted(self.files, key=lambda each: (each.startswith("../"), each.count("/"), each)):
+        self._around = max(map(_upwards, self.files), default="")
+        for path in sorted(self.files, key=lambda each: (bool(_upwards(each)), each.count("/"), each)):
             self._by_tail.setdefault(tail_of(path), []).append(path)
         self._found: dict[tuple[str, str], str | None] = {}
         self._for_tests: dict[str, bool] = {}
@@ -51,7 +51,7 @@ class Sources:
 
     def is_test_code(self, path: str) -> bool:
         """Whether a file belongs to the tests rather than to the library under test."""
-        is_inside = self._are_tests and not path.startswith("../")
+        is_inside = self._are_tests and not _upwards(path)
         return is_inside or path in self.tests or is_test_code(path) or self._is_written_for_tests(path)
 
     def _is_written_for_tests(self, path: str) -> bool:
@@ -157,11 +157,8 @@ class Sources:
             return self._at("", base.removeprefix(self._inside))
         if "." not in name:
             return self._on_its_path(name, importer)
-        tails = [
-            path
-            for path in self._by_tail.get(name.rpartition(".")[2], [])
-            if _ends(_dotted(path), name) and _depth(path) == 0
-        ]
+        named = self._by_tail.get(name.rpartition(".")[2], [])
+        tails = [path for path in named if _ends(_dotted(path), name) and not _upwards(path)]
         return tails[0] if tails else None
 
     def _on_its_path(self, name: str, importer: str) -> str | None:
@@ -204,13 +201,14 @@ def tail_of(path: str) -> str:
     return _dotted(path).rpartition(".")[2]
 
 
-def _depth(path: str) -> int:
-    """How many characters of a path lead upwards."""
-    return len(path) - len(_UP.sub("", path))
+def _upwards(path: str) -> str:
+    """The part of a path that leads out of the root: `../../`."""
+    found = _UP.match(path)
+    return found[0] if found else ""
 
 
 def _dotted(path: str) -> str:
-    return _UP.sub("", path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return path.removeprefix(_upwards(path)).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _ends(dotted: str, name: str) -> bool:
