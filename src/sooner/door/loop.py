@@ -277,6 +277,7 @@ class Loop:
         item = self._session.items[ran.item]
         # Before pytest makes reports of them, in place.
         message, kept = message_of(said.messages), kept_of(said.messages)
+        item.__dict__.setdefault("location", ran.location)  # a cached property
         self._reporter.item(ran.item, said.messages)
         seconds = seconds_of(said.messages)
         self._earlier.took(ran.item, seconds)

@@ -54,14 +54,16 @@ class Reporter:
     def item(self, number: int, messages: Sequence[tuple[str, Any]]) -> str:
         """Report all phases of an item; returns the outcome that pytest's summary gives it."""
         item = self._session.items[number]
-        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        hook = item.ihook  # which is looked up anew each time
+        hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         outcome = self.phases(number, messages)
-        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return outcome
 
     def phases(self, number: int, messages: Sequence[tuple[str, Any]]) -> str:
         """Report what a worker sent of an item, without its start and its end."""
         item = self._session.items[number]
+        hook = item.ihook
         outcome = "passed"
         for kind, value in messages:
             if kind == "warning":
@@ -73,7 +75,7 @@ class Reporter:
                 report = self._report(item, kind, value)
                 self._quarantined.excuse(report)
                 outcome = report.outcome if report.outcome != "passed" else outcome
-                item.ihook.pytest_runtest_logreport(report=report)
+                hook.pytest_runtest_logreport(report=report)
         return outcome
 
     def _report(self, item: pytest.Item, kind: str, value: Any) -> Any:

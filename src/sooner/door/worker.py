@@ -27,14 +27,14 @@ from sooner.door import coverage_data
 from sooner.door.channel import Position, Receiver, hang_up, portable, send
 from sooner.door.guarding import Guarding
 from sooner.run.supervision import kernel
-from sooner.warm.guards import Cleaned, GuardSet
+from sooner.warm.guards import Cleaned, GuardSet, get_handler, set_handler
 
 SENT: Final = ("outcome", "when", "user_properties", "sections", "duration", "start", "stop")
 """What differs between the reports of an item that have nothing to say: the rest is the item's."""
 _PLAIN: Final = {*SENT, "location", "keywords", "longrepr"}
 _ID: Final = {"nodeid", "_id"}
 """Under which name a report keeps its id depends on the version of pytest."""
-_FLUSH_S: Final = 0.01
+_FLUSH_S: Final = 0.02
 """Results wait for others so long at most: each message wakes the controlling pytest."""
 _MULTIPROCESS_TESTS: Final = "torch.testing._internal.common_distributed"
 """Where PyTorch's classes are whose tests run on several ranks; a warm worker keeps the ranks."""
@@ -57,6 +57,8 @@ class Ran(Struct, frozen=True, kw_only=True):
     """What a worker says of one item."""
 
     item: int
+    location: tuple[str, int | None, str]
+    """The item's, which takes longer to find than to send: the controlling pytest need not find it again."""
     messages: list[tuple[str, Any]]
     """`plain` and `report`, `warning` and `property` (of the whole suite), in the order in which they came."""
     has_failed: bool = False
@@ -279,14 +281,15 @@ class Worker:
         if os.getpid() != self._pid:  # a child that the test forked, and that came back from it
             os._exit(int(self._reports.has_failed))
         self._position.set(-1, time.monotonic())
-        return self._tell(number, self._guarding.cleaned)
+        return self._tell(number, item, self._guarding.cleaned)
 
-    def _tell(self, number: int, cleaned: Cleaned) -> tuple[Cleaned, bool]:
+    def _tell(self, number: int, item: pytest.Item, cleaned: Cleaned) -> tuple[Cleaned, bool]:
         session, has_failed = self._session, self._reports.has_failed
         if self._reports.doubt and not cleaned.discard:
             cleaned = replace(cleaned, discard=self._reports.doubt)
         ran = Ran(
             item=number,
+            location=item.location,
             messages=self._reports.take(),
             has_failed=has_failed,
             ran_before=self._count,
@@ -338,8 +341,8 @@ def _heed_not(*_: object) -> None:
 
 def _change_handler(old: Any, new: Any) -> None:
     """Change what SIGINT does, but for what a fixture of a module or the session has set."""
-    if signal.getsignal(signal.SIGINT) is old:
-        signal.signal(signal.SIGINT, new)
+    if get_handler(signal.SIGINT) is old:
+        set_handler(signal.SIGINT, new)
 
 
 def captured(item: pytest.Item, when: str) -> contextlib.AbstractContextManager[object]:

@@ -32,7 +32,10 @@ from sooner.warm.torch_loaded import loaded_torch
 
 _LOCALES: Final = tuple(getattr(locale, name) for name in dir(locale) if name.startswith("LC_") and name != "LC_ALL")
 _SIGNALS: Final = tuple(sorted(map(int, signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})))
-_getsignal: Final = _signal.getsignal  # without the enums of the public one: 60 of them are asked for after each test
+get_handler: Final = _signal.getsignal
+"""`signal.getsignal` without its enums: 60 handlers are asked for after each test."""
+set_handler: Final = _signal.signal
+"""`signal.signal`, as above."""
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _RSS_UNIT: Final = 1 if sys.platform == "darwin" else 1024
 
@@ -195,7 +198,7 @@ class Signals:
 
     def capture(self) -> tuple[Any, ...]:
         """The handler of every signal."""
-        return tuple(map(_getsignal, _SIGNALS))
+        return tuple(map(get_handler, _SIGNALS))
 
     def restore(self, state: tuple[Any, ...]) -> bool:
         """Disarm timers, put handlers back."""
@@ -204,7 +207,7 @@ class Signals:
             if signal.getitimer(timer) != (0.0, 0.0):
                 signal.setitimer(timer, 0.0)
                 changed = True
-        handlers = tuple(map(_getsignal, _SIGNALS))
+        handlers = tuple(map(get_handler, _SIGNALS))
         if handlers == state:
             return changed
         for number, before, now in zip(_SIGNALS, state, handlers, strict=True):
