@@ -9,7 +9,6 @@ from typing import Any, Final
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.options import configuration
 from sooner.plan.needs.values import (
-    MISSING,
     UNKNOWN,
     Bound,
     Cls,
@@ -299,8 +298,3 @@ class Values:
         if name in self.params:
             made.attrs["param"] = self.params[name]
         return made
-
-
-def is_missing(value: Any) -> bool:
-    """Whether there was no value."""
-    return value is MISSING

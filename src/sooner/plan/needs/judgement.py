@@ -35,7 +35,6 @@ from sooner.plan.needs.values import (
     Skip,
     Soft,
     hard,
-    is_plain,
     name_of,
 )
 
@@ -517,8 +516,3 @@ def _is_condition(value: Any) -> bool:
 
 def _is_skip_exit(raised: Raised) -> bool:
     return raised.kind == "SystemExit" and isinstance(raised.value, int) and raised.value in _SKIP_EXITS
-
-
-def plain_or_none(value: Any) -> Any:
-    """A plain value, or None."""
-    return hard(value) if is_plain(hard(value)) else None

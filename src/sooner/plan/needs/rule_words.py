@@ -490,8 +490,3 @@ def words(machine: "Machine") -> dict[str, Any]:
         "unknown_value": UNKNOWN,
         "enough": Enough("device"),
     }
-
-
-def is_instance(value: Any) -> bool:
-    """Whether a value is an instance of a class of the tree."""
-    return isinstance(value, Inst)

@@ -3,7 +3,7 @@
 import ast
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -227,8 +227,3 @@ def is_test_code(path: str) -> bool:
     if stem.startswith(("test_", "conftest")) or stem.endswith(("_test", "_tests")) or "testing" in stem:
         return True
     return any(part in _TEST_WORDS or part.endswith("_tests") or part.startswith("tests_") for part in parts[:-1])
-
-
-def functions_and_classes(tree: ast.Module) -> Iterator[ast.stmt]:
-    """The definitions of a module's top level."""
-    return (node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef))

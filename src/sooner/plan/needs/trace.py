@@ -59,7 +59,6 @@ class Modules:
     """The modules that were executed for one number of visible devices."""
 
     def __init__(self) -> None:
-        self.by_path: dict[str, Mod] = {}
         self.models: dict[str, Mod] = {}
 
 
