@@ -203,7 +203,7 @@ def speed(tests: int, *, dry: bool) -> dict[str, object]:
         rows = []
         for options in ([], ["--dry"]) if dry else ([],):
             begin = time.perf_counter()
-            command = [sys.executable, "-m", "sooner", "needs", "test", "--json", *options]
+            command = [sys.executable, "-m", "sooner", "needs", "test", "--no-cache", "--json", *options]
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
             seconds = time.perf_counter() - begin
             rows.append((" ".join(["static", *options]), count, done.stdout.count('"nodeid"'), f"{seconds:.1f} s"))
@@ -239,7 +239,7 @@ def door(folder: Path) -> list[tuple[str, int, int, str]]:
 def real(folder: Path, paths: list[str]) -> dict[str, object]:
     """The speed on a tree of one's own."""
     begin = time.perf_counter()
-    command = [sys.executable, "-m", "sooner", "needs", *paths, "--json"]
+    command = [sys.executable, "-m", "sooner", "needs", *paths, "--no-cache", "--json"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     count, seconds = done.stdout.count('"nodeid"'), time.perf_counter() - begin
     row = (folder.name, count, f"{seconds:.1f} s", f"{4700 * seconds / max(1, count):.1f} s")

@@ -28,7 +28,7 @@ _LETTERS: Final = {"run": "r", "skip": "s", "fail": "f", "absent": "-", "unknown
 
 def read(tree: Path, files: list[str]) -> dict[str, str]:
     """The profile of each test by its source, a letter a size."""
-    command = [sys.executable, "-m", "sooner", "needs", *files, "--json"]
+    command = [sys.executable, "-m", "sooner", "needs", *files, "--no-cache", "--json"]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 5):
         sys.exit(done.stderr)

@@ -98,7 +98,7 @@ def by_pytest(project: Path, size: int) -> dict[str, str]:
 
 def by_needs(project: Path) -> dict[str, Any]:
     """What `sooner needs` says, by node id."""
-    command = [sys.executable, "-m", "sooner", "needs", "tests", "--json"]
+    command = [sys.executable, "-m", "sooner", "needs", "tests", "--no-cache", "--json"]
     environment = os.environ | {"PYTHONPATH": str(WRITTEN.parents[1] / "src")}
     done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=True)
     return {each["nodeid"]: each for each in json.loads(done.stdout)}

@@ -60,7 +60,7 @@ def reason(report):
 
 def profiles(tree: Path, files: list[str], devices: int) -> dict[str, str]:
     """What each test does with so many devices, by its source."""
-    command = [sys.executable, "-m", "sooner", "needs", *files, "--json"]
+    command = [sys.executable, "-m", "sooner", "needs", *files, "--no-cache", "--json"]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 5):
         sys.exit(done.stderr)

@@ -21,6 +21,7 @@ import click
 @click.option(
     "--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes (default: as many as there are CPUs)."
 )
+@click.option("--no-cache", is_flag=True, help="Evaluate every file anew, and keep nothing.")
 @click.option("--min", "least", type=int, default=0, metavar="N", help="Show only tests that need at least N devices.")
 @click.option("--why", is_flag=True, help="Below each test: the lines that decide.")
 @click.option("--limit", type=click.IntRange(min=0), default=200, show_default=True, metavar="N", help="How many rows.")

@@ -11,7 +11,7 @@ from msgspec import Struct
 from sooner.cli.needs_placement import placement_from
 from sooner.cli.needs_plan import plan_text
 from sooner.cli.needs_project import Project, find_project
-from sooner.cli.needs_static import rule_tables, static_needs
+from sooner.cli.needs_static import static_needs
 from sooner.cli.needs_sweep import swept
 from sooner.door.needs_tree import read_source
 from sooner.model.errors import UsageError
@@ -40,6 +40,7 @@ class Question(Struct, frozen=True, kw_only=True):
     python: str
     devices: str
     jobs: int
+    no_cache: bool
     least: int
     why: bool
     limit: int
@@ -68,9 +69,9 @@ class Question(Struct, frozen=True, kw_only=True):
 def show(question: Question) -> int:
     """Infer and print; the exit code says whether there was anything, and with --diff whether all agree."""
     project = find_project(question.paths)
-    tables = rule_tables([*(Path(each) for each in question.rules), *project.rules])
+    rules = [*(Path(each) for each in question.rules), *project.rules]
     jobs = _placed(question.placements)
-    found = static_needs(project, tables, question.jobs)
+    found = static_needs(project, rules, question.jobs, is_kept=not question.no_cache)
     _note_unread(project, found)
     if question.dry or question.real:
         found = swept(project, found, real=question.real, python=question.python, devices=question.devices)

@@ -10,12 +10,17 @@ whose name was looked for, and the evaluator and its rules are the same. Where a
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from sooner.door.needs_kept import Kept
 
+if TYPE_CHECKING:
+    from sooner.plan.needs import TestNeeds
+
+Row = tuple[str, int | str | None, int | str | None, int | str | None, int | str | None, bool, str, str]
+"""A node id and the fields of `Need`: what is kept of a test."""
 Count = int | str | None
 """A number, None, or `unknown`."""
 _SIZES: Final = (0, 1, 2, 3, 4, 8)
@@ -101,17 +106,31 @@ def of_tests(
         SettingsError: A rule table that is not understood.
     """
     asked = list(dict.fromkeys(paths))
-    kept = Kept(root, cache, key=repr((list(classes), list(functions))), rules=rules)
+    kept = Kept[list[Row]](root, cache, list[Row], key=repr((list(classes), list(functions))), rules=rules)
     found = {path: kept.rows(path) for path in asked}
     lost = [path for path, rows in found.items() if rows is None]
     missing: list[str] = []
     if lost:
         from sooner.door.needs_asking import evaluated
+        from sooner.plan.needs import Names
+        from sooner.warm.forking import fork_refusal
 
-        new = evaluated(root, lost, classes=classes, functions=functions, rules=rules, seconds=seconds)
+        names = Names(classes=tuple(classes), functions=tuple(functions))
+        jobs = 1 if fork_refusal() else 0
+        new = evaluated(root, lost, _rows, names=names, rules=rules, seconds=seconds, jobs=jobs)
         missing = [path for path in lost if path not in new]
         kept.add(new)
         kept.save()
         found |= {path: each.rows for path, each in new.items()}
     by_nodeid = {row[0]: Need(*row[1:]) for rows in found.values() if rows is not None for row in rows}
     return Needs(by_nodeid, missing=missing, evaluated=len(lost) - len(missing))
+
+
+def _rows(found: "Sequence[TestNeeds]") -> list[Row]:
+    return [_row(each) for each in found]
+
+
+def _row(needs: "TestNeeds") -> Row:
+    letters = "".join(each.value[0] for each in needs.profile.values())
+    numbers = (needs.min, needs.gpu_min, needs.full, needs.max)
+    return (needs.nodeid, *numbers, needs.adaptive, needs.confidence.value, letters)

@@ -1,5 +1,6 @@
 """Evaluates the needs of test files on disk, in several processes where there are many files."""
 
+import math
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -8,12 +9,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final, TypeVar
 
-from sooner.door.needs_kept import Answer, Row
+from sooner.door.needs_kept import Answer, Rows
 from sooner.door.needs_tree import sources_of
 from sooner.model.errors import SettingsError
 from sooner.plan.needs import Inference, Names, TestNeeds, load_rules
 from sooner.run.in_processes import in_processes
-from sooner.warm.forking import fork_refusal
 
 T = TypeVar("T")
 _FEW_BYTES: Final = 60_000
@@ -45,36 +45,39 @@ def rule_tables(paths: Sequence[Path]) -> list[tuple[str, str]]:
 def evaluated(
     root: Path,
     paths: Sequence[str],
+    rows: Callable[[Sequence[TestNeeds]], Rows],
     *,
-    classes: Sequence[str],
-    functions: Sequence[str],
+    names: Names,
     rules: Sequence[Path],
-    seconds: float,
-) -> dict[str, Answer]:
+    seconds: float = math.inf,
+    jobs: int = 0,
+) -> dict[str, Answer[Rows]]:
     """What is found for each file that there was time for.
+
+    Args:
+        root: The project.
+        paths: Test files, relative to it.
+        rows: From the needs of a file's tests to what is kept of them.
+        names: What pytest takes for tests.
+        rules: Users' rule tables, looked at first.
+        seconds: No file is begun after so many.
+        jobs: Processes; 0 for one a CPU.
 
     Raises:
         SettingsError: A rule table that is not understood.
     """
-    names = Names(classes=tuple(classes), functions=tuple(functions))
     inference = Inference(sources_of(root), load_rules(rule_tables(rules)), names)
     end = time.monotonic() + seconds
 
-    def answer(path: str) -> Answer | None:
+    def answer(path: str) -> Answer[Rows] | None:
         if time.monotonic() > end:
             return None
-        rows = [_row(each) for each in inference.of_file(path)]
+        found = rows(inference.of_file(path))
         files, sought = inference.sources.behind(path)
-        return Answer(rows, sorted(files), sorted(sought))
+        return Answer(found, sorted(files), sorted(sought))
 
-    found = of_each(answer, root, paths, jobs=1 if fork_refusal() else 0)
-    return {path: each for path, each in zip(paths, found, strict=True) if each is not None}
-
-
-def _row(needs: TestNeeds) -> Row:
-    letters = "".join(each.value[0] for each in needs.profile.values())
-    numbers = (needs.min, needs.gpu_min, needs.full, needs.max)
-    return (needs.nodeid, *numbers, needs.adaptive, needs.confidence.value, letters)
+    answers = of_each(answer, root, paths, jobs)
+    return {path: each for path, each in zip(paths, answers, strict=True) if each is not None}
 
 
 def of_each(function: Callable[[str], T], root: Path, paths: Sequence[str], jobs: int = 0) -> list[T]:

@@ -1,37 +1,38 @@
 """The file that needs are kept in from one start to the next, and when what is kept still holds."""
 
 import os
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from sooner.door.needs_tree import folders
 
-Row = tuple[str, int | str | None, int | str | None, int | str | None, int | str | None, bool, str, str]
-"""A node id and the fields of `Need`."""
+Rows = TypeVar("Rows")
+"""What is kept of a test file, in whatever form."""
 _EVALUATOR: Final = Path(__file__).parents[1] / "plan" / "needs"
 _SETTLED_S: Final = 2
 """A folder that was changed less than so long before it was read may change again within the clock's resolution."""
 
 
-class Answer(Struct, frozen=True):
+class Answer(Struct, Generic[Rows], frozen=True):
     """What was found for a test file, and what it follows from."""
 
-    rows: list[Row]
+    rows: Rows
     files: list[str]
     """Files whose content counts."""
     names: list[str]
     """Last parts of module names that were looked for: files of such a name must not appear or go."""
 
 
-class _Entry(Struct, array_like=True):
-    rows: list[Row]
+class _Entry(Struct, Generic[Rows], array_like=True):
+    rows: Rows
     files: list[int]
     """Positions in the document's `files`."""
     names: list[int]
@@ -41,7 +42,7 @@ class _Entry(Struct, array_like=True):
     """Digest of the paths of all files of those names."""
 
 
-class _Document(Struct):
+class _Document(Struct, Generic[Rows]):
     key: str = ""
     folders: dict[str, int] = {}
     """Time of change of every folder of the project, ns; 0 for one that is not to be trusted."""
@@ -49,31 +50,33 @@ class _Document(Struct):
     """Digest of the paths of all Python files."""
     files: list[str] = []
     names: list[str] = []
-    entries: dict[str, _Entry] = {}
+    entries: dict[str, _Entry[Rows]] = {}
 
 
-class Kept:
+class Kept(Generic[Rows]):
     """Answers from the last start.
 
     Args:
         root: The project.
         place: The file; None keeps nothing.
+        form: The type of what is kept of a test file.
         key: What else the answers follow from.
         rules: The users' rule tables.
     """
 
-    def __init__(self, root: Path, place: Path | None, *, key: str, rules: Sequence[Path]) -> None:
+    def __init__(self, root: Path, place: Path | None, form: Any, *, key: str, rules: Sequence[Path]) -> None:
         self._root = root
         self._place = place
         self._sums: dict[str, bytes] = {}
         self._by_name: dict[str, list[str]] | None = None
         self._walked: dict[str, int] = {}
-        key = digest(key.encode(), *(_content(each) for each in (*sorted(_EVALUATOR.glob("*.[pt][yo]*")), *rules)))
-        read = _read(place)
+        evaluator = (*sorted(_EVALUATOR.glob("*.[pt][yo]*")), *rules)
+        key = digest(f"{key} {sys.version}".encode(), *map(_content, evaluator))
+        read: _Document[Rows] = _read(place, form)
         self._document = read if read.key == key else _Document(key=key)
         self._same_tree = bool(self._document.entries) and self._is_same_tree()
 
-    def rows(self, path: str) -> list[Row] | None:
+    def rows(self, path: str) -> Rows | None:
         """What is kept of a file; None where nothing is, or it no longer holds."""
         entry = self._document.entries.get(path)
         if entry is None:
@@ -85,7 +88,7 @@ class Kept:
             return None
         return entry.rows
 
-    def add(self, answers: Mapping[str, Answer]) -> None:
+    def add(self, answers: Mapping[str, Answer[Rows]]) -> None:
         """Take in new answers."""
         old = self._document
         files = {path: i for i, path in enumerate(old.files)}
@@ -161,9 +164,9 @@ def digest(*parts: bytes) -> str:
     return made.hexdigest()
 
 
-def _read(place: Path | None) -> _Document:
+def _read(place: Path | None, form: Any) -> _Document[Any]:
     try:
-        return _Document() if place is None else msgspec.msgpack.decode(place.read_bytes(), type=_Document)
+        return _Document() if place is None else msgspec.msgpack.decode(place.read_bytes(), type=_Document[form])
     except (OSError, msgspec.MsgspecError, IndexError):
         return _Document()
 

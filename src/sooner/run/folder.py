@@ -217,12 +217,22 @@ def prepare_state_folder(state: Path) -> None:
         RunFolderError: It cannot be written.
     """
     try:
-        (state / "runs").mkdir(parents=True, exist_ok=True)
-        ignore = state / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
+        keep_out_of_version_control(state)
+        (state / "runs").mkdir(exist_ok=True)
     except OSError as error:
         raise RunFolderError(f"cannot write {state}: {error.strerror}; pass --out DIR") from error
+
+
+def keep_out_of_version_control(state: Path) -> None:
+    """Make a folder with a `.gitignore` that covers all of it.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    state.mkdir(parents=True, exist_ok=True)
+    ignore = state / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
 
 
 def register_run(state: Path, folder: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sooner.cli.needs_project import find_project
-from sooner.cli.needs_static import shipped_rules
+from sooner.door.needs_asking import shipped_rules
 from sooner.door.needs_tree import sources_of
 from sooner.plan.needs import Inference, TestNeeds, load_rules
 

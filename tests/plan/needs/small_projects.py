@@ -3,7 +3,7 @@
 import functools
 import textwrap
 
-from sooner.cli.needs_static import shipped_rules
+from sooner.door.needs_asking import shipped_rules
 from sooner.plan.needs import Sources, infer_needs, load_rules
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_projects import devices_of
 
-from sooner.cli.needs_static import shipped_rules
+from sooner.door.needs_asking import shipped_rules
 from sooner.plan.needs import Sources, infer_needs, load_rules
 from sooner.plan.needs.cases import parts, shared
 

@@ -5,7 +5,7 @@ import textwrap
 from small_projects import devices_of, needs_of
 
 from sooner.cli.needs_project import find_project
-from sooner.cli.needs_static import shipped_rules
+from sooner.door.needs_asking import shipped_rules
 from sooner.plan.needs import Sources, infer_needs, load_rules
 
 _INVOCATIONS = "torch/testing/_internal/common_methods_invocations.py"

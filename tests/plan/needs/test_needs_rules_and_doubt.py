@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from sooner.cli.needs_static import shipped_rules
+from sooner.door.needs_asking import shipped_rules
 from sooner.model.errors import SettingsError
 from sooner.plan.needs import Confidence, Sources, Verdict, infer_needs, load_rules
 
