@@ -99,3 +99,21 @@ def test_rules_are_checked_and_count_whatever_is_kept(here, suite, evaluated):
     (suite / "own.toml").write_text("[[mark]]\nnames = ['wide']\nskip = 'N < 3'\n")
     answer = json.loads(here("needs", "tests", "--rules", "own.toml", "--json").stdout)
     assert {each["min"] for each in answer} == {2, 3}
+
+
+def test_what_was_found_before_an_interrupt_is_kept(here, suite, evaluated, monkeypatch):
+    evaluate = needs_static.evaluated
+
+    def interrupted(*given, done, **options):
+        def take(path, answer):
+            done(path, answer)
+            raise KeyboardInterrupt
+
+        return evaluate(*given, done=take, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(needs_static, "evaluated", interrupted)
+        assert here("needs", "tests").returncode == 130
+    evaluated.clear()
+    assert here("needs", "tests").returncode == 0
+    assert len(evaluated) == 1

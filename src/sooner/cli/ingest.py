@@ -1,6 +1,6 @@
 """`sooner ingest`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -33,11 +33,12 @@ def ingest(paths: Sequence[str], *, root: str, as_json: bool, **given: Any) -> i
     """
     import msgspec
 
+    from sooner.cli.progress import progress
     from sooner.history import History
     from sooner.history.ingest.take import ingest as take
 
-    with History(root) as history, _progress() as progress:
-        report = take(history, paths, _options(given), strict=given["strict"], progress=progress)
+    with History(root) as history, progress() as tell:
+        report = take(history, paths, _options(given), strict=given["strict"], progress=tell)
     if as_json:
         click.echo(msgspec.json.encode(report.as_json()).decode())
     else:
@@ -82,37 +83,6 @@ def epoch(option: str, text: str | None) -> float | None:
         return iso_epoch(text)
     except ValueError:
         raise UsageError(f"{option} {text!r} is no time: write 2026-11-21 or 2026-11-21T09:30:00+01:00") from None
-
-
-class _progress:  # noqa: N801 - read as a function
-    """A bar on a terminal, nothing elsewhere; always on stderr."""
-
-    def __init__(self) -> None:
-        self._bar: Any = None
-        self._tasks: dict[str, Any] = {}
-
-    def __enter__(self) -> Callable[[str, int, int], None]:
-        import sys
-
-        from sooner.cli.showing import is_live
-
-        if not is_live(sys.stderr):
-            return lambda _source, _done, _all: None
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._bar.start()
-        self._task = self._bar.add_task("", total=None)
-        return self._tell
-
-    def _tell(self, source: str, done: int, count: int) -> None:
-        self._bar.update(self._task, description=source[-60:], completed=done, total=count or None)
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
 
 def _show(report: "Report") -> None:

@@ -1,6 +1,5 @@
 """`sooner jobs backtest`."""
 
-import sys
 from typing import Any
 
 import click
@@ -32,6 +31,7 @@ def backtest(
         raise UsageError("--retrain-every must be at least 1, --full-every at least 0")
     from sooner.cli.jobs_change import aim, files_of, quiet_commits
     from sooner.cli.jobs_project import project_settings, tell_of_idle
+    from sooner.cli.progress import progress
 
     settings = project_settings()
     wanted = aim(options, settings)
@@ -44,7 +44,11 @@ def backtest(
     plan = Plan(goal=wanted, train=train, every=retrain_every, full_every=full_every, full_nightly=full_nightly)
     quiet = quiet_commits(facts, files_of(options["root"], where), settings)
     lineage = known_lineage(facts)
-    done = Backtest.run(facts, plan, terms=terms(facts, settings), lineage=lineage, quiet=quiet, progress=_progress())
+    with progress() as tell:
+        done = Backtest.run(
+            facts, plan, terms=terms(facts, settings), lineage=lineage, quiet=quiet,
+            progress=lambda step, whole: tell("commits decided", step, whole),
+        )  # fmt: skip
     if as_json:
         commits = [
             {
@@ -61,9 +65,3 @@ def backtest(
 
         click.echo(backtest_text(done.summary, recall=wanted.recall, budget=wanted.budget))
     return int(ExitCode.ALL_PASSED if done.steps else ExitCode.NOTHING_TO_RUN)
-
-
-def _progress() -> Any:
-    if not sys.stderr.isatty():
-        return lambda _done, _all: None
-    return lambda done, whole: click.echo(f"\rdecided {done} of {whole} commits", nl=False, err=True)

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sooner.cli.needs_project import Project
+from sooner.cli.progress import progress
 from sooner.cli.remembering import STATE
 from sooner.door.needs_asking import evaluated
 from sooner.door.needs_kept import Answer, Kept
@@ -48,13 +49,21 @@ def static_needs(project: Project, rules: Sequence[Path], jobs: int = 0, *, is_k
     found = {path: kept.rows(path) for path in project.tests}
     lost = [path for path, rows in found.items() if rows is None]
     new: dict[str, Answer[_Found]] = {}
-    if lost or not found:  # without a file the rules are checked all the same
-        new = evaluated(project.root, lost, _found, names=project.names, rules=rules, jobs=jobs)
-    if place is not None and new:
-        with suppress(OSError):
-            keep_out_of_version_control(place.parent)
-        kept.add(new)
-        kept.save()
+    try:
+        with progress() as tell:
+
+            def take(path: str, answer: Answer[_Found]) -> None:
+                new[path] = answer
+                tell("test files", len(new), len(lost))
+
+            if lost or not found:  # without a file the rules are checked all the same
+                evaluated(project.root, lost, _found, names=project.names, rules=rules, jobs=jobs, done=take)
+    finally:  # what was found until somebody had enough need not be found again
+        if place is not None and new:
+            with suppress(OSError):
+                keep_out_of_version_control(place.parent)
+            kept.add(new)
+            kept.save()
     found |= {path: each.rows for path, each in new.items()}
     return [each for rows in found.values() if rows is not None for each in _needs(rows)]
 

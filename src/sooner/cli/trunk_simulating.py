@@ -1,9 +1,9 @@
 """Runs simulated trunks on all cores and tells what came of them."""
 
-import os
+import functools
+import itertools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any, Self
 
 import click
@@ -15,6 +15,7 @@ from sooner.analysis.trunk.facts import Policy
 from sooner.analysis.trunk.scores import Score, reliability, score
 from sooner.analysis.trunk.simulate import SCENARIOS, Ending, Scenario, simulate
 from sooner.model.errors import UsageError
+from sooner.run.in_processes import in_processes
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -77,16 +78,13 @@ _Row = tuple[Scenario, Policy, Score, list[Ending]]
 
 
 def _rows(order: Order, scenarios: Sequence[Scenario]) -> Iterator[_Row]:
-    with ProcessPoolExecutor(order.jobs or os.cpu_count()) as pool:
-        for scenario in scenarios:
-            for policy in order.policies:
-                tasks = [(scenario, policy, order.seed + number) for number in range(order.trunks)]
-                endings = list(pool.map(_one, tasks, chunksize=4))
-                yield scenario, policy, score(endings), endings
+    for scenario, policy in itertools.product(scenarios, order.policies):
+        seeds = range(order.seed, order.seed + order.trunks)
+        endings = in_processes(functools.partial(_one, scenario, policy), seeds, most=order.jobs)
+        yield scenario, policy, score(endings), endings
 
 
-def _one(task: tuple[Scenario, Policy, int]) -> Ending:
-    scenario, policy, seed = task
+def _one(scenario: Scenario, policy: Policy, seed: int) -> Ending:
     return simulate(scenario, lambda question: decide(question, policy), seed)
 
 

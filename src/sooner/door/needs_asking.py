@@ -5,7 +5,6 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from importlib import resources
-from operator import itemgetter
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -51,6 +50,7 @@ def evaluated(
     rules: Sequence[Path],
     seconds: float = math.inf,
     jobs: int = 0,
+    done: Callable[[str, Answer[Rows]], object] = lambda _path, _answer: None,
 ) -> dict[str, Answer[Rows]]:
     """What is found for each file that there was time for.
 
@@ -62,6 +62,7 @@ def evaluated(
         rules: Users' rule tables, looked at first.
         seconds: No file is begun after so many.
         jobs: Processes; 0 for one a CPU.
+        done: Called with each file and its answer as soon as there is one.
 
     Raises:
         SettingsError: A rule table that is not understood.
@@ -76,12 +77,21 @@ def evaluated(
         files, sought = inference.sources.behind(path)
         return Answer(found, sorted(files), sorted(sought))
 
-    answers = of_each(answer, root, paths, jobs)
-    return {path: each for path, each in zip(paths, answers, strict=True) if each is not None}
+    found: dict[str, Answer[Rows]] = {}
+
+    def take(number: int, each: Answer[Rows] | None) -> None:
+        if each is not None:
+            found[paths[number]] = each
+            done(paths[number], each)
+
+    of_each(answer, root, paths, jobs, take)
+    return found
 
 
-def of_each(function: Callable[[str], T], root: Path, paths: Sequence[str], jobs: int = 0) -> list[T]:
-    """A function of each test file, in the order of the files, in processes where that is quicker.
+def of_each(
+    function: Callable[[str], T], root: Path, paths: Sequence[str], jobs: int, done: Callable[[int, T], object]
+) -> None:
+    """A function of each test file, in processes where that is quicker.
 
     Files are dealt out one by one, the largest first, with the modules of tests that they take from; processes keep
     the modules that they evaluated.
@@ -91,13 +101,15 @@ def of_each(function: Callable[[str], T], root: Path, paths: Sequence[str], jobs
         root: The project.
         paths: The files.
         jobs: Processes; 0 for one a CPU.
+        done: Called with the place of a file and its result, in whatever order they come.
     """
     sizes = [bytes_of_work(root, path) for path in paths]
     if jobs == 1 or (sum(sizes) < _FEW_BYTES and not jobs):
-        return [function(path) for path in paths]
-    order = sorted(range(len(paths)), key=lambda i: -sizes[i])
-    found = in_processes(function, [paths[i] for i in order], most=jobs, begin=_collect_rarely)
-    return [one for _, one in sorted(zip(order, found, strict=True), key=itemgetter(0))]
+        order, jobs = list(range(len(paths))), 1
+    else:
+        order = sorted(range(len(paths)), key=lambda i: -sizes[i])
+    ordered = [paths[i] for i in order]
+    in_processes(function, ordered, most=jobs, begin=_collect_rarely, done=lambda number, one: done(order[number], one))
 
 
 def _collect_rarely() -> None:
