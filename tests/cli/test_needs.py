@@ -138,6 +138,49 @@ def test_the_difference_to_where_ci_runs_it_fails_on_orphans(here, suite):
     assert [(each["kind"], each["placed"]) for each in answer] == [("orphan", [2])]
 
 
+CASES = """
+    import pytest
+    import torch
+
+    @pytest.mark.parametrize("device", ["cuda:0", "cuda:1"])
+    @pytest.mark.parametrize("size", range(1000))
+    def test_product(size, device):
+        torch.ones(size, device=device)
+
+    @pytest.mark.parametrize("size", [1, 2])
+    def test_alike(size):
+        torch.ones(size, device="cuda")
+"""
+
+
+def test_cases_of_one_test_of_which_the_same_is_said_are_one_line(here, suite):
+    (suite / "tests" / "test_it.py").write_text(textwrap.dedent(CASES))
+    done = here("needs", "tests")
+    _, *lines, _, summary = done.stdout.splitlines()
+    said = [(line.split()[0].partition("::")[2], line.split(maxsplit=7)[-1]) for line in lines]
+    assert said == [
+        ("test_product[0-cuda:0]", "1,000 cases"),
+        ("test_product[0-cuda:1]", "1,000 cases"),
+        ("test_alike[...]", "2 cases"),
+    ]
+    assert summary.startswith("2,002 tests: 1002 from 1 on, 1000 from 2 on")
+    assert len(json.loads(here("needs", "tests", "--json").stdout)) == 2002
+
+
+def test_a_line_that_stands_for_some_cases_of_a_test_names_one_of_them(here, suite):
+    (suite / "tests" / "test_it.py").write_text(textwrap.dedent(CASES))
+    assert "test_product[0-cuda:1] " in here("needs", "tests", "--min", "2").stdout
+
+
+def test_cases_that_disagree_in_the_same_way_are_one_line(here, suite):
+    (suite / "tests" / "test_it.py").write_text(textwrap.dedent(CASES))
+    (suite / "ci.toml").write_text('[[job]]\nname = "d"\ndevices = 1\npaths = ["tests/*"]\n')
+    done = here("needs", "tests", "--diff", "--placement", "ci.toml")
+    orphan, _, summary = done.stdout.splitlines()
+    assert "test_product[0-cuda:1] and 999 more of its cases: " in orphan
+    assert summary == "1000 orphan"
+
+
 def test_rules_of_the_project_are_found_in_its_pyproject(here, suite):
     (suite / "pyproject.toml").write_text('[tool.sooner]\nneeds-rules = "own.toml"\n')
     (suite / "own.toml").write_text('[[mark]]\nnames = ["wide"]\nskip = "N < 3"\n')

@@ -1,5 +1,6 @@
 """What `sooner needs` does: finds the tests, infers, asks them if told to, prints."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +21,7 @@ from sooner.model.text import one_line
 from sooner.plan.needs import TestNeeds
 from sooner.plan.needs.placement import Difference, Job, counted, differences
 from sooner.plan.needs.sources import parsed
-from sooner.report.needs import NeedRow, differences_text, needs_text, summary_text
+from sooner.report.needs import NeedRow, differences_text, needs_text, summary_text, test_of
 from sooner.report.wording import counted as counted_files
 
 _MOST_NAMED: Final = 3
@@ -75,10 +76,11 @@ def show(question: Question) -> int:
     _note_unread(project, found)
     if question.dry or question.real:
         found = swept(project, found, real=question.real, python=question.python, devices=question.devices)
+    cases = Counter(test_of(each.nodeid) for each in found)
     found = [each for each in found if _is_asked_for(each, question.least)]
     if question.diff and found:
         return _show_differences(question, differences(found, jobs))
-    _show_needs(question, project, found)
+    _show_needs(question, project, found, cases)
     return int(ExitCode.ALL_PASSED if found else ExitCode.NOTHING_TO_RUN)
 
 
@@ -125,7 +127,7 @@ def _is_asked_for(needs: TestNeeds, least: int) -> bool:
     return not values or max(values) >= least
 
 
-def _show_needs(question: Question, project: Project, found: Sequence[TestNeeds]) -> None:
+def _show_needs(question: Question, project: Project, found: Sequence[TestNeeds], cases: Mapping[str, int]) -> None:
     if question.as_json:
         _json(found)
         return
@@ -135,7 +137,7 @@ def _show_needs(question: Question, project: Project, found: Sequence[TestNeeds]
     if question.as_plan:
         click.echo(plan_text(project, found, question.most))
         return
-    rows = [_row(each) for each in found]
+    rows = [_row(each, cases[test_of(each.nodeid)]) for each in found]
     click.echo(needs_text(rows, question.limit, why=question.why))
     click.echo(f"\n{summary_text(rows)}")
 
@@ -153,7 +155,7 @@ def _show_differences(question: Question, found: Sequence[Difference]) -> int:
     )
 
 
-def _row(needs: TestNeeds) -> NeedRow:
+def _row(needs: TestNeeds, cases: int) -> NeedRow:
     remarks = []
     if needs.adaptive:
         remarks.append("adapts")
@@ -170,6 +172,7 @@ def _row(needs: TestNeeds) -> NeedRow:
         full=_count(needs.full),
         max=_count(needs.max),
         confidence=needs.confidence.value,
+        cases=cases,
         remarks=tuple(remarks),
         lines=tuple(f"{each.path}:{each.line}: {each.text}" for each in needs.evidence),
     )

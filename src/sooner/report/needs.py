@@ -1,4 +1,4 @@
-"""Needs on a terminal: a line a test, the lines that decide below it, a summary.
+"""Needs on a terminal: a line a test or for its cases that are alike, the lines that decide below it, a summary.
 
 What is shown comes in as rows: this room does not know where they are from.
 """
@@ -17,7 +17,7 @@ _WIDEST: Final = 100
 
 
 class NeedRow(Struct, frozen=True, kw_only=True):
-    """One test."""
+    """One test, or one case of it."""
 
     nodeid: str
     profile: dict[str, str]
@@ -26,31 +26,56 @@ class NeedRow(Struct, frozen=True, kw_only=True):
     full: str
     max: str
     confidence: str
+    cases: int = 1
+    """How many its test has, of which it is one."""
     remarks: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
 
 
 def needs_text(rows: Sequence[NeedRow], most: int, *, why: bool) -> str:
-    """A table, at most so many rows."""
+    """A table, at most so many lines: cases of one test of which the same is said are one."""
     sizes = list(rows[0].profile) if rows else []
+    found = _together(rows)
     head = ("TEST", "/".join(sizes), "MIN", "ON DEVICES", "FULL", "MAX", "SURE", "")
     shown = [head]
     shown += [
         (
-            _short(row.nodeid),
+            _short(name),
             "".join(_LETTERS.get(each, "?") for each in row.profile.values()),
-            row.min, row.gpu_min, row.full, row.max, row.confidence, ", ".join(row.remarks),
+            row.min, row.gpu_min, row.full, row.max, row.confidence, ", ".join(remarks),
         )
-        for row in rows[:most]
+        for name, row, remarks in found[:most]
     ]  # fmt: skip
     lines: list[str] = []
     for index, line in enumerate(aligned(shown)):
         lines.append(line)
         if why and index:
-            lines += [f"    {one_line(line)}" for line in rows[index - 1].lines]
-    if len(rows) > most:
-        lines.append(f"... and {len(rows) - most} more (--limit)")
+            lines += [f"    {one_line(line)}" for line in found[index - 1][1].lines]
+    if len(found) > most:
+        lines.append(f"... and {len(found) - most} more (--limit)")
     return "\n".join(lines)
+
+
+def _together(rows: Sequence[NeedRow]) -> list[tuple[str, NeedRow, Sequence[str]]]:
+    """What to call each line, the first of the rows that it stands for, and its remarks."""
+    groups: dict[tuple[str, object], list[NeedRow]] = {}
+    for row in rows:
+        numbers = (row.min, row.gpu_min, row.full, row.max, row.confidence)
+        groups.setdefault((test_of(row.nodeid), (*row.profile.values(), *numbers, row.remarks)), []).append(row)
+    found: list[tuple[str, NeedRow, Sequence[str]]] = []
+    for (function, _), alike in groups.items():
+        first = alike[0]
+        if len(alike) == 1:
+            found.append((first.nodeid, first, first.remarks))
+        else:
+            name = f"{function}[...]" if len(alike) == first.cases else first.nodeid
+            found.append((name, first, (*first.remarks, counted(len(alike), "case"))))
+    return found
+
+
+def test_of(nodeid: str) -> str:
+    """The test that a case is of."""
+    return nodeid.partition("[")[0]
 
 
 def summary_text(rows: Sequence[NeedRow]) -> str:
@@ -67,10 +92,16 @@ def summary_text(rows: Sequence[NeedRow]) -> str:
 
 
 def differences_text(rows: Sequence[tuple[str, str, str]], most: int) -> str:
-    """A line a disagreement: its kind, the test, what about it."""
-    lines = [f"{kind:15}{_short(nodeid)}: {one_line(detail)}" for kind, nodeid, detail in rows[:most]]
-    if len(rows) > most:
-        lines.append(f"... and {len(rows) - most} more (--limit)")
+    """A line a disagreement, cases of one test with the same one together: its kind, the test, what about it."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for kind, nodeid, detail in rows:
+        groups.setdefault((kind, test_of(nodeid), detail), []).append(nodeid)
+    lines = [
+        f"{kind:15}{_short(ids[0])}{f' and {len(ids) - 1:,} more of its cases' if ids[1:] else ''}: {one_line(detail)}"
+        for (kind, _, detail), ids in groups.items()
+    ]
+    if len(lines) > most:
+        lines[most:] = [f"... and {len(lines) - most} more (--limit)"]
     return "\n".join(lines)
 
 
