@@ -190,6 +190,33 @@ def test_people_see_the_tests_and_a_count(here, history):
     assert "7 tests: 2 covered, 1 too long ago, 1 too few devices, 1 not proven, 2 never ran" in done.stdout
 
 
+def test_a_test_that_is_skipped_each_time_is_told_apart_from_one_that_nobody_has_seen(here, history):
+    done = here("coverage", "--history", history, "--needs", "needs.json", "--now", int(NOW))
+    why = {line.split()[0]: line.split("  ")[-1] for line in done.stdout.splitlines()}
+    assert why["t::four"] == "skipped each time, last on 2 devices, too few"
+    assert why["t::gone"] == "no execution is known"
+
+
+def test_cases_of_one_test_that_stand_alike_are_one_line(here, project):
+    from sooner.history import History, HistoryOutcome, TestRow
+
+    with History(project / "h") as kept:
+        kept.add_tests(
+            TestRow(
+                repository="o/r", run="r", job="gpu", unit="t.py", node_id=f"t::two[{case:02}]", kind="case",
+                devices=("0",), outcome=HistoryOutcome.PASSED if case else HistoryOutcome.SKIPPED,
+                started=NOW - 60 - case,
+            )
+            for case in range(30)
+        )  # fmt: skip
+    (project / "needs.json").write_text(json.dumps(needs(**{f"t__two[{case:02}]": 2 for case in range(30)})))
+    done = here("coverage", "--history", project / "h", "--needs", "needs.json", "--now", int(NOW))
+    skipped, ran, summary = done.stdout.splitlines()[1:]
+    assert skipped.split("  ")[0] == "t::two[00]"
+    assert ran.startswith("t::two[01] and 28 more of its cases  too few devices")
+    assert summary == "30 tests: 29 too few devices, 1 never ran"
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

@@ -10,7 +10,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from sooner.analysis.sizing.ledger import MET, Entry, Execution, Required, Rule, Standing, ledger, span
+from sooner.analysis.sizing.ledger import MET, Entry, Execution, Required, Rule, Standing, ledger, span, with_skips
 from sooner.analysis.sizing.needs import TestNeed
 from sooner.cli import sizing_files as files
 from sooner.cli.histories import history_at
@@ -165,7 +165,7 @@ def needs_of(path: Path) -> dict[str, TestNeed]:
 
 def show(question: Question) -> int:
     """Compute and print; the exit code says whether the policy is met."""
-    from sooner.analysis.sizing.load import executions
+    from sooner.analysis.sizing.load import executions, skips
     from sooner.report.coverage import ledger_text
 
     needs = needs_of(question.needs) if question.needs else {}
@@ -177,6 +177,9 @@ def show(question: Question) -> int:
         entries = ledger(tests, needs, ran, question.policy.rules, question.now)
         if len(real := [one for one in ran if not one.is_pretended]) < len(ran):
             _note_pretended(entries, ledger(tests, needs, real, question.policy.rules, question.now))
+        if any(entry.standing not in MET for entry in entries):
+            skipped = skips(history, question.policy.sizes, question.now, question.where)
+            entries = with_skips(entries, skipped, question.now)
         past = [entry for entry in entries if entry.standing not in MET]
         if past and question.is_today:
             _note_later(past, executions(history, {}, question.now + _YEARS_S, question.where), question.now)

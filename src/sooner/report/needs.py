@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from sooner.model.text import one_line
-from sooner.report.wording import aligned, counted
+from sooner.report.wording import aligned, and_more, counted, test_of
 
 _LETTERS: Final = {"run": "r", "skip": "s", "fail": "F", "absent": "-", "unknown": "?"}
 _WIDEST: Final = 100
@@ -73,11 +73,6 @@ def _together(rows: Sequence[NeedRow]) -> list[tuple[str, NeedRow, Sequence[str]
     return found
 
 
-def test_of(nodeid: str) -> str:
-    """The test that a case is of."""
-    return nodeid.partition("[")[0]
-
-
 def summary_text(rows: Sequence[NeedRow]) -> str:
     """How many tests need how many devices; `r` runs, `s` skips, `F` fails, `-` is not there, `?` is not known."""
     counts = Counter(row.min for row in rows)
@@ -97,7 +92,7 @@ def differences_text(rows: Sequence[tuple[str, str, str]], most: int) -> str:
     for kind, nodeid, detail in rows:
         groups.setdefault((kind, test_of(nodeid), detail), []).append(nodeid)
     lines = [
-        f"{kind:15}{_short(ids[0])}{f' and {len(ids) - 1:,} more of its cases' if ids[1:] else ''}: {one_line(detail)}"
+        f"{kind:15}{_short(ids[0])}{and_more(len(ids))}: {one_line(detail)}"
         for (kind, _, detail), ids in groups.items()
     ]
     if len(lines) > most:

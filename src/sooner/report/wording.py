@@ -44,6 +44,16 @@ def unit_label(name: str, variant: str) -> str:
     return f"{one_line(name)} [{cut}]"
 
 
+def test_of(node_id: str) -> str:
+    """The test that a case of it belongs to: the id without its parameters."""
+    return node_id.partition("[")[0]
+
+
+def and_more(cases: int) -> str:
+    """What to say after the id of one of so many cases that stand together; nothing where it is alone."""
+    return f" and {cases - 1:,} more of its cases" if cases > 1 else ""
+
+
 def device_label(ids: Sequence[str], devices: Mapping[str, Device]) -> str:
     """`GPU 3`, `GPU 0,1,2,3`, `the host`."""
     if not ids:

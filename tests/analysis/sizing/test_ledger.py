@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from sooner.analysis.sizing.ledger import Entry, Execution, Required, Rule, Standing, ledger, matches, span
+from sooner.analysis.sizing.ledger import Entry, Execution, Required, Rule, Standing, ledger, matches, span, with_skips
 from sooner.analysis.sizing.needs import TestNeed
 
 NOW = 1_000_000.0
@@ -105,3 +105,31 @@ def test_spans(text, seconds):
 def test_what_is_no_span(text):
     with pytest.raises(ValueError, match=re.escape(text) + "$"):
         span(text)
+
+
+def skipped(at, devices=None, outcome="skipped"):
+    return Execution(test="t", at=NOW - at, devices=devices, outcome=outcome)
+
+
+@pytest.mark.parametrize(
+    ("executions", "skips", "is_told", "why"),
+    [
+        ([], [skipped(60, 2)], True, "skipped each time, last on 2 devices"),
+        ([], [skipped(60)], True, "skipped each time"),
+        ([], [skipped(60, 1, "skipped_no_devices"), skipped(90)], True, "skipped each time, last on 1 device, too few"),
+        ([ran(2 * DAY, 4)], [skipped(60, 2)], True, "it ran too long ago, and is skipped since, last on 2 devices"),
+        ([ran(2 * DAY, 4)], [skipped(3 * DAY, 2)], False, "it ran too long ago"),
+        ([ran(60, 2)], [skipped(30, 2)], True, "it ran on 2 of 4 devices"),
+        ([], [skipped(-60, 2)], False, "no execution is known"),
+        ([], [], False, "no execution is known"),
+    ],
+    ids=[
+        "never but skipped", "on nobody knows what", "for lack of devices", "skipped since", "skipped before",
+        "too few devices", "after the time of judgement", "nothing known",
+    ],
+)  # fmt: skip
+def test_a_skip_is_no_execution_and_said_to_be_why_there_is_none(executions, skips, is_told, why):
+    entry = stand(4, *executions)
+    (told,) = with_skips([entry], skips, NOW)
+    assert (told.why, told.standing) == (why, entry.standing)
+    assert told.last_skip == (skips[0] if is_told else None)

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sooner.analysis.sizing.needs import TestNeed, number
 from sooner.model.patterns import is_meant
@@ -85,6 +86,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     age_s: float | None
     """Of `last`."""
     why: str = ""
+    last_skip: Execution | None = None
+    """When it was last skipped, where that was later than it last ran."""
 
 
 def span(text: str) -> float:
@@ -125,6 +128,33 @@ def ledger(
         if rule is not None:
             entries.append(_entry(test, needs.get(test), ran.get(test, ()), rule, now))
     return entries
+
+
+def with_skips(entries: Iterable[Entry], skips: Iterable[Execution], now: float) -> list[Entry]:
+    """The same, with the last skip of each test that has not run since: a skip is no execution, and often why.
+
+    Args:
+        entries: What `ledger` found.
+        skips: Times at which tests were skipped, in any order, with what they would have had.
+        now: Epoch seconds: what came later is not looked at.
+    """
+    last: dict[str, Execution] = {}
+    for one in skips:
+        if one.at <= now and (one.test not in last or one.at > last[one.test].at):
+            last[one.test] = one
+    return [_with_skip(entry, last.get(entry.test)) for entry in entries]
+
+
+def _with_skip(entry: Entry, skip: Execution | None) -> Entry:
+    if skip is None or (entry.last_any is not None and entry.last_any.at >= skip.at):
+        return entry
+    where = "" if skip.devices is None else f", last on {skip.devices} device{'s' * (skip.devices != 1)}"
+    where += ", too few" if skip.outcome == "skipped_no_devices" else ""
+    says = {
+        Standing.NEVER: f"skipped each time{where}",
+        Standing.LATE: f"{entry.why}, and is skipped since{where}",
+    }
+    return replace(entry, last_skip=skip, why=says.get(entry.standing, entry.why))
 
 
 def matches(test: str, pattern: str) -> bool:

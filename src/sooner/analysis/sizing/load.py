@@ -1,7 +1,7 @@
 """Rows of jobs and tests as facts."""
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from math import inf, isnan
 from typing import Final, NamedTuple
@@ -232,6 +232,9 @@ _RAN: Final = frozenset(
 """Outcomes of tests whose body ran: skips, cancellations, losses and errors before the body (fixtures) are none."""
 
 
+_SKIPPED: Final = frozenset({HistoryOutcome.SKIPPED, HistoryOutcome.SKIPPED_NO_DEVICES})
+
+
 def executions(history: History, sizes: Mapping[str, int], until: float, where: Where = EVERYTHING) -> list[Execution]:
     """The last executions of single tests, for each number of devices that they had.
 
@@ -243,6 +246,17 @@ def executions(history: History, sizes: Mapping[str, int], until: float, where: 
         until: Epoch seconds, included: what ran later is not looked at.
         where: Repository and branch.
     """
+    return _last(history, _RAN, sizes, until, where)
+
+
+def skips(history: History, sizes: Mapping[str, int], until: float, where: Where = EVERYTHING) -> list[Execution]:
+    """When single tests were last skipped, in the same way: no executions, with what they would have had."""
+    return _last(history, _SKIPPED, sizes, until, where)
+
+
+def _last(
+    history: History, outcomes: Collection[HistoryOutcome], sizes: Mapping[str, int], until: float, where: Where
+) -> list[Execution]:
     return [
         Execution(
             test=row.node_id,
@@ -253,7 +267,7 @@ def executions(history: History, sizes: Mapping[str, int], until: float, where: 
             outcome=str(row.outcome),
             is_pretended=row.is_pretended,
         )
-        for row in history.last_runs(_RAN, until, where)
+        for row in history.last_runs(outcomes, until, where)
     ]
 
 
