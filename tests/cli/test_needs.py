@@ -303,6 +303,41 @@ def test_needs_become_a_plan_with_a_unit_for_each_file_and_width(here, suite):
     assert planned(here, "--most", "4")["tests/test_adapts on 4"] == (4, [f"{path}::test_all"])
 
 
+def test_more_tests_than_a_command_can_name_are_several_units(here, suite):
+    text = """
+        import pytest
+        import torch
+
+        @pytest.mark.parametrize("wide", [0, 1])
+        @pytest.mark.parametrize("n", range(3000))
+        def test_a_name_that_is_quite_long_for_a_test_but_not_unheard_of(n, wide):
+            if wide and torch.cuda.device_count() < 2:
+                pytest.skip("devices")
+    """
+    (suite / "tests" / "test_many.py").write_text(textwrap.dedent(text))
+    plan = {name: command for name, (_, command) in planned(here).items() if "many" in name}
+    assert list(plan) == [f"tests/test_many on {n}, part {part}" for n in (2, 0) for part in (1, 2)]
+    assert all(len(" ".join(command)) < 200_000 for command in plan.values())
+    assert len({each for command in plan.values() for each in command}) == 6000
+
+
+def test_an_id_that_looks_like_a_placeholder_is_none(sooner, suite):
+    text = """
+        import pytest
+        import torch
+
+        @pytest.mark.parametrize("url", ["h:{port}", "wide"])
+        def test_url(url):
+            if url == "wide" and torch.cuda.device_count() < 2:
+                pytest.skip("devices")
+    """
+    (suite / "tests" / "test_it.py").write_text(textwrap.dedent(text))
+    (suite / "plan.toml").write_text(sooner("needs", "tests", "--plan").stdout)
+    activated = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = sooner("run", "plan.toml", "--devices", "virtual:2", PATH=activated)
+    assert "2 units: 2 passed" in done.stdout
+
+
 def test_the_plan_of_needs_runs(sooner, suite):
     (suite / "tests" / "test_it.py").write_text("def test_host(): pass\n")
     (suite / "p.toml").write_text(sooner("needs", "tests/", "--plan").stdout)

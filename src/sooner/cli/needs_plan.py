@@ -2,10 +2,17 @@
 
 import json
 from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
 
 from sooner.cli.needs_project import Project
+from sooner.model.placeholders import kept
 from sooner.plan.needs import TestNeeds
 from sooner.plan.needs.units import NeededUnit, units_of
+
+_LONGEST: Final = 200_000
+"""Bytes of node ids in one command: Linux takes 2 MB with the environment, where nobody has limited the stack."""
 
 
 def plan_text(project: Project, found: Sequence[TestNeeds], most: int) -> str:
@@ -25,14 +32,31 @@ def plan_text(project: Project, found: Sequence[TestNeeds], most: int) -> str:
         f"cwd = {_text(str(project.root))}",
     ]
     for unit in units:
-        lines += ["", *_unit(unit, is_alone=unit.path not in several)]
+        stem = unit.path.removesuffix(".py").replace("|", "_")
+        name = stem if unit.path not in several else f"{stem} on {unit.devices}"
+        parts = _parts(unit)
+        for number, part in enumerate(parts, start=1):
+            lines += ["", *_unit(part, name if len(parts) == 1 else f"{name}, part {number}")]
     return "\n".join(lines)
 
 
-def _unit(unit: NeededUnit, *, is_alone: bool) -> list[str]:
-    stem = unit.path.removesuffix(".py").replace("|", "_")
-    name = stem if is_alone else f"{stem} on {unit.devices}"
-    command = ["python3", "-m", "pytest", "--junitxml={junit}", *unit.tests]
+def _parts(unit: NeededUnit) -> list[NeededUnit]:
+    """The unit, or several of it where a command cannot be as long as the names of all of its tests."""
+    parts: list[list[str]] = []
+    room = 0
+    for test in unit.tests:
+        size = len(test.encode()) + 1
+        if size > room:
+            parts.append([])
+            room = _LONGEST
+        parts[-1].append(test)
+        room -= size
+    first, *others = (replace(unit, tests=tuple(part)) for part in parts)
+    return [first, *(replace(each, unknown=0) for each in others)]  # which of them are not known is not told
+
+
+def _unit(unit: NeededUnit, name: str) -> list[str]:
+    command = ["python3", "-m", "pytest", "--junitxml={junit}", *map(kept, unit.tests)]
     lines = ["[[unit]]", f"name = {_text(name)}", f"command = [{', '.join(map(_text, command))}]"]
     if unit.unknown:
         lines.append(f"# of {unit.unknown} of these tests the full need is not known")

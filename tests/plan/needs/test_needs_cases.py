@@ -634,3 +634,31 @@ def test_types_of_numbers_say_their_names_where_they_are_classes():
         "test_object[kind0]",
         "test_object[kind1]",
     ]
+
+
+MANY = """
+    import pytest
+    import torch
+
+    @pytest.mark.parametrize("n", range({numbers}))
+    @pytest.mark.parametrize("size", range(100))
+    @pytest.mark.parametrize("wide", [0, 1])
+    def test_it(wide, size, n):
+        if wide and torch.cuda.device_count() < 2:
+            pytest.skip("devices")
+"""
+
+
+def test_thousands_of_cases_are_told_apart():
+    found = needs_of("t.py", MANY.format(numbers=30))
+    assert len(found) == 6_000
+    assert {each.nodeid: each.min for each in found} == {
+        f"t.py::test_it[{wide}-{size}-{n}]": 2 * wide for wide in (0, 1) for size in range(100) for n in range(30)
+    }
+
+
+def test_of_more_cases_than_can_be_told_apart_one_entry_is_not_sure_where_they_differ():
+    (needs,) = needs_of("t.py", MANY.format(numbers=300))
+    assert (needs.nodeid, needs.confidence) == ("t.py::test_it", "low")
+    (alike,) = needs_of("t.py", MANY.format(numbers=300).replace("if wide and", "if"))
+    assert (alike.nodeid, alike.min, alike.confidence) == ("t.py::test_it", 2, "high")
