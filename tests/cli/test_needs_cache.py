@@ -6,6 +6,7 @@ import textwrap
 import pytest
 
 from sooner.cli import needs_static
+from sooner.door.needs import of_tests
 
 HELPER = """
     import pytest
@@ -117,3 +118,16 @@ def test_what_was_found_before_an_interrupt_is_kept(here, suite, evaluated, monk
     evaluated.clear()
     assert here("needs", "tests").returncode == 0
     assert len(evaluated) == 1
+
+
+def test_pytests_door_takes_what_is_kept(here, suite):
+    paths = ("tests/test_it.py", "tests/test_host.py")
+    assert of_tests(suite, paths, seconds=-1.0).missing == paths
+    here("needs", "tests")
+    taken = of_tests(suite, paths, cache=suite / "cache" / "door.msgpack", seconds=-1.0)
+    assert (taken.missing, taken.evaluated) == ((), 0)
+    assert taken.by_nodeid == of_tests(suite, paths).by_nodeid
+    (suite / ".sooner" / "needs.msgpack").unlink()
+    assert of_tests(suite, paths, cache=suite / "cache" / "door.msgpack", seconds=-1.0).missing == ()
+    (suite / "tests" / "helper.py").write_text("")
+    assert of_tests(suite, paths, cache=suite / "cache" / "door.msgpack", seconds=-1.0).missing == paths[:1]

@@ -75,7 +75,8 @@ class Journal:
 
     def show(self, terminal: "pytest.TerminalReporter", *, statistics: bool) -> None:
         """Say what people must know, and with `statistics` what they may want to know."""
-        if self.pollution or self.depends or statistics:
+        missing = self.widths.missing if self.widths is not None else 0
+        if self.pollution or self.depends or missing or statistics:
             terminal.section("reuse")
         for nodeid in self.pollution:
             terminal.line(f"pollution: {nodeid} failed beside other tests and passed by itself")
@@ -83,14 +84,17 @@ class Journal:
             terminal.line("`sooner bisect-pollution` finds the tests that it does not go with")
         for nodeid in self.depends:
             terminal.line(f"order: {nodeid} fails by itself and passes with what earlier tests of its file leave")
+        if missing:
+            files = f"{missing} files" if missing > 1 else "a file"
+            terminal.line(
+                f"needs: there was no time to read {files}, whose tests had one device each: `sooner needs` does it"
+            )
         if statistics:
             self._show_statistics(terminal)
 
     def _show_statistics(self, terminal: "pytest.TerminalReporter") -> None:
         if self.widths is not None and self.widths.wide:
             terminal.line(f"needs: {self.widths.wide} tests without a mark were given more than one device")
-        if self.widths is not None and self.widths.missing:
-            terminal.line(f"needs of {self.widths.missing} files were not asked for in time: the next run goes on")
         levels = ", ".join(f"{count} {level}" for level, count in self._levels.most_common())
         terminal.line(f"tests: {levels or 'none'}; workers: {self.workers}; judged again: {self.judged_again}")
         for title, counts in (("restored", self._restored), ("workers discarded", self._discards)):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sooner.door.needs_kept import Kept
+from sooner.door.needs_kept import Answer, Kept
 
 if TYPE_CHECKING:
     from sooner.plan.needs import TestNeeds
@@ -100,7 +100,7 @@ def of_tests(
         classes: pytest's `python_classes`.
         functions: pytest's `python_functions`.
         rules: Users' rule tables (`needs-rules`), looked at first.
-        seconds: Files for which no evaluation has been begun after so many seconds are left out (`Needs.missing`).
+        seconds: Files that are not evaluated after so many seconds are left out (`Needs.missing`).
 
     Raises:
         SettingsError: A rule table that is not understood.
@@ -110,23 +110,46 @@ def of_tests(
     found = {path: kept.rows(path) for path in asked}
     lost = [path for path, rows in found.items() if rows is None]
     missing: list[str] = []
+    count = 0
     if lost:
-        from sooner.door.needs_asking import evaluated
-        from sooner.plan.needs import Names
-        from sooner.warm.forking import fork_refusal
-
-        names = Names(classes=tuple(classes), functions=tuple(functions))
-        jobs = 1 if fork_refusal() else 0
-        new = evaluated(root, lost, _rows, names=names, rules=rules, seconds=seconds, jobs=jobs)
+        new, count = _asked(root, lost, classes=classes, functions=functions, rules=rules, seconds=seconds)
         missing = [path for path in lost if path not in new]
         kept.add(new)
         kept.save()
         found |= {path: each.rows for path, each in new.items()}
     by_nodeid = {row[0]: Need(*row[1:]) for rows in found.values() if rows is not None for row in rows}
-    return Needs(by_nodeid, missing=missing, evaluated=len(lost) - len(missing))
+    return Needs(by_nodeid, missing=missing, evaluated=count)
 
 
-def _rows(found: "Sequence[TestNeeds]") -> list[Row]:
+def _asked(
+    root: Path,
+    paths: Sequence[str],
+    *,
+    classes: Sequence[str],
+    functions: Sequence[str],
+    rules: Sequence[Path],
+    seconds: float,
+) -> tuple[dict[str, Answer[list[Row]]], int]:
+    """Answers for files of which none is kept here, and how many were evaluated for them.
+
+    What `sooner needs` has found counts; of the others as many are evaluated as there is time for.
+    """
+    from sooner.door.needs_asking import evaluated
+    from sooner.door.needs_shared import kept_answers
+    from sooner.plan.needs import Names
+    from sooner.warm.forking import fork_refusal
+
+    names = Names(classes=tuple(classes), functions=tuple(functions))
+    shared = kept_answers(root, names, rules)
+    known = {path: answer for path in paths if (answer := shared.answer(path)) is not None}
+    found = {path: Answer(_rows(each.rows), each.files, each.names) for path, each in known.items()}
+    lost = [path for path in paths if path not in found]
+    jobs = 1 if fork_refusal() else 0
+    new = evaluated(root, lost, _rows, names=names, rules=rules, seconds=seconds, jobs=jobs)
+    return found | new, len(new)
+
+
+def _rows(found: "Iterable[TestNeeds]") -> list[Row]:
     return [_row(each) for each in found]
 
 

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from sooner.door.needs_kept import Answer, Rows
 from sooner.door.needs_tree import sources_of
 from sooner.model.errors import SettingsError
-from sooner.plan.needs import Inference, Names, TestNeeds, load_rules
+from sooner.plan.needs import Inference, Names, OutOfTime, TestNeeds, load_rules
 from sooner.run.in_processes import in_processes
 
 T = TypeVar("T")
@@ -60,20 +60,23 @@ def evaluated(
         rows: From the needs of a file's tests to what is kept of them.
         names: What pytest takes for tests.
         rules: Users' rule tables, looked at first.
-        seconds: No file is begun after so many.
+        seconds: What is not evaluated after so many is left out; with a limit the smallest files come first.
         jobs: Processes; 0 for one a CPU.
         done: Called with each file and its answer as soon as there is one.
 
     Raises:
         SettingsError: A rule table that is not understood.
     """
-    inference = Inference(sources_of(root), load_rules(rule_tables(rules)), names)
     end = time.monotonic() + seconds
+    inference = Inference(
+        sources_of(root), load_rules(rule_tables(rules)), names, is_over=lambda: time.monotonic() > end
+    )
 
     def answer(path: str) -> Answer[Rows] | None:
-        if time.monotonic() > end:
+        try:
+            found = rows(inference.of_file(path))
+        except OutOfTime:
             return None
-        found = rows(inference.of_file(path))
         files, sought = inference.sources.behind(path)
         return Answer(found, sorted(files), sorted(sought))
 
@@ -84,17 +87,23 @@ def evaluated(
             found[paths[number]] = each
             done(paths[number], each)
 
-    of_each(answer, root, paths, jobs, take)
+    of_each(answer, root, paths, jobs, take, smallest_first=seconds < math.inf)
     return found
 
 
 def of_each(
-    function: Callable[[str], T], root: Path, paths: Sequence[str], jobs: int, done: Callable[[int, T], object]
+    function: Callable[[str], T],
+    root: Path,
+    paths: Sequence[str],
+    jobs: int,
+    done: Callable[[int, T], object],
+    *,
+    smallest_first: bool,
 ) -> None:
     """A function of each test file, in processes where that is quicker.
 
-    Files are dealt out one by one, the largest first, with the modules of tests that they take from; processes keep
-    the modules that they evaluated.
+    Files are dealt out one by one, the largest first if all are to be done, with the modules of tests that they take
+    from; processes keep the modules that they evaluated.
 
     Args:
         function: Gets a path relative to the root.
@@ -102,12 +111,12 @@ def of_each(
         paths: The files.
         jobs: Processes; 0 for one a CPU.
         done: Called with the place of a file and its result, in whatever order they come.
+        smallest_first: Begin with what takes little, because there is no time for all.
     """
     sizes = [bytes_of_work(root, path) for path in paths]
-    if jobs == 1 or (sum(sizes) < _FEW_BYTES and not jobs):
-        order, jobs = list(range(len(paths))), 1
-    else:
-        order = sorted(range(len(paths)), key=lambda i: -sizes[i])
+    order = sorted(range(len(paths)), key=lambda i: sizes[i] if smallest_first else -sizes[i])
+    if sum(sizes) < _FEW_BYTES and not jobs:
+        jobs = 1
     ordered = [paths[i] for i in order]
     in_processes(function, ordered, most=jobs, begin=_collect_rarely, done=lambda number, one: done(order[number], one))
 

@@ -78,15 +78,21 @@ class Kept(Generic[Rows]):
 
     def rows(self, path: str) -> Rows | None:
         """What is kept of a file; None where nothing is, or it no longer holds."""
+        found = self.answer(path)
+        return None if found is None else found.rows
+
+    def answer(self, path: str) -> Answer[Rows] | None:
+        """The same, with what it follows from."""
         entry = self._document.entries.get(path)
         if entry is None:
             return None
-        files, names = self._document.files, self._document.names
-        if self._sum(files[i] for i in entry.files) != entry.sums:
+        files, names = ([known[i] for i in chosen] for known, chosen in self._behind(entry))
+        if self._sum(files) != entry.sums or (not self._same_tree and self._found(names) != entry.found):
             return None
-        if not self._same_tree and self._found(names[i] for i in entry.names) != entry.found:
-            return None
-        return entry.rows
+        return Answer(entry.rows, files, names)
+
+    def _behind(self, entry: _Entry[Rows]) -> Iterable[tuple[list[str], list[int]]]:
+        return (self._document.files, entry.files), (self._document.names, entry.names)
 
     def add(self, answers: Mapping[str, Answer[Rows]]) -> None:
         """Take in new answers."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from small_projects import devices_of
 
 from sooner.door.needs_asking import shipped_rules
-from sooner.plan.needs import Sources, infer_needs, load_rules
+from sooner.plan.needs import Inference, OutOfTime, Sources, infer_needs, load_rules
 from sooner.plan.needs.cases import parts, shared
 
 
@@ -662,3 +662,13 @@ def test_of_more_cases_than_can_be_told_apart_one_entry_is_not_sure_where_they_d
     assert (needs.nodeid, needs.confidence) == ("t.py::test_it", "low")
     (alike,) = needs_of("t.py", MANY.format(numbers=300).replace("if wide and", "if"))
     assert (alike.nodeid, alike.min, alike.confidence) == ("t.py::test_it", 2, "high")
+
+
+def test_a_file_is_given_up_in_its_middle_where_no_time_is_left():
+    asked = []
+    sources = Sources(["t.py"], {"t.py": textwrap.dedent(MANY.format(numbers=30))}.get)
+    inference = Inference(sources, load_rules([("", "")]), is_over=lambda: len(asked) > 20 or asked.append(1))
+    with pytest.raises(OutOfTime):
+        inference.of_file("t.py")
+    asked.clear()
+    assert inference.of_file("nowhere.py") == []

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from sooner.plan.needs.collection import Names
 from sooner.plan.needs.facts import SIZES, AtSize, Confidence, Derived, Evidence, TestNeeds, Verdict, derived
-from sooner.plan.needs.infer import Inference
+from sooner.plan.needs.infer import Inference, OutOfTime
 from sooner.plan.needs.rules import Rules, load_rules
 from sooner.plan.needs.sources import Sources
 
@@ -19,6 +19,7 @@ __all__ = [
     "Evidence",
     "Inference",
     "Names",
+    "OutOfTime",
     "Rules",
     "Sources",
     "TestNeeds",

@@ -1,6 +1,6 @@
 """From sources to needs: every test is judged at every size, and the profile is summed up."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -40,6 +40,10 @@ _DOUBTS: Final = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
 _ABSENT: Final = AtSize(verdict=Verdict.ABSENT, reason="not collected")
 
 
+class OutOfTime(Exception):  # noqa: N818 - control flow
+    """Whoever asked does not wait any longer."""
+
+
 class Inference:
     """Evaluates test files, one after the other; modules that they share are evaluated once for each size.
 
@@ -47,12 +51,21 @@ class Inference:
         sources: The project.
         rules: What is known of frameworks.
         names: What pytest takes for tests.
+        is_over: Asked before each evaluation whether there is no time left.
     """
 
-    def __init__(self, sources: Sources, rules: Rules, names: Names | None = None) -> None:
+    def __init__(
+        self,
+        sources: Sources,
+        rules: Rules,
+        names: Names | None = None,
+        *,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.sources = sources
         self.rules = rules
         self.names = names or Names()
+        self.is_over = is_over
         self.machines: dict[int, Machine] = {}
 
     def machine(self, size: int) -> Machine:
@@ -70,7 +83,11 @@ class Inference:
             yield from self.of_file(path)
 
     def of_file(self, path: str) -> list[TestNeeds]:
-        """The needs of all tests of one file; a file that is not Python has none."""
+        """The needs of all tests of one file; a file that is not Python has none.
+
+        Raises:
+            OutOfTime: `is_over` has become true.
+        """
         if self.sources.tree(path) is None:
             return []
         return [*self._otherwise(path, self.of_tests(path)), *self._entries(path)]
@@ -97,8 +114,11 @@ class Inference:
         never = {each.nodeid for each in found if each.min is None}
         if other is None or not never:
             return found
-        again = {each.nodeid: each for each in Inference(self.sources, other, self.names).of_tests(path, never)}
+        again = {each.nodeid: each for each in self._by(other).of_tests(path, never)}
         return [again.get(each.nodeid, each) for each in found]
+
+    def _by(self, rules: Rules) -> "Inference":
+        return Inference(self.sources, rules, self.names, is_over=self.is_over)
 
     def _entries(self, path: str) -> list[TestNeeds]:
         """The tests that are entries of a list of a framework's own runner."""
@@ -134,6 +154,7 @@ class _File:
             self._collect(size)
 
     def _collect(self, size: int) -> None:
+        self._hurry()
         machine = self.inference.machine(size)
         try:
             items = collect(machine, self.path, self.inference.names) if size not in self.left_out else []
@@ -197,7 +218,12 @@ class _File:
             self.last_key, self.last_judged = key, self._judged(nodeid, size, ignored)
         return self.last_judged
 
+    def _hurry(self) -> None:
+        if self.inference.is_over():
+            raise OutOfTime
+
     def _judged(self, nodeid: str, size: int, ignored: frozenset[tuple[str, int]]) -> Judged | None:
+        self._hurry()
         if size not in self.items:
             self._collect(size)
             self._tell_given_up(self.judges[size].machine)
