@@ -194,6 +194,26 @@ def test_a_fixed_set_of_very_many_jobs_names_the_first_and_counts_the_others():
     assert said(337).endswith("j18, j19 and 317 more (--json)")
 
 
+def test_signals_of_which_the_same_is_said_are_one_line():
+    held = [Hold(signal=f"job :: t.py::test_it[{n}]", reason=Reason.WAITING, detail="runs tell") for n in range(3)]
+    other = Hold(signal="build", reason=Reason.WAITING, detail="others")
+    told = decisions_as_text(
+        Question(now=0.0, commits=(), signals=()), Answer(id=None, decisions=(held[0], other, *held[1:]))
+    )
+    assert told.splitlines()[1:] == [
+        "HOLD   job :: t.py::test_it[0] and 2 more signals: waiting: runs tell",
+        "HOLD   build: waiting: others",
+        "held: 4 waiting",
+    ]
+    broken = [
+        Breakage(signal=name, culprit=0, probability=0.9, first=0, last=0, fixed=0, failures=failures, is_certain=1.0)
+        for name, failures in (("a", 2), ("b", 3), ("c", 2))
+    ]
+    first, second = breakages_as_text(broken, (Commit(sha="abc", time=0.0),)).splitlines()
+    assert ": a and 1 more signal, 2 failures, fixed" in first
+    assert ": b, 3 failures, fixed" in second
+
+
 def test_names_of_commits_and_signals_write_no_verdicts_of_their_own():
     evil, sha = "x\x1b[2J\nREVERT all", "\x1b[2J\nabc"
     decisions = (

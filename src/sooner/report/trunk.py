@@ -1,7 +1,7 @@
 """Decisions about trunk, and breakages, as text for a terminal. What tests and commits are called is data."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from sooner.analysis.trunk.breakages import Breakage
@@ -12,6 +12,8 @@ from sooner.report.wording import counted, short
 _SHORT = 12
 _LONGEST = 300
 """Characters of a signal: a test's id with its parameters."""
+_COUNTED = (Reason.PASSING, Reason.FLAKY, Reason.FIXED)
+"""Signals that are held for these reasons are only counted."""
 
 
 def decisions_as_text(question: Question, answer: Answer) -> str:
@@ -20,17 +22,18 @@ def decisions_as_text(question: Question, answer: Answer) -> str:
     lines = [f"{asked}, as of {_moment(question.now)}"]
     if not answer.decisions:
         lines.append("nothing has failed")
-    for kind in (Revert, Rerun, Hold):
+    for kind in (Revert, Rerun):
         for decision in answer.decisions:
             if isinstance(decision, kind):
                 lines += _of_one(decision)
+    lines += _holds(one for one in answer.decisions if isinstance(one, Hold))
     reasons = Counter(one.reason for one in answer.decisions if isinstance(one, Hold))
     if reasons:
         lines.append("held: " + ", ".join(f"{count} {reason}" for reason, count in reasons.most_common()))
     return "\n".join(lines)
 
 
-def _of_one(decision: Revert | Rerun | Hold) -> Iterator[str]:
+def _of_one(decision: Revert | Rerun) -> Iterator[str]:
     match decision:
         case Revert():
             sure = "" if decision.probability is None else f" ({probability_text(decision.probability)})"
@@ -42,26 +45,43 @@ def _of_one(decision: Revert | Rerun | Hold) -> Iterator[str]:
             runs = ", ".join(f"{_commit(again.sha)} x {again.count}" for again in decision.reruns)
             yield f"RERUN  {short(decision.signal, _LONGEST)}: {runs}"
             yield f"       {decision.reason}"
-        case Hold(reason=Reason.PASSING | Reason.FLAKY | Reason.FIXED):
-            pass
-        case Hold():
-            yield f"HOLD   {short(decision.signal, _LONGEST)}: {decision.reason}: {short(decision.detail, _LONGEST)}"
+
+
+def _holds(held: Iterable[Hold]) -> Iterator[str]:
+    """A line for all signals that are held for the same: who breaks one test breaks a thousand cases of it."""
+    alike: dict[tuple[Reason, str], list[str]] = {}
+    for one in held:
+        if one.reason not in _COUNTED:
+            alike.setdefault((one.reason, one.detail), []).append(one.signal)
+    for (reason, detail), signals in alike.items():
+        yield f"HOLD   {short(signals[0], _LONGEST)}{_more(len(signals))}: {reason}: {short(detail, _LONGEST)}"
 
 
 def breakages_as_text(found: Sequence[Breakage], commits: Sequence[Commit]) -> str:
-    """One line a breakage, oldest first."""
+    """One line a breakage, oldest first; signals of which the same is said are one."""
     if not found:
         return "no breakage: whatever failed is explained by flakes"
-    return "\n".join(_breakage(one, commits) for one in found)
+    alike: dict[tuple[str, str], list[str]] = {}
+    for one in found:
+        alike.setdefault(_breakage(one, commits), []).append(one.signal)
+    return "\n".join(
+        f"{before}{short(signals[0], _LONGEST)}{_more(len(signals))}{after}"
+        for (before, after), signals in alike.items()
+    )
 
 
-def _breakage(one: Breakage, commits: Sequence[Commit]) -> str:
+def _breakage(one: Breakage, commits: Sequence[Commit]) -> tuple[str, str]:
+    """What stands before the signal's name, and behind it."""
     span = "" if one.first == one.last else f", among {one.last - one.first + 1} commits"
     until = "still broken" if one.fixed is None else f"fixed by {_commit(commits[one.fixed].sha)}"
     moment, sha = _moment(commits[one.culprit].time), _commit(commits[one.culprit].sha)
     failures = counted(one.failures, "failure")
     sure = "or older" if one.is_older else f"{one.probability:6.1%}{span}"
-    return f"{moment}  {sha} {sure}: {short(one.signal, _LONGEST)}, {failures}, {until}"
+    return f"{moment}  {sha} {sure}: ", f", {failures}, {until}"
+
+
+def _more(signals: int) -> str:
+    return f" and {counted(signals - 1, 'more signal')}" if signals > 1 else ""
 
 
 def _commit(sha: str) -> str:
