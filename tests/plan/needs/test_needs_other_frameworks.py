@@ -979,3 +979,58 @@ def test_combinations_of_tensorflows_strategies_are_tests_with_its_names_and_nee
         "Test::test_sizes_test_fast_True_size_2": (0, None, 0),
         "Test::test_sizes_test_fast_True_size_3": (0, None, 0),
     }
+
+
+def test_the_trainer_of_transformers_takes_all_devices_in_its_own_tree_too():
+    found = devices_of(
+        "tests/trainer/test_it.py",
+        {
+            "src/transformers/__init__.py": """
+            import sys
+            from typing import TYPE_CHECKING
+
+            from .lazy import LazyModule
+
+            if TYPE_CHECKING:
+                from .trainer import Trainer as Trainer
+                from .training_args import TrainingArguments as TrainingArguments
+            else:
+                sys.modules[__name__] = LazyModule(__name__, {"trainer": ["Trainer"]})
+            """,
+            "src/transformers/lazy.py": "class LazyModule: ...",
+            "src/transformers/trainer.py": """
+            class Trainer:
+                def train(self, resume_from_checkpoint=None): ...
+            """,
+            "src/transformers/training_args.py": """
+            class TrainingArguments: ...
+            """,
+            "src/acme/transformers/__init__.py": """
+            class Trainer:
+                def train(self): ...
+            """,
+            "tests/trainer/test_it.py": """
+            from transformers import Trainer, TrainingArguments
+            from transformers.trainer import Trainer as Same
+            from acme.transformers import Trainer as Other
+
+            def test_trains(tmp_path):
+                Trainer(model=object(), args=TrainingArguments(tmp_path)).train()
+
+            def test_by_its_module(tmp_path):
+                Same(model=object(), args=TrainingArguments(tmp_path)).train()
+
+            def test_as_many_as_it_says(tmp_path):
+                assert TrainingArguments(tmp_path).n_gpu >= 3
+
+            def test_another():
+                Other().train()
+            """,
+        },
+    )
+    assert found == {
+        "test_trains": (0, 1, 8),
+        "test_by_its_module": (0, 1, 8),
+        "test_as_many_as_it_says": (3, 3, 3),
+        "test_another": (0, None, 0),
+    }
