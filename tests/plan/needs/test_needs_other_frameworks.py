@@ -512,6 +512,55 @@ def test_a_loader_that_accelerate_prepares_gives_batches_on_the_device():
     assert found == {"test_loader": (0, 1, 1), "test_host": (0, None, 0)}
 
 
+def test_degrees_of_vllms_that_are_more_than_the_devices_are_refused_where_nothing_says_what_runs_them():
+    record = """
+    from vllm.config.utils import config
+
+    @config
+    class ParallelConfig:
+        pipeline_parallel_size: int = 1
+        tensor_parallel_size: int = 1
+
+        def __post_init__(self):
+            raise ValueError({what!r})
+    """
+    tests = """
+    from unittest.mock import patch
+
+    import pytest
+    from vllm.config import ParallelConfig, VllmConfig
+    from vllm.platforms import current_platform
+
+    def test_as_if_there_were_four():
+        with patch.object(current_platform, "device_count", return_value=4):
+            ParallelConfig(tensor_parallel_size=4)
+
+    @pytest.mark.parametrize("degree", [1, 2])
+    def test_degrees(degree):
+        VllmConfig(parallel_config=ParallelConfig(tensor_parallel_size=degree, pipeline_parallel_size=degree))
+
+    def test_said():
+        ParallelConfig(tensor_parallel_size=4, distributed_executor_backend="mp")
+    """
+    files = {
+        "vllm/__init__.py": "",
+        "vllm/config/__init__.py": "from vllm.config.parallel import ParallelConfig",
+        "vllm/config/parallel.py": record.format(what="World size is larger than the number of available GPUs"),
+        "tests/test_it.py": tests,
+    }
+    runs = dict.fromkeys(("0", "1", "2", "3", "4", "8"), "run")
+    found = needs_of("tests/test_it.py", files)
+    assert {name: each.profile for name, each in found.items()} == {
+        "test_as_if_there_were_four": runs,
+        "test_degrees[1]": runs,
+        "test_degrees[2]": runs | dict.fromkeys(("1", "2", "3"), "fail"),
+        "test_said": runs,
+    }
+    files["vllm/config/parallel.py"] = record.format(what="Unable to load Ray")  # an older version asks Ray
+    found = needs_of("tests/test_it.py", files)
+    assert {name: each.profile for name, each in found.items()} == dict.fromkeys(found, runs)
+
+
 def test_without_a_device_vllms_platform_cannot_say_what_the_device_is():
     found = devices_of(
         "tests/test_it.py",
