@@ -105,6 +105,26 @@ def test_a_launcher_that_joins_a_group_of_nccls_by_default_takes_a_device_for_ea
     assert found["test_host"][:2] == (0, None)
 
 
+def test_a_reason_names_no_number_of_devices_that_is_another_sizes():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch.distributed as dist
+            import torch.multiprocessing as mp
+
+            def work(rank, world_size):
+                dist.init_process_group("nccl", rank=rank, world_size=world_size)
+
+            def test_devices():
+                mp.spawn(work, args=(4,), nprocs=4)
+            """
+        },
+    )
+    reason = "RuntimeError: NCCL uses a device for each rank: needs 4, fewer are visible"
+    assert found["test_devices"].reasons == dict.fromkeys(["0", "1", "2", "3"], reason)
+
+
 def test_accelerates_launcher_takes_one_device_or_all_where_it_is_told_no_number():
     found = devices_of(
         "test_it.py",

@@ -391,7 +391,7 @@ class Machine(Defining):
     def _use(self, count: int, what: str) -> None:
         self.trace.note(*self.current, what)
         if count > self.size:
-            raise Raised("RuntimeError", f"{what}: needs {count}, {self.size} visible", *self.current, device=True)
+            raise Raised("RuntimeError", f"{what}: needs {count}, fewer are visible", *self.current, device=True)
         self.trace.reach = max(self.trace.reach, count)
 
     def started(self, count: Any) -> None:
