@@ -100,6 +100,13 @@ def test_rules_are_checked_and_count_whatever_is_kept(here, suite, evaluated):
     (suite / "own.toml").write_text("[[mark]]\nnames = ['wide']\nskip = 'N < 3'\n")
     answer = json.loads(here("needs", "tests", "--rules", "own.toml", "--json").stdout)
     assert {each["min"] for each in answer} == {2, 3}
+    evaluated.clear()
+    here("needs", "tests")
+    here("needs", "tests", "--rules", "own.toml")
+    assert evaluated == []
+    (suite / "own.toml").write_text("[[mark]]\nnames = ['wide']\nskip = 'N < 4'\n")
+    answer = json.loads(here("needs", "tests", "--rules", "own.toml", "--json").stdout)
+    assert {each["min"] for each in answer} == {2, 4}
 
 
 def test_what_was_found_before_an_interrupt_is_kept(here, suite, evaluated, monkeypatch):

@@ -8,7 +8,7 @@ from sooner.cli.needs_project import Project
 from sooner.cli.progress import progress
 from sooner.door.needs_asking import evaluated
 from sooner.door.needs_kept import Answer
-from sooner.door.needs_shared import PLACE, Found, kept_answers
+from sooner.door.needs_shared import STATE, Found, kept_answers
 from sooner.plan.needs import TestNeeds
 from sooner.run.folder import keep_out_of_version_control
 
@@ -44,7 +44,7 @@ def static_needs(project: Project, rules: Sequence[Path], jobs: int = 0, *, is_k
     finally:  # what was found until somebody had enough need not be found again
         if is_kept and new:
             with suppress(OSError):
-                keep_out_of_version_control((project.root / PLACE).parent)
+                keep_out_of_version_control(project.root / STATE)
             kept.add(new)
             kept.save()
     found |= {path: each.rows for path, each in new.items()}

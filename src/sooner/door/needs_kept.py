@@ -116,6 +116,7 @@ class Kept(Generic[Rows]):
         self._index()
         document = self._document
         document.folders, document.tree = self._walked, self._tree()
+        self._forget()
         temporary = self._place.with_name(f"{self._place.name}.{os.getpid()}.tmp")
         try:
             self._place.parent.mkdir(parents=True, exist_ok=True)
@@ -124,6 +125,16 @@ class Kept(Generic[Rows]):
         except OSError:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+    def _forget(self) -> None:
+        """Leave out files that are gone, and what only they followed from."""
+        document = self._document
+        document.entries = {path: each for path, each in document.entries.items() if (self._root / path).is_file()}
+        files, names = dict[str, int](), dict[str, int]()
+        for each in document.entries.values():
+            each.files = [files.setdefault(document.files[i], len(files)) for i in each.files]
+            each.names = [names.setdefault(document.names[i], len(names)) for i in each.names]
+        document.files, document.names = list(files), list(names)
 
     def _is_same_tree(self) -> bool:
         """Whether the project has the same Python files as when the answers were written: folders tell most cheaply."""

@@ -1,5 +1,6 @@
 """What `sooner needs` has found and keeps in `.sooner/needs.msgpack`, for itself and for `pytest --gpus`."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -8,10 +9,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sooner.door.needs_kept import Kept
+from sooner.door.needs_kept import Kept, digest
 from sooner.plan.needs import Names, TestNeeds
 
-PLACE: Final = Path(".sooner") / "needs.msgpack"
+STATE: Final = ".sooner"
 """Below pytest's root directory."""
 
 
@@ -41,7 +42,7 @@ class Found(Struct, frozen=True, array_like=True):
 
 
 def kept_answers(root: Path, names: Names, rules: Sequence[Path], *, is_kept: bool = True) -> Kept[Found]:
-    """The answers that are kept for a project.
+    """The answers that are kept for a project; those by other rule tables lie in files of their own.
 
     Args:
         root: pytest's root directory.
@@ -49,5 +50,7 @@ def kept_answers(root: Path, names: Names, rules: Sequence[Path], *, is_kept: bo
         rules: Users' rule tables, the first looked at first.
         is_kept: Without, there are none, and nothing is written.
     """
-    place = root / PLACE if is_kept else None
+    tables = [os.path.relpath(each, root).encode() for each in rules]
+    name = f"needs-{digest(*tables)[:8]}.msgpack" if tables else "needs.msgpack"
+    place = root / STATE / name if is_kept else None
     return Kept[Found](root, place, Found, key=repr((names.classes, names.functions)), rules=rules)

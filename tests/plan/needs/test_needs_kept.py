@@ -123,6 +123,17 @@ def test_without_time_files_are_left_for_the_next_start(tree):
     assert asked(tree).evaluated == 2
 
 
+def test_files_that_are_gone_are_forgotten(tree):
+    asked(tree)
+    (tree / "tests" / "test_host.py").rename(tree / "tests" / "test_more.py")
+    paths, cache = ["tests/test_more.py", PATHS[0]], tree / ".cache" / "needs.msgpack"
+    found = of_tests(tree, paths, cache=cache)
+    assert found.evaluated == 1
+    assert b"test_host" not in cache.read_bytes()
+    again = of_tests(tree, paths, cache=cache)
+    assert (again.evaluated, again.by_nodeid) == (0, found.by_nodeid)
+
+
 def test_what_is_no_python_has_no_tests(tree):
     (tree / "tests" / "test_it.py").write_text("def (")
     found = of_tests(tree, [*PATHS, "tests/nowhere.py"])
