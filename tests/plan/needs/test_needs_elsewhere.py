@@ -1109,3 +1109,28 @@ def test_processes_of_a_pool_that_find_their_rank_in_the_environment_have_a_devi
         },
     )
     assert found == {"test_map": (4, 4, 4), "test_host": (0, None, 0), "test_told": (0, None, 0)}
+
+
+def test_what_the_standard_library_calls_a_device_is_another_thing_or_only_kept():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import argparse
+            import os
+            from types import SimpleNamespace
+            import acme
+
+            def test_node(tmp_path):
+                os.mknod(tmp_path / "node", device=3)
+
+            def test_settings():
+                assert SimpleNamespace(device="cuda:1").device == "cuda:1"
+                assert argparse.Namespace(device="cuda:1", rank=0).rank == 0
+
+            def test_elsewhere():
+                acme.run(device="cuda:1")
+            """
+        },
+    )
+    assert found == {"test_node": (0, None, 0), "test_settings": (0, None, 0), "test_elsewhere": (2, 2, 2)}

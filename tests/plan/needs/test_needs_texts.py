@@ -232,3 +232,20 @@ def test_a_program_finds_the_variables_that_it_is_given():
         """,
     )
     assert {name: least for name, (least, _, _) in found.items()} == {"test_given": 3, "test_copied": 4}
+
+
+def test_what_python_would_warn_of_in_a_text_is_not_our_affair(recwarn):
+    found = needs(
+        """
+        def test_text():
+            assert eval("1or 2") == 1
+            torch.ones(1, device="cuda:1")
+        """,
+        """
+        def test_program():
+            text = "1or 2; import torch; torch.ones(1, device='cuda:3')"
+            subprocess.run([sys.executable, "-c", text], check=True)
+        """,
+    )
+    assert found == {"test_text": (2, 2, 2), "test_program": (4, 4, 4)}
+    assert not list(recwarn)

@@ -4,6 +4,7 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.sources import parsed_as
 from sooner.plan.needs.values import UNKNOWN, Env, Raised, hard
 
 if TYPE_CHECKING:
@@ -39,9 +40,8 @@ def run_code(machine: "Machine", kind: str, args: list[Any], env: Env) -> Any:
 @lru_cache(maxsize=256)
 def _parsed(text: str, kind: str, line: int) -> Any:
     """Its tree, all of which stands where it is run; None of what is no Python, UNKNOWN of what is too deep."""
-    try:
-        tree: Any = ast.parse(text, mode=kind)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed_as(kind, text)
+    if tree is None:
         return None
     for node in ast.walk(tree):
         if hasattr(node, "lineno"):

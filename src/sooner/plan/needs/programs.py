@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.arguments import ARGV
+from sooner.plan.needs.sources import parsed
 from sooner.plan.needs.state import DEEPEST
 from sooner.plan.needs.values import MISSING, Cls, Env, Inst, Loop, Mod, Native, OutOfFuel, Raised, Return, Skip, hard
 
@@ -98,9 +99,8 @@ def run_text(machine: "Machine", text: str, *, is_checked: bool) -> bool:
     Raises:
         Raised: It fails so, and is checked.
     """
-    try:
-        tree = ast.parse(textwrap.dedent(text))
-    except (SyntaxError, ValueError):
+    tree = parsed(textwrap.dedent(text))
+    if tree is None:
         return False
     module = Mod("__main__", "")  # without a path: what it does is done where it is started
     return _run(machine, tree, module, is_checked=is_checked)

@@ -5,7 +5,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 _ROOTS: Final = ("", "src", "lib", "python", "tests", "test")
 _UP: Final = re.compile(r"(?:\.\./)+")
@@ -188,10 +188,19 @@ class Sources:
 
 def parsed(text: str) -> ast.Module | None:
     """A syntax tree, or None where the text is not Python."""
+    tree: ast.Module | None = parsed_as("exec", text)
+    return tree
+
+
+def parsed_as(mode: str, text: str) -> Any:
+    """The tree of a module (`exec`), an expression (`eval`) or a statement (`single`); None of what is no Python.
+
+    What Python would warn of (`1or 2`) is the project's own affair.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(text)
+            return ast.parse(text, mode=mode)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
