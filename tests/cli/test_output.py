@@ -64,6 +64,16 @@ def test_a_reader_that_has_enough_of_an_export_makes_it_no_failure(project, kept
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_an_export_leaves_what_a_file_behind_stdout_holds_already(project, kept):
+    with (project / "all.csv").open("wb") as file:
+        file.write(b"precious\n" * 2)
+        file.flush()
+        assert command(project, *kept, stdout=file).returncode == 0
+    lines = (project / "all.csv").read_text().splitlines()
+    assert lines[:2] == ["precious", "precious"]
+    assert len(lines) == 4
+
+
 @needs_full
 def test_an_export_that_cannot_be_written_does_not_blame_the_history(project, kept):
     with FULL.open("w") as full:

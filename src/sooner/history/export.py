@@ -1,9 +1,11 @@
 """Tables as one file for other tools: each record once, placeholders and copies left out."""
 
 import contextlib
-import errno
 import os
 import re
+import select
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +21,8 @@ _OPTIONS: Final = {
     "jsonl": "format json",
 }
 _SUFFIXES: Final = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_STDOUT: Final = 1
+_CHUNK: Final = 1 << 16
 
 
 def export(history: History, table: str, path: str, *, format_: str = "", where: Where = EVERYTHING) -> int:
@@ -41,35 +45,67 @@ def export(history: History, table: str, path: str, *, format_: str = "", where:
         raise HistoryError(f"{path}: say with --format how to write it: {', '.join(_OPTIONS)} (on stdout csv or jsonl)")
     if path != "-" and not Path(path).absolute().parent.is_dir():
         raise HistoryError(f"cannot write {path}: its folder does not exist")
-    target = Path("/dev/stdout") if path == "-" else Path(path).with_name(f".{Path(path).name}.{os.getpid()}.tmp")
-    statement = sql(
-        "export",
-        "rows",
-        columns=", ".join(map(identifier, wanted.columns)),
-        table=identifier(table),
-        condition=condition(wanted.columns, wanted.time, where),
-        time=wanted.time,
-        target=quoted(str(target)),
-        options=_OPTIONS[kind],
-    )
     try:
-        rows = history.read(lambda: int(history.database.value(statement)))
-        if path != "-":
-            target.replace(path)
+        with _standard_output() if path == "-" else _beside(Path(path)) as target:
+            statement = sql(
+                "export",
+                "rows",
+                columns=", ".join(map(identifier, wanted.columns)),
+                table=identifier(table),
+                condition=condition(wanted.columns, wanted.time, where),
+                time=wanted.time,
+                target=quoted(str(target)),
+                options=_OPTIONS[kind],
+            )
+            return _written(history, statement, target, path)
+    except BrokenPipeError as error:
+        raise BrokenPipeError from error  # without its number, of which Click would make a failure
     except OSError as error:
-        raise HistoryError(f"cannot write {path}: {error.strerror}") from error
+        raise HistoryError(f"cannot write {'standard output' if path == '-' else path}: {error.strerror}") from error
+
+
+def _written(history: History, statement: str, target: Path, path: str) -> int:
+    """How many rows were written."""
+    try:
+        return history.read(lambda: int(history.database.value(statement)))
     except HistoryError as error:
-        why = _unwritten(error, target)
-        if not why:
-            raise
-        if path == "-" and why == os.strerror(errno.EPIPE):
-            raise BrokenPipeError from error  # whoever reads has enough
-        raise HistoryError(f"cannot write {'standard output' if path == '-' else path}: {why}") from error
+        if why := _unwritten(error, target):
+            raise HistoryError(f"cannot write {path}: {why}") from error
+        raise
+
+
+@contextlib.contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A file that takes the place of another one when it is whole."""
+    target = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield target
+        target.replace(path)
     finally:
-        if path != "-":
-            with contextlib.suppress(OSError):
-                target.unlink()
-    return rows
+        with contextlib.suppress(OSError):
+            target.unlink()
+
+
+@contextlib.contextmanager
+def _standard_output() -> Iterator[Path]:
+    """A pipe to standard output: opened by its own name, a file that it goes to (`>> rows.csv`) would begin anew."""
+    reading, writing = os.pipe()
+    with ThreadPoolExecutor(1) as pool:
+        poured = pool.submit(_pour, reading)
+        try:
+            yield Path(f"/dev/fd/{writing}")
+        finally:
+            os.close(writing)
+            poured.result()  # what went wrong behind the pipe is why it could not be written
+
+
+def _pour(reading: int) -> None:
+    with os.fdopen(reading, "rb") as source:
+        while chunk := source.read1(_CHUNK):
+            rest = memoryview(chunk)
+            while rest:
+                select.select([], [_STDOUT], [])  # a pipe that is full for the moment is waited for
+                rest = rest[os.write(_STDOUT, rest) :]
 
 
 def _unwritten(error: HistoryError, target: Path) -> str:
