@@ -94,6 +94,11 @@ def _read(path: Path, cases: Cases) -> _Problem | None:
         return _Problem(parser.CurrentLineNumber, "entity declarations are refused: JUnit needs none")
     except expat.ExpatError as error:
         return _Problem(error.lineno, f"the XML is broken: {expat.ErrorString(error.code)}", is_mendable=True)
+    except (LookupError, ValueError) as error:
+        if cases.root:
+            raise
+        # Told by the first line: GBK, say, or what is no encoding's name.
+        return _Problem(1, f"its encoding cannot be read: {error}", is_mendable=True)
     return None
 
 
