@@ -102,6 +102,45 @@ def test_a_hole_of_our_own_pytest_is_no_failure_of_the_test(history, take, write
     assert outcomes(history) == {"test_x.py::test_a": "skipped_no_devices"}
 
 
+def attempts(history):
+    return {(row.node_id.rpartition("::")[2], row.attempt): row.outcome for row in history.tests()}
+
+
+BARE, FAILED = (
+    '<testcase classname="test_x" name="t"/>',
+    '<testcase classname="test_x" name="t"><failure message="assert 0"/></testcase>',
+)
+OTHER = '<testcase classname="test_x" name="u"/>'
+RERUN = '<testcase classname="test_x" name="t"><rerun message="assert 0">tb</rerun></testcase>'
+TEARDOWN = (
+    '<testcase classname="test_x" name="t"><error message="failed on teardown with &quot;E&quot;">tb</error></testcase>'
+)
+
+
+@pytest.mark.parametrize(
+    ("cases", "told"),
+    [
+        (BARE + OTHER + BARE, ["failed", "passed"]),
+        (BARE + BARE + OTHER + FAILED, ["failed", "failed", "failed"]),
+        (RERUN, ["failed", "passed"]),  # of a plugin that writes one case for all attempts
+        (RERUN + BARE, ["failed", "passed"]),  # of one that writes a case for each
+        (RERUN + FAILED, ["failed", "failed"]),
+        (FAILED + OTHER + TEARDOWN, ["failed"]),
+        (BARE + TEARDOWN, ["failed", "failed"]),
+    ],
+)
+def test_what_pytest_ran_again_has_not_passed_before(history, take, write, cases, told):
+    take(write("a.xml", f'<testsuites><testsuite name="pytest">{cases}</testsuite></testsuites>'))
+    found = {name: outcome for name, outcome in attempts(history).items() if name[0] == "t"}
+    assert found == {("t", number): outcome for number, outcome in enumerate(told, 1)}
+
+
+def test_what_two_sessions_ran_has_passed_twice(history, take, write):
+    text = f'<testsuite name="pytest">{BARE}</testsuite>'
+    take(write("a.xml", text), write("b.xml", text + "<!-- -->"), constants={"run": "7"})
+    assert attempts(history) == {("t", 1): "passed", ("t", 2): "passed"}
+
+
 def test_surefire_and_its_retries(history, take, write):
     assert take(write("TEST-com.acme.CartTest.xml", SUREFIRE))["added"] == 6
     told = [(row.node_id.partition("::")[2], row.attempt, row.outcome, row.message) for row in history.tests()]

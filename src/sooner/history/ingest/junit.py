@@ -47,6 +47,7 @@ def take_junit(path: Path, intake: Intake) -> None:
             problem = problem.because(
                 f"{cases.cases} cases before it were kept; `pip install 'sooner[xml]'` may recover the rest"
             )
+    cases.close()
     if problem is None and not cases.is_junit:
         problem = _Problem(1, f"<{cases.root}> is no JUnit XML")
     if problem is not None:
@@ -62,7 +63,9 @@ def read_cases(path: Path, emit: Callable[[TestRow], None], like: TestRow) -> No
     Raises:
         IngestError: It cannot be opened.
     """
-    _read(path, Cases(emit, like))
+    cases = Cases(emit, like)
+    _read(path, cases)
+    cases.close()
 
 
 class _Problem:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Final
 
 from sooner.history.fingerprints import digest_of, first_line
+from sooner.history.ingest.junit_again import TEARDOWN, Again, Case
 from sooner.history.outcomes import HistoryOutcome, of_skip, spelled
 from sooner.history.tables import Epoch, TestRow
 from sooner.model.junit import HOLE, QUARANTINED, QUARANTINED_PROPERTY
@@ -22,8 +23,8 @@ _LONGEST_S: Final = 1e9
 _BROKEN: Final = frozenset({"failure", "error"})
 _RERUNS: Final = frozenset({"rerunFailure", "rerunError"})
 """Surefire and nextest: another attempt after the one told by `failure`, which did not pass either."""
-_FLAKES: Final = frozenset({"flakyFailure", "flakyError"})
-"""Surefire and nextest: an attempt before the one that passed."""
+_FLAKES: Final = frozenset({"flakyFailure", "flakyError", "rerun"})
+"""Surefire and nextest: an attempt before the one that passed; PyTorch's pytest: before the one that counts."""
 _RESULTS: Final = _BROKEN | _RERUNS | _FLAKES | {"skipped"}
 _OUTPUTS: Final = frozenset({"system-out", "system-err"})
 _ROOTS: Final = frozenset({"testsuites", "testsuite", "testcase"})
@@ -77,7 +78,7 @@ class _Result:
             return HistoryOutcome.TIMED_OUT
         if _CRASH.search(head):
             return HistoryOutcome.CRASHED
-        if self.message.startswith("failed on teardown"):  # pytest's word for it: the test's body has run
+        if self.message.startswith(TEARDOWN):  # the test's body has run
             return HistoryOutcome.FAILED
         return HistoryOutcome.ERROR if self.tag.endswith(("error", "Error")) else HistoryOutcome.FAILED
 
@@ -90,10 +91,11 @@ class _Result:
 class _Suite:
     """A `testsuite` that is open."""
 
-    __slots__ = ("devices", "host", "started", "unit", "variant")
+    __slots__ = ("devices", "host", "is_of_pytest", "started", "unit", "variant")
 
     def __init__(self, attributes: Mapping[str, str], started: Epoch | None) -> None:
         self.unit = attributes.get("name", "")
+        self.is_of_pytest = self.unit == _PYTEST
         self.variant = ""
         self.host = attributes.get("hostname", "")
         self.started = started
@@ -122,6 +124,7 @@ class Cases:
 
     def __init__(self, emit: Callable[[TestRow], None], like: TestRow, zone: tzinfo = UTC) -> None:
         self._emit = emit
+        self._again = Again(emit)
         self._like = like
         self._zone = zone
         self._suites: list[_Suite] = []
@@ -183,7 +186,8 @@ class Cases:
             self._suites.pop()
 
     def close(self) -> None:
-        """The document ends."""
+        """The document ends, or what can be read of it."""
+        self._again.close()
 
     def _take_property(self, name: str, value: str) -> None:
         if self._case is not None:
@@ -216,66 +220,63 @@ class Cases:
         self.cases += 1
         seconds = _seconds(case.get("time") or case.get("duration") or "")
         started = self._time(case)
-        if self._results:
-            self._tell_results(case, seconds, started)
-        else:
-            outcome = _PASSED
-            if "status" in case:  # gtest's
-                outcome = HistoryOutcome.NOT_RUN if case["status"] == "notrun" else _PASSED
-                outcome = HistoryOutcome.SKIPPED if case.get("result") == "skipped" else outcome
-            self._tell(case, outcome, seconds, started, "")
-
-    def _tell_results(self, case: Mapping[str, str], seconds: float | None, started: Epoch | None) -> None:
         plain = [result for result in self._results if result.tag in _BROKEN or result.tag == "skipped"]
         before = [result for result in self._results if result.tag in _FLAKES]
         after = [result for result in self._results if result.tag in _RERUNS]
         for result in before:
-            self._tell_result(case, result, None, started)
-        if plain:
-            self._tell_result(case, plain[0], seconds, started)
-        elif not after:
-            self._tell(case, HistoryOutcome.PASSED, seconds, started, "")
+            self._emit(self._row_of(case, result, None, started))
+        if plain or not after:
+            if plain:
+                row = self._row_of(case, plain[0], seconds, started)
+            else:
+                row = self._row(case, _without_result(case), seconds, started, "")
+            if self._suite.is_of_pytest:
+                self._again.take(Case(row, has_result=bool(plain), tells_attempts=bool(before)))
+            else:
+                self._emit(row)
         for result in after:
-            self._tell_result(case, result, None, started)
+            self._emit(self._row_of(case, result, None, started))
 
-    def _tell_result(
+    def _row_of(
         self, case: Mapping[str, str], result: _Result, seconds: float | None, started: Epoch | None
-    ) -> None:
+    ) -> TestRow:
         """A retry may have a time of its own."""
         own = _seconds(result.attributes.get("time", ""))
         began = self._time(result.attributes) or started
         outcome, message = result.outcome, result.message
         if self._real is not None and result.tag == "skipped":
             outcome, message = outcome if result.is_hole else self._real, message.removeprefix(QUARANTINED)
-        self._tell(case, outcome, own if own is not None else seconds, began, message)
+        return self._row(case, outcome, own if own is not None else seconds, began, message)
 
-    def _tell(
+    @property
+    def _suite(self) -> _Suite:
+        return self._suites[-1] if self._suites else _NO_SUITE
+
+    def _row(
         self,
         case: Mapping[str, str],
         outcome: HistoryOutcome,
         seconds: float | None,
         started: Epoch | None,
         message: str,
-    ) -> None:
-        like, suite = self._like, self._suites[-1] if self._suites else _NO_SUITE
+    ) -> TestRow:
+        like, suite = self._like, self._suite
         unit, node_id = self._names(case, suite)
-        self._emit(
-            TestRow(
-                run=like.run,
-                unit=unit,
-                node_id=node_id,
-                variant=suite.variant,
-                kind="case",
-                outcome=outcome,
-                seconds=seconds,
-                started=started if started is not None else suite.started,
-                devices=suite.devices,
-                worker=suite.host,
-                message=message,
-                message_digest=digest_of(message) if message else "",
-                source=like.source,
-                as_of=like.as_of,
-            )
+        return TestRow(
+            run=like.run,
+            unit=unit,
+            node_id=node_id,
+            variant=suite.variant,
+            kind="case",
+            outcome=outcome,
+            seconds=seconds,
+            started=started if started is not None else suite.started,
+            devices=suite.devices,
+            worker=suite.host,
+            message=message,
+            message_digest=digest_of(message) if message else "",
+            source=like.source,
+            as_of=like.as_of,
         )
 
     def _names(self, case: Mapping[str, str], suite: _Suite) -> tuple[str, str]:
@@ -300,7 +301,15 @@ def _of_expected(message: str) -> HistoryOutcome:
     return HistoryOutcome.SKIPPED if did_not else HistoryOutcome.PASSED
 
 
-_PASSED: Final = HistoryOutcome.PASSED
+def _without_result(case: Mapping[str, str]) -> HistoryOutcome:
+    """What a case came to in which no element says so; gtest has attributes for it."""
+    if case.get("result") == "skipped":
+        return HistoryOutcome.SKIPPED
+    return HistoryOutcome.NOT_RUN if case.get("status") == "notrun" else HistoryOutcome.PASSED
+
+
+_PYTEST: Final = "pytest"
+"""The suite of a session of pytest's, unless `junit_suite_name` calls it otherwise."""
 _MOST_PLACES: Final = 10_000
 _KNOWN: Final = _ROOTS | _RESULTS | _OUTPUTS | {"property", "properties"}
 
@@ -320,7 +329,7 @@ def _place(suite: str, classname: str, file: str) -> tuple[str, str]:
         return suite or file, f"{classname}::" if classname else ""
     inner = classname.removeprefix(module.removesuffix(".py").replace("/", ".")).strip(".").replace(".", "::")
     prefix = "".join(f"{part}::" for part in (module, inner) if part)
-    return module if suite in ("pytest", "") else suite, prefix
+    return module if suite in (_PYTEST, "") else suite, prefix
 
 
 _NO_SUITE: Final = _Suite({}, None)
