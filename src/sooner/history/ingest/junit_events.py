@@ -91,11 +91,10 @@ class _Result:
 class _Suite:
     """A `testsuite` that is open."""
 
-    __slots__ = ("devices", "host", "is_of_pytest", "started", "unit", "variant")
+    __slots__ = ("devices", "host", "started", "unit", "variant")
 
     def __init__(self, attributes: Mapping[str, str], started: Epoch | None) -> None:
         self.unit = attributes.get("name", "")
-        self.is_of_pytest = self.unit == _PYTEST
         self.variant = ""
         self.host = attributes.get("hostname", "")
         self.started = started
@@ -184,9 +183,10 @@ class Cases:
             self._open = None
         elif tag == "testsuite" and self._suites:
             self._suites.pop()
+            self._again.close()
 
     def close(self) -> None:
-        """The document ends, or what can be read of it."""
+        """The document ends, or what can be read of it does."""
         self._again.close()
 
     def _take_property(self, name: str, value: str) -> None:
@@ -230,7 +230,7 @@ class Cases:
                 row = self._row_of(case, plain[0], seconds, started)
             else:
                 row = self._row(case, _without_result(case), seconds, started, "")
-            if self._suite.is_of_pytest:
+            if row.unit == _PYTEST or row.node_id.partition("::")[0].endswith(".py"):
                 self._again.take(Case(row, has_result=bool(plain), tells_attempts=bool(before)))
             else:
                 self._emit(row)
