@@ -102,6 +102,25 @@ def test_a_hole_of_our_own_pytest_is_no_failure_of_the_test(history, take, write
     assert outcomes(history) == {"test_x.py::test_a": "skipped_no_devices"}
 
 
+@pytest.mark.parametrize(
+    ("message", "outcome"),
+    [
+        ("Failed: Timeout (>1.0s) from pytest-timeout.", "timed_out"), ("TimeoutError: ", "timed_out"),
+        ("RuntimeError: Watchdog caught collective operation timeout: WorkNCCL(1)", "timed_out"),
+        ("RuntimeError: Process 0 terminated or timed out after 300 seconds", "timed_out"),
+        ("TypeError: f() got an unexpected keyword argument &apos;timeout&apos;", "failed"),
+        ("ValueError: timeout must be positive", "failed"), ("AssertionError: timed out: 3 != 4", "failed"),
+        ("assert -15 == -&lt;Signals.SIGKILL: 9&gt;", "failed"),
+        ("RuntimeError: process 0 terminated with signal SIGSEGV", "crashed"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "out_of_memory"),
+        ("MemoryError", "out_of_memory"), ("Failed: DID NOT RAISE &lt;class MemoryError&gt;", "failed"),
+    ],
+)  # fmt: skip
+def test_how_a_test_ended_is_told_by_its_message_and_not_by_what_it_compared(history, take, write, message, outcome):
+    take(write("a.xml", junit_case(f'<failure message="{message}">tb</failure>')))
+    assert outcomes(history) == {"test_x.py::test_a": outcome}
+
+
 def attempts(history):
     return {(row.node_id.rpartition("::")[2], row.attempt): row.outcome for row in history.tests()}
 

@@ -31,10 +31,25 @@ _ROOTS: Final = frozenset({"testsuites", "testsuite", "testcase"})
 
 _OWN_TYPES: Final = frozenset(HistoryOutcome) | {"worker_lost", "hole"}
 """sooner spells outcomes that are neither failure nor skip as the type of an error."""
-_TIMEOUT: Final = re.compile(r"\btime[ds]?[ _-]?out\b|\btimeout ?[>(]|deadline exceeded", re.IGNORECASE)
+_TIMED_OUT: Final = re.compile(r"time[ds]?[ _-]?out", re.IGNORECASE)
+"""In the type of a result, where it is no word of the code under test."""
+_TIMEOUT: Final = re.compile(
+    r"\btime[ds] ?[ _-]?out\b|\btime[ _-]out\b|\bTimeout(?:Error|Exception|Expired)\b|deadline exceeded"
+    r"|(?<![\'\"`.=(\[])\btimeout(?: ?[>(:]| \d| (?:of|after|at|expired|exceeded|reached|waiting|while)\b|$)"
+    r"|\b(?:exceed\w*|hit|reached) (?:the |its |a )?timeout\b",
+    re.IGNORECASE,
+)
+"""A bare `timeout` may be an argument or an option: TypeError: unexpected keyword argument 'timeout'."""
 _CRASH: Final = re.compile(
     r"worker '?\w+'? crashed|core dumped|segmentation fault|\bSIG(SEGV|ABRT|BUS|ILL|FPE|KILL)\b", re.IGNORECASE
 )
+_MEMORY: Final = re.compile(
+    r"\bout of memory\b|OutOfMemory(?:Error|Exception)?\b|\bMemoryError\b|\bstd::bad_alloc\b|_STATUS_ALLOC_FAILED\b"
+    r"|\b(?:CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|hipErrorMemoryAllocation)\b|\bOOM[- ]?killed\b",
+    re.IGNORECASE,
+)
+_JUDGED: Final = re.compile(r"assert\b|AssertionError\b|Failed: DID NOT RAISE\b")
+"""How it begins where the test itself compared something: the words that it compared say nothing of its end."""
 
 
 class _Result:
@@ -73,11 +88,8 @@ class _Result:
             return _of_expected(self.message) if kind == "pytest.xfail" else of_skip(f"{self.message} {self.text}")
         if kind in _OWN_TYPES and (own := spelled(kind)) is not None:
             return own
-        head = f"{kind} {self.message}"
-        if _TIMEOUT.search(head):
-            return HistoryOutcome.TIMED_OUT
-        if _CRASH.search(head):
-            return HistoryOutcome.CRASHED
+        if (end := _end_of(kind, self.message)) is not None:
+            return end
         if self.message.startswith(TEARDOWN):  # the test's body has run
             return HistoryOutcome.FAILED
         return HistoryOutcome.ERROR if self.tag.endswith(("error", "Error")) else HistoryOutcome.FAILED
@@ -86,6 +98,21 @@ class _Result:
     def is_hole(self) -> bool:
         """Whether the test was not even started, for lack of devices."""
         return self.message.removeprefix(QUARANTINED).startswith(HOLE)
+
+
+def _end_of(kind: str, message: str) -> HistoryOutcome | None:
+    """Of a failure that was the end of its test rather than its judgement, which end that was."""
+    if _TIMED_OUT.search(kind):
+        return HistoryOutcome.TIMED_OUT
+    said = f"{kind} {message}".strip()
+    if _JUDGED.match(said):
+        return None
+    ends = (
+        (_TIMEOUT, HistoryOutcome.TIMED_OUT),
+        (_CRASH, HistoryOutcome.CRASHED),
+        (_MEMORY, HistoryOutcome.OUT_OF_MEMORY),
+    )
+    return next((outcome for pattern, outcome in ends if pattern.search(said)), None)
 
 
 class _Suite:
