@@ -12,8 +12,10 @@ from sooner.history.ingest import junit
 from sooner.history.outcomes import of_skip
 
 SAMPLES = Path(__file__).parent / "samples"
-TOOLS = ("pytest", "surefire", "gtest", "bazel", "nextest")
-PYTEST, SUREFIRE, GTEST, BAZEL, NEXTEST = ((SAMPLES / f"{tool}.xml").read_text(encoding="utf-8") for tool in TOOLS)
+TOOLS = ("pytest", "surefire", "gtest", "ctest", "bazel", "nextest")
+PYTEST, SUREFIRE, GTEST, CTEST, BAZEL, NEXTEST = (
+    (SAMPLES / f"{tool}.xml").read_text(encoding="utf-8") for tool in TOOLS
+)
 
 
 def outcomes(history):
@@ -181,6 +183,14 @@ def test_gtest(history, take, write):
         "Math::Adds": "passed", "Math::Fails": "failed", "Math::DISABLED_Off": "not_run", "Math::Skips": "skipped",
     }  # fmt: skip
     assert any("without a zone" in note for note in report["notes"])
+
+
+def test_ctest(history, take, write):
+    take(write("c.xml", CTEST))
+    assert {row.node_id.partition("::")[0]: row.outcome for row in history.tests()} == {
+        "ok": "passed", "fails": "failed", "disabled": "skipped", "skips": "skipped", "skips_by_word": "skipped",
+        "has_no_program": "not_run", "has_no_fixture": "not_run", "has_no_file": "not_run", "says_nothing": "failed",
+    }  # fmt: skip
 
 
 def test_bazel(history, take, write):

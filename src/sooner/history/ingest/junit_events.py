@@ -256,7 +256,7 @@ class Cases:
             if plain:
                 row = self._row_of(case, plain[0], seconds, started)
             else:
-                row = self._row(case, _without_result(case), seconds, started, "")
+                row = self._row(case, _said(case) or HistoryOutcome.PASSED, seconds, started, "")
             if row.unit == _PYTEST or row.node_id.partition("::")[0].endswith(".py"):
                 self._again.take(Case(row, has_result=bool(plain), tells_attempts=bool(before)))
             else:
@@ -273,6 +273,9 @@ class Cases:
         outcome, message = result.outcome, result.message
         if self._real is not None and result.tag == "skipped":
             outcome, message = outcome if result.is_hole else self._real, message.removeprefix(QUARANTINED)
+        elif outcome is HistoryOutcome.SKIPPED and _said(case) is HistoryOutcome.NOT_RUN:
+            # CTest's: its program, a file or its fixture was not there, and the run is red. What skips itself says so.
+            outcome = outcome if message.startswith("SKIP_") else HistoryOutcome.NOT_RUN
         return self._row(case, outcome, own if own is not None else seconds, began, message)
 
     @property
@@ -328,11 +331,10 @@ def _of_expected(message: str) -> HistoryOutcome:
     return HistoryOutcome.SKIPPED if did_not else HistoryOutcome.PASSED
 
 
-def _without_result(case: Mapping[str, str]) -> HistoryOutcome:
-    """What a case came to in which no element says so; gtest has attributes for it."""
-    if case.get("result") == "skipped":
-        return HistoryOutcome.SKIPPED
-    return HistoryOutcome.NOT_RUN if case.get("status") == "notrun" else HistoryOutcome.PASSED
+def _said(case: Mapping[str, str]) -> HistoryOutcome | None:
+    """What the attributes of a case say, as gtest and CTest have them; None where that is nothing."""
+    said = spelled(case.get("result", "")) or spelled(case.get("status", ""))
+    return HistoryOutcome.NOT_RUN if said is HistoryOutcome.RUNNING else said
 
 
 _PYTEST: Final = "pytest"
