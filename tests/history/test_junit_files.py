@@ -123,6 +123,24 @@ def test_how_a_test_ended_is_told_by_its_message_and_not_by_what_it_compared(his
     assert outcomes(history) == {"test_x.py::test_a": outcome}
 
 
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (
+            '<failure message="a/math.cc:9&#x0A;Expected: 2"><![CDATA[a/math.cc:9]]></failure>',
+            "a/math.cc:9: Expected: 2",
+        ),
+        ('<failure message="a/math.cc:9"/>', "a/math.cc:9"),
+        ('<failure message="Failed">    x_test.go:12: got 1\n    more</failure>', "x_test.go:12: got 1"),
+        ('<failure message="Timeout"/>', "Timeout"),
+    ],
+)
+def test_a_message_says_more_than_where_and_that_it_failed(history, take, write, result, told):
+    take(write("a.xml", junit_case(result)))
+    (row,) = history.tests()
+    assert row.message == told
+
+
 def attempts(history):
     return {(row.node_id.rpartition("::")[2], row.attempt): row.outcome for row in history.tests()}
 

@@ -50,6 +50,7 @@ _MEMORY: Final = re.compile(
 )
 _JUDGED: Final = re.compile(r"assert\b|AssertionError\b|Failed: DID NOT RAISE\b")
 """How it begins where the test itself compared something: the words that it compared say nothing of its end."""
+_PLACE: Final = re.compile(r"\S+:\d+")
 
 
 class _Result:
@@ -74,9 +75,18 @@ class _Result:
         return "".join(self.texts).strip()
 
     @property
-    def message(self) -> str:
+    def headline(self) -> str:
         """Its first line."""
         return first_line(self.attributes.get("message", "") or self.text, _LONGEST_MESSAGE)
+
+    @property
+    def message(self) -> str:
+        """Its first line; with the next one where it is a mere place (gtest), of its text where it is a word (Go)."""
+        line = self.headline
+        if _PLACE.fullmatch(line):
+            more = first_line(self.attributes.get("message", "").partition(line)[2], _LONGEST_MESSAGE)
+            return f"{line}: {more}"[:_LONGEST_MESSAGE] if more else line
+        return (spelled(line) and first_line(self.text, _LONGEST_MESSAGE)) or line
 
     @property
     def outcome(self) -> HistoryOutcome:
@@ -88,7 +98,7 @@ class _Result:
             return _of_expected(self.message) if kind == "pytest.xfail" else of_skip(f"{self.message} {self.text}")
         if kind in _OWN_TYPES and (own := spelled(kind)) is not None:
             return own
-        if (end := _end_of(kind, self.message)) is not None:
+        if (end := _end_of(kind, self.headline) or _end_of(kind, self.message)) is not None:
             return end
         if self.message.startswith(TEARDOWN):  # the test's body has run
             return HistoryOutcome.FAILED
