@@ -249,6 +249,20 @@ def test_a_time_without_a_zone_is_in_the_zone_that_was_said(history, take, write
     assert min(row.started for row in history.tests()) == 1767323045.123 + 5 * 3600
 
 
+@pytest.mark.parametrize(
+    ("time", "notes"),
+    [
+        ("0001-01-01T00:00:00Z", []), ("9999-12-31T23:59:59Z", []),
+        ("Fri Jan  2 03:04:05 2026", ["JUnit times that are not ISO 8601 were left out"]),
+    ],
+)  # fmt: skip
+def test_a_time_that_is_none_is_not_known(history, take, write, time, notes):
+    report = take(write("a.xml", f'<testsuite name="s" timestamp="{time}"><testcase name="t"/></testsuite>'))
+    (row,) = history.tests()
+    assert row.started is None
+    assert report["notes"] == notes
+
+
 def test_escape_bytes_and_other_control_characters_do_no_harm(history, take, write):
     case = b'<testcase name="t"><failure message="\x1b[31mred\x00\x08">x</failure></testcase>'
     data = b'<testsuite name="s">' + case + b"</testsuite>"

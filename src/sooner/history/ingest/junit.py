@@ -54,6 +54,8 @@ def take_junit(path: Path, intake: Intake) -> None:
         intake.report.reject(str(path), problem.line, problem.reason)
     if cases.naive_times and intake.options.zone == "UTC":
         intake.report.note("JUnit times without a zone were read as UTC", cases.naive_times)
+    if cases.unreadable_times:
+        intake.report.note("JUnit times that are not ISO 8601 were left out", cases.unreadable_times)
     intake.flush_if_full()
 
 

@@ -19,6 +19,8 @@ _LONGEST_MESSAGE: Final = 500
 _MOST_TEXT: Final = 4_000
 """Characters of a failure's text that are kept in memory: enough for its first line."""
 _LONGEST_S: Final = 1e9
+_YEAR_OF_NO_CALENDAR: Final = 9990
+"""As for tables: most programs cannot show what lies beyond."""
 
 _BROKEN: Final = frozenset({"failure", "error"})
 _RERUNS: Final = frozenset({"rerunFailure", "rerunError"})
@@ -175,6 +177,7 @@ class Cases:
         self.root = ""
         self.cases = 0
         self.naive_times = 0
+        self.unreadable_times = 0
 
     @property
     def is_junit(self) -> bool:
@@ -247,7 +250,10 @@ class Cases:
         try:
             time = datetime.fromisoformat(text.strip())
         except ValueError:
+            self.unreadable_times += 1
             return None
+        if not 1 < time.year < _YEAR_OF_NO_CALENDAR:
+            return None  # the year 1 is what Go programs write for no time
         if time.tzinfo is None:
             self.naive_times += 1
             time = time.replace(tzinfo=self._zone)
