@@ -65,6 +65,23 @@ def test_pytest(history, take, write):
     assert len(bad.message_digest) == 16
 
 
+@pytest.mark.parametrize(
+    ("case", "node_id"),
+    [
+        (
+            '<testcase classname="tests.test_models.test_x.TestA" name="test_a[x::y]"/>',
+            "tests/test_models/test_x.py::TestA::test_a[x::y]",
+        ),
+        ('<testcase classname="tests.ops.conv_test" name="test_a"/>', "tests/ops/conv_test.py::test_a"),
+        ('<testcase classname="" name="tests.test_models.test_x"/>', "tests/test_models/test_x.py"),
+    ],
+)
+def test_a_test_of_pytest_has_its_node_id(history, take, write, case, node_id):
+    take(write("a.xml", f'<testsuites><testsuite name="pytest">{case}</testsuite></testsuites>'))
+    (row,) = history.tests()
+    assert (row.unit, row.node_id) == (node_id.partition("::")[0], node_id)
+
+
 def junit_case(result, *properties):
     told = "".join(f'<property name="{name}" value="{value}"/>' for name, value in properties)
     return (
