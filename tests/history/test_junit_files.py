@@ -256,6 +256,15 @@ def test_a_name_that_comes_again_is_another_attempt(history, take, write):
     assert [(row.attempt, row.outcome) for row in history.tests()] == [(1, "failed"), (2, "passed"), (3, "passed")]
 
 
+def test_another_outcome_of_an_attempt_that_is_known_is_told_of(take, write):
+    passed, failed = (f'<testsuite name="s">{case}</testsuite>' for case in (BARE, FAILED))
+    assert take(write("a.xml", passed), constants={"run": "7"})["notes"] == []
+    assert take(write("again.xml", passed), constants={"run": "7"})["notes"] == []
+    report = take(write("b.xml", failed), constants={"run": "7"})
+    assert (report["added"], report["duplicates"]) == (0, 1)
+    assert ["another outcome" in note for note in report["notes"]] == [True]
+
+
 def test_a_run_can_be_named(history, take, write):
     take(write("a.xml", GTEST), constants={"run": "77", "repository": "o/n", "commit": "c0"})
     assert {(row.run, row.repository, row.commit) for row in history.tests()} == {("77", "o/n", "c0")}

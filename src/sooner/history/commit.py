@@ -39,6 +39,8 @@ class Added(Struct, frozen=True):
 
     rows: int = 0
     added: int = 0
+    contradicted: int = 0
+    """Rows that were left out although they tell another end of the same attempt than the history does."""
 
     @property
     def duplicates(self) -> int:
@@ -46,7 +48,7 @@ class Added(Struct, frozen=True):
         return self.rows - self.added
 
     def __add__(self, other: "Added") -> "Added":
-        return Added(self.rows + other.rows, self.added + other.added)
+        return Added(self.rows + other.rows, self.added + other.added, self.contradicted + other.contradicted)
 
 
 class Facts(Struct, frozen=True):
@@ -85,6 +87,7 @@ class Commit:
         self._places = {
             "key_parts": key_parts(table),
             "metadata": metadata(table.name),
+            "outcome": "outcome" if "outcome" in table.columns else "''",
             "rank": table.rank,
             "scope": identifier(table.scope),
             "time": table.time,
@@ -105,15 +108,16 @@ class Commit:
             is_repeated = self._look_for_repeats(staged)
         found = find(self._database, self._folder, self._table)
         recorded, improvable = self._look_up(staged, found)
+        contradicted = self._contradicted(staged) if recorded else 0
         if recorded == rows and not improvable and not is_repeated:
-            return Added(rows, 0)
+            return Added(rows, 0, contradicted)
         if recorded or is_repeated:
             staged = self._only_new(staged)
         facts = self._facts(staged)
         if facts.rows:
             self._publish(staged, facts, found, superseding=improvable > 0)
         staged.unlink(missing_ok=True)
-        return Added(rows, facts.rows)
+        return Added(rows, facts.rows, contradicted)
 
     def _run(self, name: str, **places: str) -> None:
         self._database.run(sql("commit", name, **self._places, **places))
@@ -146,6 +150,9 @@ class Commit:
         self._run(name, staged=source, existing=existing, in_scope=self._in_scope(scopes or ()))
         recorded, improvable = self._database.rows(sql("commit", "count_recorded", best=str(self._table.best)))[0]
         return recorded, improvable
+
+    def _contradicted(self, staged: Path) -> int:
+        return int(self._database.value(sql("commit", "contradicted", **self._places, staged=path_literal(staged))))
 
     def _in_scope(self, scopes: Sequence[str | None]) -> str:
         if not scopes or len(scopes) > _MOST_SCOPES or None in scopes:

@@ -12,6 +12,10 @@ from sooner.history.errors import IngestError
 
 MOST_REJECTED: Final = 10_000
 """So many places are kept; all are counted."""
+_CONTRADICTED: Final = (
+    "what was known of an attempt was kept, though a row tells another outcome of it: ingest all files of a run in one"
+    " call, or name each run (--set run=ID)"
+)
 
 
 class Rejected(Struct, frozen=True, omit_defaults=True):
@@ -40,6 +44,8 @@ class Report:
     def add(self, table: str, added: Added) -> None:
         """Rows of a table went through."""
         self.tables[table] = self.tables.get(table, Added()) + added
+        if added.contradicted:
+            self.note(_CONTRADICTED, added.contradicted)
 
     def reject(self, path: str, line: int, reason: str) -> None:
         """Something could not be read.

@@ -30,20 +30,26 @@ select count(*) from repeated
 -- name: recorded
 -- What the history holds already of the staged keys.
 create or replace temp table recorded as
-select key, (@rank)::tinyint as rank, as_of
+select key, (@rank)::tinyint as rank, as_of, @outcome as told
 from @existing
 where @in_scope and key in (select key from read_parquet(@staged))
 
 -- name: best_recorded
 -- The same where a key may have several records: of each, the one that counts.
 create or replace temp table recorded as
-select key, max(@rank)::tinyint as rank, max(as_of) as as_of
+select key, max(@rank)::tinyint as rank, max(as_of) as as_of, max_by(@outcome, (@rank, as_of)) as told
 from @existing
 where @in_scope and key in (select key from read_parquet(@staged))
 group by key
 
 -- name: count_recorded
 select count(*), count(*) filter (where rank < @best) from recorded
+
+-- name: contradicted
+-- Things of which the history holds as good a record already, but with another end.
+select count(*)
+from (select key, @rank as own_rank, @outcome as own from read_parquet(@staged)) join recorded using (key)
+where own_rank > 0 and own_rank = rank and own <> told
 
 -- name: number_attempts
 -- The same name several times in one source: further attempts, in the order of the source.
