@@ -188,6 +188,13 @@ def test_a_file_url_is_a_folder(tmp_path):
     assert files(tmp_path / "h x")
 
 
+def test_a_history_without_a_name_is_not_the_current_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(HistoryError, match="has no name"), History(""):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_file_is_no_history(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(HistoryError, match="is no folder"):

@@ -105,6 +105,8 @@ def open_folder(root: str | os.PathLike[str], database: Database) -> Folder:
         HistoryError: It cannot be used as one.
     """
     text = os.fspath(root)
+    if not text:  # a variable that is not set; as a path it would be the current folder
+        raise HistoryError("the history has no name: pass the folder or the URL of one")
     parts = urlsplit(text)
     if parts.scheme == "file":
         return LocalFolder(Path(unquote(parts.path)))
