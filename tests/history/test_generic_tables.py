@@ -297,6 +297,23 @@ def test_a_test_that_comes_again_with_equal_cells_is_a_duplicate(take, write):
     assert (report["rows"], report["added"], report["duplicates"]) == (4, 2, 2)
 
 
+@pytest.mark.parametrize(
+    ("text", "attempts"),
+    [
+        # With a time of the commit, or of the day, attempts have one time.
+        ("commit,time,job,status\nc,2026-01-01,a,fail\nc,2026-01-01,a,pass\nc,2026-01-01,a,pass\n", [1, 2]),
+        ("commit,run,time,job,status\nc,7,2026-01-01,a,fail\nc,7,2026-01-01,a,pass\n", [1, 2]),
+        # That it waited is the same attempt as its end.
+        ("commit,run,time,job,status\nc,7,2026-01-01,a,queued\nc,7,2026-01-01,a,pass\n", [1]),
+        ("commit,run,time,job,shard,status\nc,7,2026-01-01,a,1/2,fail\nc,7,2026-01-01,a,2/2,pass\n", [1, 1]),
+    ],
+)
+def test_jobs_that_nobody_counted_are_all_kept(history, take, write, text, attempts):
+    take(write("jobs.csv", text))
+    assert take(write("again.csv", text))["added"] == 0
+    assert sorted(row.attempt for row in history.jobs()) == attempts
+
+
 def test_a_table_of_average_test_times_is_a_summary(history, take, write):
     text = "date,commit,build_env,config,test_file,seconds\n2026-01-11,c1,linux-cuda,distributed,test_fsdp,32.5\n"
     take(write("times.csv", text))

@@ -135,7 +135,10 @@ class Commit:
         source = path_literal(staged)
         target = self._staging / f"{self._table.name}.numbered.parquet"
         self._run(
-            "number_attempts", staged=source, repeats=sql("commit", which, staged=source), target=quoted(str(target))
+            "number_attempts",
+            staged=source,
+            repeats=sql("commit", which, **self._places, staged=source),
+            target=quoted(str(target)),
         )
         return target
 

@@ -1,16 +1,16 @@
-"""Attempts of jobs whose run nobody told. Pure."""
+"""Attempts of jobs that nobody has counted. Pure."""
 
 from sooner.history.reading import Array, Columns
 
-_SAME = ("repository", "workflow", "commit", "job", "shard")
-"""Rows without a run that agree in these are attempts of one thing."""
+_SAME = ("repository", "workflow", "commit", "job", "shard", "run")
+"""Rows without a run, or without a count in it, that agree in these are attempts of one thing."""
 
 
 def attempts_told_apart(rows: Columns, some: Array) -> Array:
-    """The attempts of some rows of jobs: of one job on one commit each row without a run is another, counted by time.
+    """The attempts of some rows of jobs: of one job on one commit each row that nobody counted is another, by its time.
 
-    A table without runs has a row an attempt, and often no column that counts them: taken for parts of one attempt, a
-    failure and the pass after it would be one failure. Needs numpy.
+    A table without runs has a row an attempt, one of pipelines an id for all of them, and often neither counts them:
+    taken for parts of one attempt, a failure and the pass after it would be one failure. Needs numpy.
 
     Args:
         rows: With the columns `repository`, `workflow`, `commit`, `job`, `shard`, `run`, `attempt`, `started`,
@@ -19,9 +19,10 @@ def attempts_told_apart(rows: Columns, some: Array) -> Array:
     """
     import numpy as np
 
-    attempt = np.nan_to_num(rows.number("attempt")[some].astype(np.float64), nan=1.0).astype(np.int64)
-    columns = {name: rows.text(name).codes[some] for name in (*_SAME, "run")}
-    loose = np.flatnonzero((columns["run"] < 0) & (columns["commit"] >= 0))
+    told = rows.number("attempt")[some].astype(np.float64)
+    attempt = np.nan_to_num(told, nan=1.0).astype(np.int64)
+    columns = {name: rows.text(name).codes[some] for name in _SAME}
+    loose = np.flatnonzero(((columns["run"] < 0) | np.isnan(told)) & (columns["commit"] >= 0))
     began = np.zeros(len(loose))
     for name in ("completed", "created", "started"):
         at = rows.number(name)[some][loose]

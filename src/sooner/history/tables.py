@@ -239,14 +239,15 @@ TABLES: Final[Mapping[str, Table]] = {
             key=(
                 "repository",
                 _RUN,
-                "case when shadow = 'copied' then 'copied' else attempt::varchar end",
+                "case when shadow = 'copied' then 'copied' else coalesce(attempt, 1)::varchar end",
                 "job",
                 (
                     "case when shadow = 'copied' then epoch_us(started)::varchar"
                     " else coalesce(job_id, coalesce(epoch_us(coalesce(started, created, completed))::varchar, '')"
                     # A run is of one workflow; a commit is not, and jobs of one name may start at once on it.
                     " || case when run is null then coalesce(' ' || workflow, '') || coalesce(' ' || shard, '')"
-                    " else '' end) end"
+                    # One that the name does not tell.
+                    " else coalesce(' ' || nullif(shard, shard_of(job)), '') end) end"
                 ),
             ),
             time="coalesce(created, queued, started, completed, run_created, as_of)",

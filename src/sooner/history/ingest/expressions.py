@@ -113,8 +113,8 @@ class Expressions:
         finish = {"jobs": self._finish_job, "tests": self._finish_test}.get(self._reading.table)
         if finish:
             finish()
-        if "attempt" in self._types and "attempt" not in self._fields:
-            self._following["attempt"] = "1"
+        if "attempt" in self._types and "attempt" not in self._fields and self._reading.table != "jobs":
+            self._following["attempt"] = "1"  # jobs that nobody has counted are told apart by time when they are read
         self._require()
         cases = " ".join(f"when {condition} then {reason}" for condition, reason in self._reasons)
         return Layers(

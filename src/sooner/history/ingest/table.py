@@ -159,7 +159,7 @@ class _Taking:
             rows = sql("tables", "commits", columns=columns, rows=rows)
             given = {column: identifier(column) for column in given}
         given["source"] = quoted(f"table:{name}")
-        is_numbered = "attempt" not in reading.fields and reading.table == "tests"
+        is_numbered = reading.table in ("tests", "jobs") and not {"attempt", "job_id"} & reading.fields.keys()
         repeats = Repeats.DIFFERENT_ATTEMPTS if is_numbered else Repeats.DUPLICATES
         self._intake.commit(table, rows, given, repeats)
 

@@ -69,9 +69,13 @@ from read_parquet(@staged, file_row_number = true)
 where key in (select key from repeated)
 
 -- name: different_repeats
+-- That something waited or ran is no attempt of its own beside its end.
 select * exclude (file_row_number), min(file_row_number) as place
-from read_parquet(@staged, file_row_number = true)
-where key in (select key from repeated)
+from (
+    select * from read_parquet(@staged, file_row_number = true)
+    where key in (select key from repeated)
+    qualify @rank = max(@rank) over (partition by key)
+)
 group by all
 
 -- name: keep_new

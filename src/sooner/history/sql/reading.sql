@@ -46,7 +46,7 @@ select j.* replace (
     end as outcome
 )
 from job_records j left join runs r
-    on j.run = r.run and j.repository is not distinct from r.repository and j.attempt = r.attempt
+    on j.run = r.run and j.repository is not distinct from r.repository and coalesce(j.attempt, 1) = r.attempt
 where j.key not in (select key from hidden_jobs)
 
 -- name: changes
