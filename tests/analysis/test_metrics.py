@@ -13,6 +13,8 @@ from sooner.analysis.metrics.load import job_facts
 from sooner.analysis.metrics.statistics import percentile, rate
 from sooner.analysis.metrics.summary import WEEK_S, By, summarise, week_of
 from sooner.history import History, HistoryOutcome, JobRow, Where
+from sooner.history.ingest.intake import Options
+from sooner.history.ingest.take import ingest
 
 GREEN, RED, OTHER, OPEN = Ending.GREEN, Ending.RED, Ending.OTHER, Ending.OPEN
 
@@ -87,6 +89,20 @@ def test_red_is_every_attempt_and_flaky_is_some():
 
     assert those(cells.is_red) == [("build", "c")]
     assert those(cells.is_flaky) == [("test", "b")]
+
+
+def test_jobs_of_one_name_in_one_attempt_are_its_parts():
+    parts = [
+        fact("test", RED),
+        fact("test"),
+        fact("test", attempt=2),
+        fact("test", RED, commit="b"),
+        fact("test", commit="b"),
+    ]
+    cells = decide.cells(Facts.of(parts))
+    assert dict(zip(("a", "b"), zip(cells.is_red, cells.is_flaky, strict=True), strict=True)) == {
+        "a": (False, True), "b": (True, False),
+    }  # fmt: skip
 
 
 def test_an_interval_of_a_percentile_holds_it_and_shrinks():
@@ -240,6 +256,16 @@ def test_attempts_without_a_run_are_counted_by_time(tmp_path):
     columns = {facts.label.names[code]: attempt for code, attempt in zip(facts.label.codes, facts.attempt, strict=True)}
     assert columns == counted_by_time(kept)
     assert max(columns.values()) > 2
+
+
+def test_attempts_of_a_run_that_nobody_counted_are_counted_by_time_too(tmp_path):
+    table = tmp_path / "jobs.csv"
+    table.write_text("commit,run,time,job,status\nc,7,2026-01-01T09:00,a,fail\nc,7,2026-01-01T10:00,a,pass\n")
+    with History(str(tmp_path / "h")) as history:
+        ingest(history, [str(table)], Options())
+        facts = job_facts(history, Where())
+    assert facts.attempt.tolist() == [1, 2]
+    assert decide.cells(facts).is_flaky.tolist() == [True]
 
 
 def test_a_job_whose_name_two_workflows_have_is_told_apart_and_any_other_keeps_its_name(tmp_path):

@@ -201,11 +201,16 @@ class Cells:
 
 
 def cells(facts: Facts) -> Cells:
-    """Every job on every commit where it passed or failed at least once."""
+    """Every job on every commit where it passed or failed at least once.
+
+    Several jobs of one name in an attempt of a run, such as shards, are parts of one attempt: it failed where one did.
+    """
     rows = np.flatnonzero(facts.ended(Ending.GREEN, Ending.RED) & facts.commit.is_told())
     cell, first = grouped(facts.workflow.codes[rows], facts.job.codes[rows], facts.commit.codes[rows])
-    attempts = np.bincount(cell, minlength=len(first))
-    reds = np.bincount(cell[facts.ended(Ending.RED)[rows]], minlength=len(first))
+    attempt, begins = grouped(cell, facts.run.codes[rows], facts.attempt[rows])
+    is_red = np.bincount(attempt[facts.ended(Ending.RED)[rows]], minlength=len(begins)) > 0
+    attempts = np.bincount(cell[begins], minlength=len(first))
+    reds = np.bincount(cell[begins[is_red]], minlength=len(first))
     return Cells(
         workflow=facts.workflow.at(rows[first]),
         job=facts.job.at(rows[first]),

@@ -42,6 +42,7 @@ class JobFact(Struct, frozen=True, kw_only=True):
     """One attempt of a job, for whom few are enough. Times are epoch seconds, None where they are not known."""
 
     workflow: str = ""
+    run: str = ""
     attempt: int = 1
     job: str
     commit: str = ""
@@ -100,6 +101,7 @@ class Facts:
     """Attempts of jobs: `JobFact` as columns of equal length, NaN where a number is not known."""
 
     workflow: Texts
+    run: Texts
     job: Texts
     commit: Texts
     label: Texts
@@ -119,6 +121,7 @@ class Facts:
         rows = list(facts)
         return cls(
             **_texts(rows),
+            run=Texts.of([row.run for row in rows]),
             **_numbers(rows, "run_created", "created", "started", "completed"),
             attempt=np.array([row.attempt for row in rows], dtype=np.int64),
             is_push=np.array([row.event == "push" for row in rows], dtype=bool),

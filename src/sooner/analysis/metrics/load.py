@@ -41,6 +41,7 @@ def job_facts(history: History, where: Where) -> Facts:
     created = _known(rows.number("created"), rows.number("queued"))
     return Facts(
         workflow=texts["workflow"],
+        run=texts["run"],
         job=_jobs(texts["job"], texts["workflow"]),
         commit=texts["commit"],
         label=texts["runner"],
