@@ -63,6 +63,15 @@ def test_what_is_not_understood_is_one_clear_error(here, history, options, text)
     assert text in done.stderr
 
 
+def test_jobs_of_several_repositories_are_not_taken_for_those_of_one(here, project, history):
+    (project / "jobs.csv").write_text("repository,commit,time,job,status\no/other,c,2026-01-06,build,pass\n")
+    here("ingest", "jobs.csv", "--history", history)
+    done = here("tts", "--history", history)
+    assert done.returncode == 4
+    assert "several repositories, name one with --repository: o/other, o/r" in done.stderr
+    assert here("tts", "--history", history, "--repository", "o/r").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("options", "code", "text"),
     [

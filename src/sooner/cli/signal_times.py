@@ -15,7 +15,7 @@ from sooner.analysis.metrics.statistics import Estimate, percentile, rate
 from sooner.analysis.metrics.summary import By, Group, summarise
 from sooner.cli.histories import history_at
 from sooner.cli.spans import iso_epoch
-from sooner.history import History, Where, there_are, unknown_name
+from sooner.history import History, Where, check_one_repository, there_are, unknown_name
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.report.signal_times import changes_text, groups_text, how_long, overview, plain
@@ -77,6 +77,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 def show(question: Question) -> int:
     """Compute and print; the exit code says whether there was anything."""
     with History(question.root) as history:
+        check_one_repository(history, question.where, "jobs")
         facts = job_facts(history, question.where)
         measured = Samples.of(measure_samples(history, question.measure, question.where) if question.measure else ())
         say = plain if question.measure and not is_of_seconds(history, question.measure) else how_long
