@@ -141,6 +141,12 @@ def test_clocks_that_differ_make_no_time_below_zero():
         assert samples.queue_s.min() >= 0, metric
 
 
+def test_an_end_hours_before_the_start_is_no_time_of_zero_seconds():
+    zones = fact("a", run_created=100_000, created=100_000, started=100_000, completed=93_000)
+    for metric in ("duration", "job_time_to_signal", "dashboard_time_to_signal"):
+        assert not len(decide.METRICS[metric](Facts.of([zones]))), metric
+
+
 def test_a_level_that_does_not_change_has_no_changes():
     assert [changes_of_runs(noisy(300, seed)) for seed in range(10)] == [[]] * 10
 

@@ -12,9 +12,15 @@ import numpy as np
 
 from sooner.analysis.metrics.facts import Codes, Ending, Facts, Flags, Numbers, Samples, Texts, grouped
 
+_SKEW_S: Final = 300.0
+"""Clocks that differ by more are none to measure with (Kerberos' customary limit, RFC 4120): somebody took a zone for
+another one, or wrote another time."""
+
 
 def _samples(facts: Facts, rows: Codes, seconds: Numbers) -> Samples:
     """Values of some attempts, filed under when their runs were asked for, else when they were, else their start."""
+    known = seconds >= -_SKEW_S
+    rows, seconds = rows[known], seconds[known]
     at = facts.run_created[rows]
     for instead in (facts.created, facts.started):
         at = np.where(np.isnan(at), instead[rows], at)
