@@ -72,6 +72,11 @@ def test_a_file_that_an_export_cannot_write_is_named_as_it_was_given(here, fille
     assert done.stderr == f"sooner: cannot write {name}: File name too long\n"
 
 
+def test_an_export_of_a_time_that_ends_before_it_begins_is_an_error(here, filled):
+    done = here("history", "export", "jobs", "x.csv", "--since", "2020-03-01", "--until", "2020-02-01")
+    assert (done.returncode, done.stderr) == (4, "sooner: --since 2020-03-01 is not before --until 2020-02-01\n")
+
+
 def test_an_unknown_table_is_named(here, filled):
     done = here("history", "export", "shoes", "x.csv")
     assert done.returncode == 4

@@ -55,6 +55,7 @@ def test_people_see_a_table_and_what_moved(here, history):
         (("--metric", "speed"), "--metric 'speed': there are job_time_to_signal"),
         (("--since", "yesterday"), "--since 'yesterday' is no date such as 2026-11-01"),
         (("--history", "nowhere"), "there is no history at nowhere"),
+        (("--since", "2026-02-01", "--until", "2026-01-01"), "--since 2026-02-01 is not before --until 2026-01-01"),
     ],
 )
 def test_what_is_not_understood_is_one_clear_error(here, history, options, text):
@@ -82,6 +83,11 @@ def test_jobs_of_several_repositories_are_not_taken_for_those_of_one(here, proje
             ("--metric", "strict_lag", "--required", "c"),
             4,
             "--required 'c': no job of a workflow of this name",
+        ),
+        (
+            ("--since", "2027-01-01"),
+            5,
+            "the history has no job of that time: its newest record is of 2026-01-09 23:00 UTC",
         ),
         (("--measure", "sccache"), 5, "the history has no measure 'sccache': there is none"),
     ],

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from sooner.cli.histories import history_at, when_it_ends
 from sooner.cli.quarantining import quarantine_file
-from sooner.cli.spans import moment_of
+from sooner.cli.spans import check_order, moment_of
 from sooner.history import History, Where, check_named, check_one_repository
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
@@ -65,8 +65,7 @@ def window_of(options: Mapping[str, Any], **more: str) -> Where:
     now = time.time()
     until = moment_of(options["until"], "--until", now=now) if options["until"] else now
     since = moment_of(options["since"], "--since", now=until)
-    if since >= until:
-        raise UsageError(f"--since {options['since']} is not before --until {options['until'] or 'now'}")
+    check_order(options, since, until)
     return Where(since=since, until=until, **more)
 
 

@@ -123,9 +123,11 @@ def lineage(root: str, repository: str, *, as_json: bool) -> int:
 
 def _where(which: dict[str, Any]) -> "Where":
     from sooner.cli.ingest import epoch
+    from sooner.cli.spans import check_order
     from sooner.history import Where
 
     since, until = epoch("--since", which["since"]), epoch("--until", which["until"])
+    check_order(which, since, until)
     return Where(repository=which["repository"], branch=which["branch"], since=since, until=until)
 
 

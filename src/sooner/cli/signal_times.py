@@ -13,8 +13,8 @@ from sooner.analysis.metrics.facts import Facts, Samples
 from sooner.analysis.metrics.load import is_of_seconds, job_facts, measure_samples
 from sooner.analysis.metrics.statistics import Estimate, percentile, rate
 from sooner.analysis.metrics.summary import By, Group, summarise
-from sooner.cli.histories import history_at
-from sooner.cli.spans import iso_epoch
+from sooner.cli.histories import history_at, when_it_ends
+from sooner.cli.spans import check_order, iso_epoch
 from sooner.history import History, Where, check_one_repository, there_are, unknown_name
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
@@ -46,6 +46,7 @@ class Question(Struct, frozen=True, kw_only=True):
         root = history_at(options["root"])
         where: dict[str, Any] = {name: options[name] for name in ("repository", "workflow", "branch")}
         where |= {name: _epoch(f"--{name}", options[name]) for name in ("since", "until")}
+        check_order(options, where["since"], where["until"])
         return cls(
             root=root,
             by=By(options["by"]),
@@ -130,7 +131,12 @@ def _nothing(history: History, question: Question, facts: Facts, measured: Sampl
         if question.measure not in known:
             return f"the history has no measure {question.measure!r}: {there_are(question.measure, known)}"
     nothing = "the history has nothing to answer from: no job has the times that are asked for"
-    return nothing if len(facts.attempt) else unknown_name(history, question.where) or nothing
+    if len(facts.attempt):
+        return nothing
+    if unknown := unknown_name(history, question.where):
+        return unknown
+    is_of_a_time = question.where.since is not None or question.where.until is not None
+    return f"the history has no job of that time: {when_it_ends(question.root)}" if is_of_a_time else nothing
 
 
 def _samples(name: str, facts: Facts, question: Question) -> Samples:

@@ -2,7 +2,8 @@
 
 import datetime as dt
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from sooner.model.errors import UsageError
 
@@ -58,6 +59,16 @@ def epoch_of(text: str, option: str) -> float:
     if not 0 <= moment < EPOCH_MS:
         raise UsageError(f"{option} {text!r}: no time between 1970 and 5138")
     return moment
+
+
+def check_order(options: Mapping[str, Any], since: float | None, until: float | None) -> None:
+    """Refuse a time that ends before it begins, of the options `since` and `until`.
+
+    Raises:
+        UsageError: It does.
+    """
+    if since is not None and until is not None and since >= until:
+        raise UsageError(f"--since {options['since']} is not before --until {options['until'] or 'now'}")
 
 
 def iso_epoch(text: str) -> float:
