@@ -265,6 +265,16 @@ def test_another_outcome_of_an_attempt_that_is_known_is_told_of(take, write):
     assert ["another outcome" in note for note in report["notes"]] == [True]
 
 
+def test_a_copy_of_a_file_and_a_link_to_it_are_no_further_attempts(history, take, write):
+    path = write("all/a.xml", PYTEST)
+    write("all/latest/copy.xml", PYTEST)
+    (path.parent / "link.xml").symlink_to("a.xml")
+    (path.parent / "latest" / "up").symlink_to("..")
+    report = take(path.parent, constants={"run": "7"})
+    assert (report["rows"], report["added"], report["duplicates"]) == (21, 7, 14)
+    assert {row.attempt for row in history.tests()} == {1}
+
+
 def test_a_run_can_be_named(history, take, write):
     take(write("a.xml", GTEST), constants={"run": "77", "repository": "o/n", "commit": "c0"})
     assert {(row.run, row.repository, row.commit) for row in history.tests()} == {("77", "o/n", "c0")}

@@ -93,13 +93,19 @@ def _is_line(text: bytes) -> bool:
 
 def files_in(folder: Path) -> Iterator[Path]:
     """Files below a folder that may be sources, in a fixed order; a folder that is a source itself comes as one."""
+    yield from _files_in(folder, (folder.resolve(),))
+
+
+def _files_in(folder: Path, above: tuple[Path, ...]) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.name in _SKIPPED:
             continue
         if path.is_dir():
+            if (place := path.resolve()) in above:
+                continue  # a link that leads back up
             if _format_of_folder(path):
                 yield path
             else:
-                yield from files_in(path)
+                yield from _files_in(path, (*above, place))
         elif path.is_file():
             yield path

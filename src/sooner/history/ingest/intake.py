@@ -70,6 +70,8 @@ class Intake:
         self.options = options
         self.report = report
         self.progress: Progress = progress or (lambda _path, _done, _all: None)
+        self.seen: dict[str, int] = {}
+        """Rows by the digest of the file that they were in."""
         self._waiting: dict[tuple[str, Repeats], RowFile] = {}
 
     def add(self, row: Row, repeats: Repeats = Repeats.DUPLICATES) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 from xml.parsers import expat
 
-from sooner.history.commit import Repeats
+from sooner.history.commit import Added, Repeats
 from sooner.history.ingest.intake import Intake
 from sooner.history.ingest.junit_events import Cases
 from sooner.history.ingest.opening import opened
@@ -23,11 +23,17 @@ _ENTITY: Final = b"<!ENTITY"
 def take_junit(path: Path, intake: Intake) -> None:
     """Read a JUnit file. The run of its cases is the file itself (its digest), unless `--set run=ID` says which.
 
+    An equal one that was read by the same call is a copy of it, and all of its rows are known.
+
     Raises:
         IngestError: It cannot be opened.
     """
+    digest = _digest(path)
+    if (known := intake.seen.get(digest)) is not None:  # by another name, or a link: no test ran once more
+        intake.report.add("tests", Added(known))
+        return
     like = TestRow(
-        run=intake.options.constants.get("run") or f"junit-{_digest(path)}",
+        run=intake.options.constants.get("run") or f"junit-{digest}",
         outcome=HistoryOutcome.PASSED,
         source=f"junit:{path.name}",
         as_of=Epoch(path.stat().st_mtime),
@@ -48,6 +54,7 @@ def take_junit(path: Path, intake: Intake) -> None:
                 f"{cases.cases} cases before it were kept; `pip install 'sooner[xml]'` may recover the rest"
             )
     cases.close()
+    intake.seen[digest] = rows.rows - mark[1]
     if problem is None and not cases.is_junit:
         problem = _Problem(1, f"<{cases.root}> is no JUnit XML")
     if problem is not None:
