@@ -19,8 +19,8 @@ from sooner.history.ingest.take import ingest
 GREEN, RED, OTHER, OPEN = Ending.GREEN, Ending.RED, Ending.OTHER, Ending.OPEN
 
 
-def fact(job, ending=GREEN, *, commit="a", workflow="ci", attempt=1, event="push", **times):
-    return JobFact(job=job, ending=ending, commit=commit, workflow=workflow, attempt=attempt, event=event, **times)
+def fact(job, ending=GREEN, *, commit="a", workflow="ci", attempt=1, event="push", **more):
+    return JobFact(job=job, ending=ending, commit=commit, workflow=workflow, attempt=attempt, event=event, **more)
 
 
 TRACE = Facts.of([
@@ -59,6 +59,17 @@ def test_the_dashboards_time_to_signal_counts_everything_that_has_ended():
 def test_commit_time_to_signal_is_that_of_the_slowest_required_workflow():
     assert [(s.commit, s.seconds, s.job) for s in decide.commit_time_to_signal(TRACE)] == [("a", 900, "test")]
     assert [(s.commit, s.seconds) for s in decide.commit_time_to_signal(TRACE, ["style"])] == [("a", 100), ("b", 100)]
+
+
+def test_a_second_run_of_a_workflow_on_a_commit_makes_its_signal_no_slower():
+    facts = Facts.of([
+        fact("build", run="1", run_created=1000, completed=1600),
+        fact("build", RED, run="2", run_created=90_000, completed=90_600),  # pushed to a release branch, a day later
+        fact("publish", run="2", run_created=90_000, completed=99_600),
+        fact("build", run="3", commit="b", run_created=1000, completed=1600),
+        fact("test", run="4", commit="b", run_created=1100, completed=1900),  # a system in which each job is a run
+    ])  # fmt: skip
+    assert seconds(decide.commit_time_to_signal(facts)) == [600, 900]
 
 
 def test_time_to_red_signal_ends_with_the_first_failure():

@@ -70,13 +70,14 @@ def duration(facts: Facts) -> Samples:
 def commit_time_to_signal(facts: Facts, required: Sequence[str] = ()) -> Samples:
     """Of each pushed commit whose required workflows were all green at the first attempt: the time of the slowest.
 
-    A workflow's time is that from its run's creation to the end of its last job. Jobs that were skipped do not count.
+    A workflow's time is that from its run's creation to the end of its last job. Jobs that were skipped do not count,
+    nor do runs that repeat an earlier one: the same commit was pushed to another branch, or as a tag.
 
     Args:
         facts: Attempts.
         required: Names of the workflows that must be green; all that any commit was pushed with, if empty.
     """
-    rows = np.flatnonzero(facts.is_push & (facts.attempt == 1))
+    rows = _of_first_runs(facts, np.flatnonzero(facts.is_push & (facts.attempt == 1)))
     run, begins = grouped(facts.commit.codes[rows], facts.workflow.codes[rows])
     last, seconds = _slowest(facts, rows, run, len(begins))
     wanted, count = _wanted(facts.workflow, rows, required)
@@ -87,6 +88,18 @@ def commit_time_to_signal(facts: Facts, required: Sequence[str] = ()) -> Samples
     slowest = _largest(commit[counts], seconds[counts], len(commits))
     chosen = np.flatnonzero(counts)[slowest[slowest >= 0]]
     return _samples(facts, last[chosen], seconds[chosen])
+
+
+def _of_first_runs(facts: Facts, rows: Codes) -> Codes:
+    """Of some rows those that are not of a run that has a job which an earlier one had on its commit."""
+    workflow, commit = facts.workflow.codes[rows], facts.commit.codes[rows]
+    run, begins = grouped(commit, workflow, facts.run.codes[rows])
+    job, jobs = grouped(commit, workflow, facts.job.codes[rows])
+    asked, earliest = np.full(len(begins), np.inf), np.full(len(jobs), np.inf)
+    np.minimum.at(asked, run, np.nan_to_num(facts.run_created[rows], nan=np.inf))
+    np.minimum.at(earliest, job, asked[run])
+    again = np.bincount(run[asked[run] > earliest[job]], minlength=len(begins)) > 0
+    return rows[~again[run]]
 
 
 def _slowest(facts: Facts, rows: Codes, run: Codes, runs: int) -> tuple[Codes, Numbers]:
