@@ -6,6 +6,7 @@
 - What a tear-down did is a second record of the same attempt where the test had failed already.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Final
 
@@ -23,7 +24,7 @@ _MOST: Final = 50_000
 """Cases that are held: with many workers, thousands of others may have begun before one runs again."""
 
 
-class Case(Struct, frozen=True):
+class Case(Struct, frozen=True, gc=False):
     """The last record of a case so far."""
 
     row: TestRow
@@ -42,7 +43,7 @@ class Again:
 
     def __init__(self, emit: Callable[[TestRow], None]) -> None:
         self._emit = emit
-        self._held: dict[Hashable, Case] = {}
+        self._held: OrderedDict[Hashable, Case] = OrderedDict()
 
     def take(self, case: Case) -> None:
         """Take a record in, in the order of the file."""
@@ -55,7 +56,8 @@ class Again:
             self._end(earlier)
         self._held[name] = case
         if len(self._held) > _MOST:
-            self._emit(self._held.pop(next(iter(self._held))).row)
+            _, oldest = self._held.popitem(last=False)
+            self._emit(oldest.row)
 
     def _end(self, case: Case) -> None:
         """Another attempt came after it."""
@@ -68,6 +70,6 @@ class Again:
 
     def close(self) -> None:
         """Nothing comes any more."""
-        held, self._held = self._held, {}
+        held, self._held = self._held, OrderedDict()
         for case in held.values():
             self._emit(case.row)

@@ -263,22 +263,28 @@ class Cases:
         self.cases += 1
         seconds = _seconds(case.get("time") or case.get("duration") or "")
         started = self._time(case)
+        if not self._results:
+            self._tell(self._row(case, _said(case) or HistoryOutcome.PASSED, seconds, started, ""))
+            return
         plain = [result for result in self._results if result.tag in _BROKEN or result.tag == "skipped"]
         before = [result for result in self._results if result.tag in _FLAKES]
         after = [result for result in self._results if result.tag in _RERUNS]
         for result in before:
             self._emit(self._row_of(case, result, None, started))
-        if plain or not after:
-            if plain:
-                row = self._row_of(case, plain[0], seconds, started)
-            else:
-                row = self._row(case, _said(case) or HistoryOutcome.PASSED, seconds, started, "")
-            if row.unit == _PYTEST or row.node_id.partition("::")[0].endswith(".py"):
-                self._again.take(Case(row, has_result=bool(plain), tells_attempts=bool(before)))
-            else:
-                self._emit(row)
+        if plain:
+            self._tell(self._row_of(case, plain[0], seconds, started), has_result=True)
+        elif not after:
+            passed = self._row(case, HistoryOutcome.PASSED, seconds, started, "")
+            self._tell(passed, tells_attempts=bool(before))
         for result in after:
             self._emit(self._row_of(case, result, None, started))
+
+    def _tell(self, row: TestRow, *, has_result: bool = False, tells_attempts: bool = False) -> None:
+        """What a case came to in the end."""
+        if row.unit == _PYTEST or row.node_id.partition("::")[0].endswith(".py"):
+            self._again.take(Case(row, has_result=has_result, tells_attempts=tells_attempts))
+        else:
+            self._emit(row)
 
     def _row_of(
         self, case: Mapping[str, str], result: _Result, seconds: float | None, started: Epoch | None
@@ -352,6 +358,8 @@ def _of_expected(message: str) -> HistoryOutcome:
 
 def _said(case: Mapping[str, str]) -> HistoryOutcome | None:
     """What the attributes of a case say, as gtest and CTest have them; None where that is nothing."""
+    if "status" not in case and "result" not in case:
+        return None
     said = spelled(case.get("result", "")) or spelled(case.get("status", ""))
     return HistoryOutcome.NOT_RUN if said is HistoryOutcome.RUNNING else said
 
