@@ -12,8 +12,8 @@ from sooner.history.ingest import junit
 from sooner.history.outcomes import of_skip
 
 SAMPLES = Path(__file__).parent / "samples"
-TOOLS = ("pytest", "surefire", "gtest", "ctest", "bazel", "nextest")
-PYTEST, SUREFIRE, GTEST, CTEST, BAZEL, NEXTEST = (
+TOOLS = ("pytest", "unittest", "surefire", "gtest", "ctest", "bazel", "nextest")
+PYTEST, UNITTEST, SUREFIRE, GTEST, CTEST, BAZEL, NEXTEST = (
     (SAMPLES / f"{tool}.xml").read_text(encoding="utf-8") for tool in TOOLS
 )
 
@@ -210,6 +210,15 @@ def test_surefire_and_its_retries(history, take, write):
     ]
     assert {row.seconds for row in history.tests() if row.message in ("first", "second", "third")} == {0.2, 0.4, None}
     assert next(row.seconds for row in history.tests() if row.node_id.endswith("adds")) == 1234.5
+
+
+def test_unittest(history, take, write):
+    take(write("u.xml", UNITTEST))
+    assert outcomes(history) == {
+        "test_u.py::TestA::test_ok": "passed", "test_u.py::TestA::test_wide": "skipped_no_devices",
+        "test_u.py::TestA::test_known": "passed", "test_u.py::TestA::test_mended": "failed",
+    }  # fmt: skip
+    assert {row.unit for row in history.tests()} == {"TestA"}  # the same in the next run
 
 
 def test_gtest(history, take, write):

@@ -1,7 +1,8 @@
 """JUnit XML as a stream of test attempts, whatever wrote it, in constant memory.
 
-Understands pytest, Maven Surefire, gtest, Bazel, nextest and sooner itself. What they disagree on is decided here: what
-a test is called, which of `failure` and `error` means what, how retries are spelled (`rerunFailure`, `flakyFailure`).
+Understands pytest, unittest, Maven Surefire, gtest, CTest, Bazel, nextest and sooner itself. What they disagree on is
+decided here: what a test is called, which of `failure` and `error` means what, how retries are spelled
+(`rerunFailure`, `flakyFailure`, `rerun`).
 """
 
 import re
@@ -53,6 +54,10 @@ _MEMORY: Final = re.compile(
 _JUDGED: Final = re.compile(r"assert\b|AssertionError\b|Failed: DID NOT RAISE\b")
 """How it begins where the test itself compared something: the words that it compared say nothing of its end."""
 _PLACE: Final = re.compile(r"\S+:\d+")
+_EXPECTED: Final = frozenset({"pytest.xfail", "XFAIL"})
+"""Types of skips that are expected failures: pytest's, and unittest-xml-reporting's."""
+_STAMP: Final = re.compile(r"-20\d{12}$")
+"""The time that unittest-xml-reporting puts behind the name of a suite: it would be another one in each run."""
 
 
 class _Result:
@@ -97,12 +102,12 @@ class _Result:
         if self.is_hole:
             return HistoryOutcome.SKIPPED_NO_DEVICES
         if self.tag == "skipped":
-            return _of_expected(self.message) if kind == "pytest.xfail" else of_skip(f"{self.message} {self.text}")
+            return _of_expected(self.message) if kind in _EXPECTED else of_skip(f"{self.message} {self.text}")
         if kind in _OWN_TYPES and (own := spelled(kind)) is not None:
             return own
         if (end := _end_of(kind, self.headline) or _end_of(kind, self.message)) is not None:
             return end
-        if self.message.startswith(TEARDOWN):  # the test's body has run
+        if self.message.startswith(TEARDOWN) or kind == "UnexpectedSuccess":  # the test's body has run
             return HistoryOutcome.FAILED
         return HistoryOutcome.ERROR if self.tag.endswith(("error", "Error")) else HistoryOutcome.FAILED
 
@@ -133,7 +138,7 @@ class _Suite:
     __slots__ = ("devices", "host", "started", "unit", "variant")
 
     def __init__(self, attributes: Mapping[str, str], started: Epoch | None) -> None:
-        self.unit = attributes.get("name", "")
+        self.unit = _STAMP.sub("", attributes.get("name", ""))
         self.variant = ""
         self.host = attributes.get("hostname", "")
         self.started = started
@@ -348,7 +353,7 @@ class Cases:
 
 
 def _of_expected(message: str) -> HistoryOutcome:
-    """What an expected failure of pytest's came to: it did what was expected, unless it says that it did not run.
+    """What an expected failure came to: it did what was expected, unless it says that it did not run.
 
     What is in the quarantine did not do what was expected; where nothing says what it did, it counts as not run.
     """
