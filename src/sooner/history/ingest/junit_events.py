@@ -10,126 +10,22 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Final
 
-from sooner.history.fingerprints import digest_of, first_line
-from sooner.history.ingest.junit_again import TEARDOWN, Again, Case
-from sooner.history.outcomes import HistoryOutcome, of_skip, spelled
+from sooner.history.fingerprints import digest_of
+from sooner.history.ingest.junit_again import Again, Case
+from sooner.history.ingest.junit_results import BROKEN, FLAKES, RERUNS, RESULTS, Result
+from sooner.history.outcomes import HistoryOutcome, spelled
 from sooner.history.tables import Epoch, TestRow
-from sooner.model.junit import HOLE, QUARANTINED, QUARANTINED_PROPERTY
+from sooner.model.junit import QUARANTINED, QUARANTINED_PROPERTY
 
-_LONGEST_MESSAGE: Final = 500
-_MOST_TEXT: Final = 4_000
-"""Characters of a failure's text that are kept in memory: enough for its first line."""
 _LONGEST_S: Final = 1e9
 _YEAR_OF_NO_CALENDAR: Final = 9990
 """As for tables: most programs cannot show what lies beyond."""
 
-_BROKEN: Final = frozenset({"failure", "error"})
-_RERUNS: Final = frozenset({"rerunFailure", "rerunError"})
-"""Surefire and nextest: another attempt after the one told by `failure`, which did not pass either."""
-_FLAKES: Final = frozenset({"flakyFailure", "flakyError", "rerun"})
-"""Surefire and nextest: an attempt before the one that passed; PyTorch's pytest: before the one that counts."""
-_RESULTS: Final = _BROKEN | _RERUNS | _FLAKES | {"skipped"}
 _OUTPUTS: Final = frozenset({"system-out", "system-err"})
 _ROOTS: Final = frozenset({"testsuites", "testsuite", "testcase"})
 
-_OWN_TYPES: Final = frozenset(HistoryOutcome) | {"worker_lost", "hole"}
-"""sooner spells outcomes that are neither failure nor skip as the type of an error."""
-_TIMED_OUT: Final = re.compile(r"time[ds]?[ _-]?out", re.IGNORECASE)
-"""In the type of a result, where it is no word of the code under test."""
-_TIMEOUT: Final = re.compile(
-    r"\btime[ds] ?[ _-]?out\b|\btime[ _-]out\b|\bTimeout(?:Error|Exception|Expired)\b|deadline exceeded"
-    r"|(?<![\'\"`.=(\[])\btimeout(?: ?[>(:]| \d| (?:of|after|at|expired|exceeded|reached|waiting|while)\b|$)"
-    r"|\b(?:exceed\w*|hit|reached) (?:the |its |a )?timeout\b",
-    re.IGNORECASE,
-)
-"""A bare `timeout` may be an argument or an option: TypeError: unexpected keyword argument 'timeout'."""
-_CRASH: Final = re.compile(
-    r"worker '?\w+'? crashed|core dumped|segmentation fault|\bSIG(SEGV|ABRT|BUS|ILL|FPE|KILL)\b", re.IGNORECASE
-)
-_MEMORY: Final = re.compile(
-    r"\bout of memory\b|OutOfMemory(?:Error|Exception)?\b|\bMemoryError\b|\bstd::bad_alloc\b|_STATUS_ALLOC_FAILED\b"
-    r"|\b(?:CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|hipErrorMemoryAllocation)\b|\bOOM[- ]?killed\b",
-    re.IGNORECASE,
-)
-_JUDGED: Final = re.compile(r"assert\b|AssertionError\b|Failed: DID NOT RAISE\b")
-"""How it begins where the test itself compared something: the words that it compared say nothing of its end."""
-_PLACE: Final = re.compile(r"\S+:\d+")
-_EXPECTED: Final = frozenset({"pytest.xfail", "XFAIL"})
-"""Types of skips that are expected failures: pytest's, and unittest-xml-reporting's."""
 _STAMP: Final = re.compile(r"-20\d{12}$")
 """The time that unittest-xml-reporting puts behind the name of a suite: it would be another one in each run."""
-
-
-class _Result:
-    """A `failure`, `error`, `skipped` or a retry inside of a test case."""
-
-    __slots__ = ("attributes", "length", "tag", "texts")
-
-    def __init__(self, tag: str, attributes: Mapping[str, str]) -> None:
-        self.tag = tag
-        self.attributes = attributes
-        self.texts: list[str] = []
-        self.length = 0
-
-    def add(self, text: str) -> None:
-        """Take text in, as long as there is not too much of it."""
-        if self.length < _MOST_TEXT:
-            self.texts.append(text[:_MOST_TEXT])
-            self.length += len(text)
-
-    @property
-    def text(self) -> str:
-        return "".join(self.texts).strip()
-
-    @property
-    def headline(self) -> str:
-        """Its first line."""
-        return first_line(self.attributes.get("message", "") or self.text, _LONGEST_MESSAGE)
-
-    @property
-    def message(self) -> str:
-        """Its first line; with the next one where it is a mere place (gtest), of its text where it is a word (Go)."""
-        line = self.headline
-        if _PLACE.fullmatch(line):
-            more = first_line(self.attributes.get("message", "").partition(line)[2], _LONGEST_MESSAGE)
-            return f"{line}: {more}"[:_LONGEST_MESSAGE] if more else line
-        return (spelled(line) and first_line(self.text, _LONGEST_MESSAGE)) or line
-
-    @property
-    def outcome(self) -> HistoryOutcome:
-        """What it says of the attempt."""
-        kind = self.attributes.get("type", "")
-        if self.is_hole:
-            return HistoryOutcome.SKIPPED_NO_DEVICES
-        if self.tag == "skipped":
-            return _of_expected(self.message) if kind in _EXPECTED else of_skip(f"{self.message} {self.text}")
-        if kind in _OWN_TYPES and (own := spelled(kind)) is not None:
-            return own
-        if (end := _end_of(kind, self.headline) or _end_of(kind, self.message)) is not None:
-            return end
-        if self.message.startswith(TEARDOWN) or kind == "UnexpectedSuccess":  # the test's body has run
-            return HistoryOutcome.FAILED
-        return HistoryOutcome.ERROR if self.tag.endswith(("error", "Error")) else HistoryOutcome.FAILED
-
-    @property
-    def is_hole(self) -> bool:
-        """Whether the test was not even started, for lack of devices."""
-        return self.message.removeprefix(QUARANTINED).startswith(HOLE)
-
-
-def _end_of(kind: str, message: str) -> HistoryOutcome | None:
-    """Of a failure that was the end of its test rather than its judgement, which end that was."""
-    if _TIMED_OUT.search(kind):
-        return HistoryOutcome.TIMED_OUT
-    said = f"{kind} {message}".strip()
-    if _JUDGED.match(said):
-        return None
-    ends = (
-        (_TIMEOUT, HistoryOutcome.TIMED_OUT),
-        (_CRASH, HistoryOutcome.CRASHED),
-        (_MEMORY, HistoryOutcome.OUT_OF_MEMORY),
-    )
-    return next((outcome for pattern, outcome in ends if pattern.search(said)), None)
 
 
 class _Suite:
@@ -175,8 +71,8 @@ class Cases:
         self._node_id = ""
         self._real: HistoryOutcome | None = None
         """What a case in quarantine came to, which is spelled as a skip."""
-        self._results: list[_Result] = []
-        self._open: _Result | None = None
+        self._results: list[Result] = []
+        self._open: Result | None = None
         self._last_time: tuple[str, Epoch | None] = "", None
         self._named: dict[tuple[str, str, str], tuple[str, str]] = {}
         self.root = ""
@@ -201,8 +97,8 @@ class Cases:
         self.root = self.root or tag
         if tag == "testsuite":
             self._suites.append(_Suite(attributes, self._time(attributes)))
-        elif self._case is not None and tag in _RESULTS:
-            self._open = _Result(tag, attributes)
+        elif self._case is not None and tag in RESULTS:
+            self._open = Result(tag, attributes)
             self._results.append(self._open)
         elif tag == "property":
             self._take_property(attributes.get("name", ""), attributes.get("value", ""))
@@ -224,7 +120,7 @@ class Cases:
             if self._case is not None:
                 self._finish(self._case)
             self._case = self._open = None
-        elif tag in _RESULTS:
+        elif tag in RESULTS:
             self._open = None
         elif tag == "testsuite" and self._suites:
             self._suites.pop()
@@ -271,9 +167,9 @@ class Cases:
         if not self._results:
             self._tell(self._row(case, _said(case) or HistoryOutcome.PASSED, seconds, started, ""))
             return
-        plain = [result for result in self._results if result.tag in _BROKEN or result.tag == "skipped"]
-        before = [result for result in self._results if result.tag in _FLAKES]
-        after = [result for result in self._results if result.tag in _RERUNS]
+        plain = [result for result in self._results if result.tag in BROKEN or result.tag == "skipped"]
+        before = [result for result in self._results if result.tag in FLAKES]
+        after = [result for result in self._results if result.tag in RERUNS]
         for result in before:
             self._emit(self._row_of(case, result, None, started))
         if plain:
@@ -291,9 +187,7 @@ class Cases:
         else:
             self._emit(row)
 
-    def _row_of(
-        self, case: Mapping[str, str], result: _Result, seconds: float | None, started: Epoch | None
-    ) -> TestRow:
+    def _row_of(self, case: Mapping[str, str], result: Result, seconds: float | None, started: Epoch | None) -> TestRow:
         """A retry may have a time of its own."""
         own = _seconds(result.attributes.get("time", ""))
         began = self._time(result.attributes) or started
@@ -352,15 +246,6 @@ class Cases:
         return unit, prefix + name
 
 
-def _of_expected(message: str) -> HistoryOutcome:
-    """What an expected failure came to: it did what was expected, unless it says that it did not run.
-
-    What is in the quarantine did not do what was expected; where nothing says what it did, it counts as not run.
-    """
-    did_not = message.startswith(("[NOTRUN]", QUARANTINED)) or of_skip(message) is HistoryOutcome.SKIPPED_NO_DEVICES
-    return HistoryOutcome.SKIPPED if did_not else HistoryOutcome.PASSED
-
-
 def _said(case: Mapping[str, str]) -> HistoryOutcome | None:
     """What the attributes of a case say, as gtest and CTest have them; None where that is nothing."""
     if "status" not in case and "result" not in case:
@@ -372,7 +257,7 @@ def _said(case: Mapping[str, str]) -> HistoryOutcome | None:
 _PYTEST: Final = "pytest"
 """The suite of a session of pytest's, unless `junit_suite_name` calls it otherwise."""
 _MOST_PLACES: Final = 10_000
-_KNOWN: Final = _ROOTS | _RESULTS | _OUTPUTS | {"property", "properties"}
+_KNOWN: Final = _ROOTS | RESULTS | _OUTPUTS | {"property", "properties"}
 
 
 def _local(tag: str) -> str:
