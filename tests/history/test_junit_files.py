@@ -297,7 +297,7 @@ def test_a_time_without_a_zone_is_in_the_zone_that_was_said(history, take, write
 @pytest.mark.parametrize(
     ("time", "notes"),
     [
-        ("0001-01-01T00:00:00Z", []), ("9999-12-31T23:59:59Z", []),
+        ("0001-01-01T00:00:00Z", []), ("1970-01-01T00:00:00Z", []), ("9999-12-31T23:59:59Z", []),
         ("Fri Jan  2 03:04:05 2026", ["JUnit times that are not ISO 8601 were left out"]),
     ],
 )  # fmt: skip

@@ -18,6 +18,9 @@ from sooner.history.tables import Epoch, TestRow
 from sooner.model.junit import QUARANTINED, QUARANTINED_PROPERTY
 
 _LONGEST_S: Final = 1e9
+_YEAR_OF_NO_TIME: Final = 1970
+"""No test ran then: the beginning of Unix's time, and of Go's in the year 1, stand for none. What sooner did not start
+has the former."""
 _YEAR_OF_NO_CALENDAR: Final = 9990
 """As for tables: most programs cannot show what lies beyond."""
 
@@ -153,8 +156,8 @@ class Cases:
         except ValueError:
             self.unreadable_times += 1
             return None
-        if not 1 < time.year < _YEAR_OF_NO_CALENDAR:
-            return None  # the year 1 is what Go programs write for no time
+        if not _YEAR_OF_NO_TIME < time.year < _YEAR_OF_NO_CALENDAR:
+            return None
         if time.tzinfo is None:
             self.naive_times += 1
             time = time.replace(tzinfo=self._zone)
