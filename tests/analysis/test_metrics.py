@@ -285,6 +285,19 @@ def test_attempts_of_a_run_that_nobody_counted_are_counted_by_time_too(tmp_path)
     assert decide.cells(facts).is_flaky.tolist() == [True]
 
 
+def test_a_job_that_waits_for_others_does_not_queue(tmp_path):
+    waits = JobRow(
+        run="1", job="test", commit="c", run_created=1e9, created=1e9, queued=1e9 + 3000, started=1e9 + 3010,
+        completed=1e9 + 3100, outcome=HistoryOutcome.PASSED,
+    )  # fmt: skip
+    with History(str(tmp_path / "h")) as history:
+        history.add_jobs([waits])
+        facts = job_facts(history, Where())
+    assert seconds(decide.queue_time(facts)) == [10]
+    (sample,) = decide.job_time_to_signal(facts)
+    assert (sample.seconds, sample.queue_s) == (3100, 10)
+
+
 def test_a_job_whose_name_two_workflows_have_is_told_apart_and_any_other_keeps_its_name(tmp_path):
     rows = [
         JobRow(

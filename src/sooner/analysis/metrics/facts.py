@@ -53,6 +53,7 @@ class JobFact(Struct, frozen=True, kw_only=True):
     run_created: float | None = None
     """When this attempt of the workflow's run was asked for."""
     created: float | None = None
+    """Since when it could have started."""
     started: float | None = None
     completed: float | None = None
     steps: Mapping[str, float] = {}

@@ -38,7 +38,7 @@ def job_facts(history: History, where: Where) -> Facts:
     rows = history.columns("jobs", [*_TEXTS, *_NUMBERS], where)
     texts = {name: _text(rows, name) for name in _TEXTS}
     attempt = attempts_told_apart(rows, np.arange(len(rows)))
-    created = _known(rows.number("created"), rows.number("queued"))
+    created, queued = rows.number("created"), rows.number("queued")
     return Facts(
         workflow=texts["workflow"],
         run=texts["run"],
@@ -48,8 +48,8 @@ def job_facts(history: History, where: Where) -> Facts:
         attempt=attempt,
         is_push=_are_pushed(texts["event"], rows.number("pull_request")),
         ending=_coded(texts["outcome"], lambda name: ENDINGS.index(_ENDINGS.get(name, Ending.OTHER))),
-        run_created=_known(rows.number("run_created"), _first_created(texts, attempt, created)),
-        created=created,
+        run_created=_known(rows.number("run_created"), _first_created(texts, attempt, _known(created, queued))),
+        created=_known(queued, created),
         started=rows.number("started"),
         completed=rows.number("completed"),
         steps=_steps(history, where, texts, attempt),
