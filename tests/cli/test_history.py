@@ -97,6 +97,9 @@ def test_lineage_of_several_repositories_asks_for_one(here, filled, project):
     assert done.returncode == 4
     assert "several repositories, name one with --repository: o/a, o/b" in done.stderr
     assert here("history", "lineage", "--repository", "o/a").returncode == 0
+    done = here("history", "lineage", "--repository", "o/c")
+    assert done.returncode == 4
+    assert "nothing of the history has the repository 'o/c': there are 'o/b', 'o/a'" in done.stderr
 
 
 def test_lineage_of_nothing_says_so(here, project):

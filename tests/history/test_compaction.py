@@ -308,6 +308,14 @@ def test_a_new_number_of_shards_goes_on_from_the_old_one_though_another_name_is_
     assert (kind, before) == ("resharded", ("test (gpu, 1, 1)",))
 
 
+def test_jobs_beside_one_that_was_resharded_are_not_mixed_with_its_shards():
+    old = [life("test (1, 2)", 0, 40), life("test (2, 2)", 0, 40), life("py3.8 / test", 0, 40)]
+    new = [life(f"test ({i}, 3)", 41, 100) for i in (1, 2, 3)]
+    found = proposals(*old, *new, life("py3.9 / test", 41, 100))
+    assert sorted(kind for kind, _, _ in found) == ["renamed", "resharded"]
+    assert ("renamed", ("py3.8 / test",), ("py3.9 / test",)) in found
+
+
 @pytest.mark.parametrize(("gap", "found"), [(-3, True), (-4, False), (14, True), (15, False)])
 def test_a_job_goes_on_up_to_two_weeks_later_or_three_days_earlier(gap, found):
     assert bool(proposals(life("unit", 0, 40), life("basic (unit)", 40 + gap, 100))) is found

@@ -102,11 +102,12 @@ def export(table: str, target: str, root: str, *, format_: str | None, as_json: 
 def lineage(root: str, repository: str, *, as_json: bool) -> int:
     """Propose which jobs go on under another name."""
     from sooner.cli.histories import history_at
-    from sooner.history import History, Where, check_one_repository
+    from sooner.history import History, Where, check_named, check_one_repository
     from sooner.history.lineage import lineage as propose
     from sooner.history.lineage import lives
 
     with History(history_at(root)) as opened:
+        check_named(opened, Where(repository=repository))
         check_one_repository(opened, Where(repository=repository), "jobs")
         found = propose(lives(opened, repository))
     if as_json:

@@ -73,7 +73,7 @@ def lineage(jobs: Sequence[Life]) -> list[Succession]:
     weights = _weights(known)
     following = [(old, new) for new in begun for old in ended if old.job != new.job and _follows(old, new)]
     pairs = [(_likeness(old.job, new.job, weights), old, new) for old, new in following]
-    return _proposals([pair for pair in pairs if pair[0] >= _LIKE])
+    return _proposals(_without_shards_elsewhere([pair for pair in pairs if pair[0] >= _LIKE]))
 
 
 def _follows(old: Life, new: Life) -> bool:
@@ -104,13 +104,22 @@ def base_of(job: str) -> tuple[str, str]:
     return (_SHARD.sub("#", job), found[2]) if found else (job, "")
 
 
+def _is_resharded(pair: _Pair) -> bool:
+    return base_of(pair[1].job)[0] == base_of(pair[2].job)[0]
+
+
+def _without_shards_elsewhere(pairs: Sequence[_Pair]) -> list[_Pair]:
+    """A job that goes on in shards of its own name goes on nowhere else, and its shards come from nowhere else."""
+    of_shards = {job.job for pair in pairs if _is_resharded(pair) for job in pair[1:]}
+    return [pair for pair in pairs if _is_resharded(pair) or not {pair[1].job, pair[2].job} & of_shards]
+
+
 def _proposals(pairs: Sequence[_Pair]) -> list[Succession]:
     """The best predecessor of each new job, and what follows for the old ones."""
     before = _best(pairs, lambda pair: pair[2].job)
     groups: dict[str, list[_Pair]] = {}
     for found in before.values():
-        old, new = base_of(found[1].job)[0], base_of(found[2].job)[0]
-        groups.setdefault(old if old == new else found[1].job, []).append(found)
+        groups.setdefault(base_of(found[1].job)[0] if _is_resharded(found) else found[1].job, []).append(found)
     taken = {found[1].job for found in before.values()}
     for found in _best(pairs, lambda pair: pair[1].job).values():
         mine = groups.get(before[found[2].job][1].job, [])
@@ -129,13 +138,13 @@ def _best(pairs: Sequence[_Pair], of: Callable[[_Pair], str]) -> dict[str, _Pair
 
 def _rank(found: _Pair) -> tuple[bool, float, float]:
     likeness, old, new = found
-    return base_of(old.job)[0] == base_of(new.job)[0], likeness, -abs(new.first - old.last)
+    return _is_resharded(found), likeness, -abs(new.first - old.last)
 
 
 def _proposal(group: Sequence[_Pair], pairs: Sequence[_Pair]) -> Succession:
     old = {found[1].job for found in group}
     new = {found[2].job for found in group}
-    if all(base_of(a.job)[0] == base_of(b.job)[0] for _, a, b in group):
+    if all(map(_is_resharded, group)):
         base = base_of(group[0][1].job)[0]
         old |= {a.job for _, a, b in pairs if b.job in new and base_of(a.job)[0] == base}
         kind = "resharded"
