@@ -4,6 +4,7 @@ import gzip
 import importlib.util
 import random
 import shutil
+import subprocess
 from datetime import datetime
 
 import duckdb
@@ -64,6 +65,18 @@ def test_zstandard_is_read(take, write, tmp_path):
     source = write("jobs.csv", LONG)
     duckdb.execute(f"copy (from '{source}') to '{tmp_path}/x.jsonl.zst' (format json, compression zstd)")
     assert take(tmp_path / "x.jsonl.zst")["added"] == 5
+
+
+@pytest.mark.skipif(shutil.which("zstd") is None, reason="the command zstd is not installed")
+def test_a_zstandard_file_that_was_cut_off_is_not_taken_for_a_whole_one(take, tmp_path):
+    lines = "".join(f"c{i},2026-01-01,{random.Random(i).random()},pass\n" for i in range(20_000))
+    done = subprocess.run(
+        ["zstd", "-qc"], input=f"commit,time,job,status\n{lines}".encode(), capture_output=True, check=True
+    )
+    (tmp_path / "cut.csv.zst").write_bytes(done.stdout[: len(done.stdout) // 2])
+    report = take(tmp_path / "cut.csv.zst")
+    assert report["added"] == 0
+    assert "cannot be read" in report["rejected"][-1]["reason"]
 
 
 def test_the_wide_form_has_a_job_in_each_column(history, take, write):

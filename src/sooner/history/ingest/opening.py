@@ -66,9 +66,13 @@ def _zstd(path: Path) -> Iterator[BinaryIO]:
             return
     if shutil.which("zstd") is None:
         raise IngestError(str(path), "Zstandard needs Python 3.14, `pip install zstandard` or the command zstd")
-    with subprocess.Popen(["zstd", "-dcq", str(path)], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+    with subprocess.Popen(["zstd", "-dcq", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 - pipes were asked for
         yield cast("BinaryIO", process.stdout)
+        is_at_end = not process.stdout.read(1)
+        if is_at_end and process.wait():
+            said = process.stderr.read().decode(errors="replace").strip()
+            raise IngestError(str(path), f"cannot be read: {said.rpartition(' : ')[2] or 'it is broken'}")
 
 
 @contextlib.contextmanager
