@@ -38,6 +38,12 @@ def test_people_read_a_line_and_what_was_rejected(here, project, jobs):
     assert (project / ".sooner/history/v1/jobs").is_dir()
 
 
+def test_what_a_source_holds_cannot_move_the_cursor(here, project):
+    (project / "jobs.csv").write_text("commit,time,job,status\na,2020-01-01,unit,\033[2Jpurple\033]0;title\007\n")
+    done = here("ingest", "jobs.csv")
+    assert done.stderr == "rejected: jobs.csv:2: status purple is unknown\n"
+
+
 def test_strict_stops(here, project, jobs):
     (project / jobs).write_text(JOBS + "c3,yesterday,build,success\n")
     done = here("ingest", jobs, "--strict")

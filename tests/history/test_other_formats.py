@@ -1,5 +1,6 @@
 """Buildkite, PyTorch's status folders and test times, git, folders of all kinds, and how formats are told apart."""
 
+import gzip
 import json
 import os
 import subprocess
@@ -249,6 +250,19 @@ def test_text_in_utf_16_is_told_to_be_just_that(write, take):
     assert (
         format_of(write("junit.xml", "<?xml version='1.0' encoding='utf-16'?><testsuite/>".encode("utf-16"))) == "junit"
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"PK\x03\x04\x14\0", "it is a ZIP archive: unpack it first (gzip and Zstandard are read as they are)"),
+        (gzip.compress(b"a.xml".ljust(257, b"\0") + b"ustar\0"), "it is a tar archive: unpack it first"),
+        (b"\x7fELF\2\1\1\0\0\n\0", "it is binary, and none of junit, csv"),
+    ],
+)
+def test_what_is_no_text_is_told_as_such_and_not_shown(take, write, content, reason):
+    (rejected,) = take(write("x.bin", content))["rejected"]
+    assert rejected["reason"].startswith(reason)
 
 
 def test_a_large_first_item_is_told_too(write):

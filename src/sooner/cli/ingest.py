@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from sooner.model.text import one_line
 from sooner.report.wording import counted
 
 if TYPE_CHECKING:
@@ -95,8 +96,8 @@ def _show(report: "Report") -> None:
     )
     for rejected in report.rejected[:_SHOWN]:
         place = f"{rejected.path}:{rejected.line}" if rejected.line else rejected.path
-        click.echo(f"rejected: {place}: {rejected.reason}", err=True)
+        click.echo(f"rejected: {one_line(f'{place}: {rejected.reason}')}", err=True)
     if report.rejected_count > _SHOWN:
         click.echo(f"... and {report.rejected_count - _SHOWN:,} more: --json lists them", err=True)
     for note in report.note_lines():
-        click.echo(f"note: {note}", err=True)
+        click.echo(f"note: {one_line(note)}", err=True)

@@ -23,6 +23,11 @@ FOLDERS: Final = frozenset({"ossci", "git", "run"})
 LIVE: Final = "github:"
 """`github:owner/name` is no path but a repository to ask GitHub about."""
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_PACKED: Final = {
+    "a ZIP archive": (0, b"PK\x03\x04"), "a tar archive": (257, b"ustar"), "packed by bzip2": (0, b"BZh"),
+    "packed by xz": (0, b"\xfd7zXZ\0"), "a 7z archive": (0, b"7z\xbc\xaf\x27\x1c"),
+}  # fmt: skip
+"""Where in a file which mark stands."""
 _SKIPPED: Final = frozenset({".git", "node_modules", "__pycache__"})
 
 
@@ -44,7 +49,18 @@ def format_of(path: Path) -> str:
         raise IngestError(str(path), "it is UTF-16, which only XML may be: save it as UTF-8")
     if text.startswith(b"<") or begin[:2] in _UTF_16:
         return "junit"
-    return _format_of_json(path, text) if text[:1] in b"{[" else "csv"
+    if text[:1] in b"{[":
+        return _format_of_json(path, text)
+    _refuse_binary(path, begin)
+    return "csv"
+
+
+def _refuse_binary(path: Path, begin: bytes) -> None:
+    packed = next((name for name, (at, mark) in _PACKED.items() if begin[at:].startswith(mark)), "")
+    if packed:
+        raise IngestError(str(path), f"it is {packed}: unpack it first (gzip and Zstandard are read as they are)")
+    if b"\0" in begin.partition(b"\n")[0]:
+        raise IngestError(str(path), f"it is binary, and none of {', '.join(FORMATS)}")
 
 
 def _format_of_folder(path: Path) -> str:
