@@ -327,6 +327,12 @@ def test_jobs_that_nobody_counted_are_all_kept(history, take, write, text, attem
     assert sorted(row.attempt for row in history.jobs()) == attempts
 
 
+def test_a_column_that_measures_have_no_place_for_is_told_of(history, take, write):
+    report = take(write("m.csv", "commit,branch,metric,value,unit\nc,main,speed,3,s\n"))
+    assert report["notes"] == ["m.csv: columns that are not used: branch"]
+    assert [(row.commit, row.name, row.value) for row in history.measures()] == [("c", "speed", 3.0)]
+
+
 def test_a_table_of_average_test_times_is_a_summary(history, take, write):
     text = "date,commit,build_env,config,test_file,seconds\n2026-01-11,c1,linux-cuda,distributed,test_fsdp,32.5\n"
     take(write("times.csv", text))

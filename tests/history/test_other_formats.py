@@ -265,6 +265,14 @@ def test_what_is_no_text_is_told_as_such_and_not_shown(take, write, content, rea
     assert rejected["reason"].startswith(reason)
 
 
+def test_numbers_of_sccache_that_are_none_are_left_out(history, write, take):
+    stats = {"compile_requests": 4, "cache_hits": {"counts": {"CUDA": "x", "C": 2}}, "write": {"secs": 0, "nanos": "x"}}
+    take(write("s.json", json.dumps({"stats": stats})))
+    assert {row.name: row.value for row in history.measures()} == {
+        "sccache.compile_requests": 4, "sccache.cache_hits": 2, "sccache.hit_rate": 1,
+    }  # fmt: skip
+
+
 def test_a_large_first_item_is_told_too(write):
     big = {"run_id": 1, "labels": ["x" * 100_000], "name": "a"}
     assert format_of(write("file", json.dumps([big]))) == "github"

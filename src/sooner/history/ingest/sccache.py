@@ -7,13 +7,16 @@ Every number becomes a measure `sccache.NAME`; counts by language are added up. 
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sooner.history.errors import IngestError
 from sooner.history.ingest.intake import Intake
 from sooner.history.ingest.json_facts import as_mapping
 from sooner.history.ingest.opening import opened
 from sooner.history.tables import Epoch, MeasureRow
+
+_LARGEST: Final = 2**63
+"""Beyond it, and where it is NaN, a number is none that anybody counted."""
 
 
 def is_sccache(item: Any) -> bool:
@@ -61,11 +64,14 @@ def _numbers(stats: Mapping[str, Any]) -> dict[str, float]:
 
 def _flat(stats: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     for name, value in stats.items():
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        parts = as_mapping(value)
+        if _is_number(value):
             yield name, float(value)
-        elif counts := as_mapping(as_mapping(value).get("counts")):
-            yield name, float(sum(count for count in counts.values() if isinstance(count, int)))
-        elif "counts" in as_mapping(value):
-            yield name, 0.0
-        elif "secs" in as_mapping(value):
-            yield f"{name}_s", value["secs"] + value.get("nanos", 0) / 1e9
+        elif "counts" in parts:
+            yield name, float(sum(filter(_is_number, as_mapping(parts["counts"]).values())))
+        elif _is_number(parts.get("secs")) and _is_number(parts.get("nanos", 0)):
+            yield f"{name}_s", parts["secs"] + parts.get("nanos", 0) / 1e9
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
