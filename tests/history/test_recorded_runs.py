@@ -19,6 +19,8 @@ from sooner.history import (
     record_run,
     surroundings,
 )
+from sooner.history.ingest.intake import Options
+from sooner.history.ingest.take import ingest
 
 
 def attempt(outcome="passed", begin=0.0, end=5.0, **more):
@@ -144,6 +146,17 @@ def test_each_case_of_a_units_junit_file_becomes_a_row_and_the_units_own_case_do
         assert history.durations(of=Subject.CASES) == {("tests/test_x.py::test_a", "A=1"): 0.5}
     assert record_run(path, root, about={"repository": "o/n"}).added > 0
     assert record_run(path, root, about={"repository": "o/n"}).added == 0
+
+
+@pytest.mark.parametrize("line", ["", '{"task": "mmlu", "acc": 0.5}', '{"attempts": 3}', "[1]", "\0"])
+def test_a_folder_in_which_others_keep_their_results_holds_no_run_of_ours(tmp_path, root, line):
+    (tmp_path / "results.jsonl").write_text(f"{line}\n")
+    (tmp_path / "junit.xml").write_text('<testsuite name="s"><testcase name="a"/></testsuite>')
+    with pytest.raises(HistoryError, match="holds no run"):
+        record_run(tmp_path, root)
+    with History(root) as history:
+        ingest(history, [str(tmp_path)], Options())
+        assert ([row.node_id for row in history.tests()], history.runs()) == (["a"], [])
 
 
 def test_the_run_itself_becomes_a_row(folder, root):

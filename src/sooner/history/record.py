@@ -6,9 +6,10 @@ or still goes on. Recorded again later, only what is new is added.
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +29,14 @@ from sooner.model.jsonl import decode_event, decode_result, split_lines
 from sooner.model.outcomes import ExitCode, Outcome
 from sooner.model.units import UnitKey, unit_key
 
+_JOURNALS: Final[Mapping[str, Callable[[bytes], object]]] = {
+    "events.jsonl": decode_event,
+    "results.jsonl": decode_result,
+}
+_NOT_OURS: Final = (msgspec.MsgspecError, AttributeError, KeyError, TypeError, RecursionError)
+"""What decoding raises of a line that somebody else wrote."""
+_LOOKED_AT: Final = 10
+"""Lines: the first may have been cut."""
 _LONGEST_MESSAGE: Final = 500
 _OF_EXIT: Final[Mapping[int, HistoryOutcome]] = {
     ExitCode.ALL_PASSED: HistoryOutcome.PASSED,
@@ -69,8 +78,18 @@ def add_run(history: History, folder: Path, about: Mapping[str, str]) -> dict[st
 
 
 def is_run_folder(folder: Path) -> bool:
-    """Whether a run was recorded here."""
-    return (folder / "events.jsonl").is_file() or (folder / "results.jsonl").is_file()
+    """Whether a run of ours was recorded here: others call their files `results.jsonl`, too."""
+    return any(_tells(folder / name, decode) for name, decode in _JOURNALS.items())
+
+
+def _tells(path: Path, decode: Callable[[bytes], object]) -> bool:
+    """Whether one of the first lines is one of ours."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        for line in itertools.islice(file, _LOOKED_AT):
+            with contextlib.suppress(*_NOT_OURS):
+                decode(line)
+                return True
+    return False
 
 
 class _Run:
@@ -244,7 +263,7 @@ def _decoded(path: Path, decode: Any) -> Iterator[Any]:
     """The lines of a file that can be read; one that was cut by a crash is no line."""
     with contextlib.suppress(OSError):
         for line in split_lines(path.read_bytes()):
-            with contextlib.suppress(msgspec.MsgspecError, AttributeError):
+            with contextlib.suppress(*_NOT_OURS):
                 yield decode(line)
 
 
