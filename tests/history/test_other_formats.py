@@ -86,6 +86,13 @@ def test_ossci_job_status(history, take, ossci):
     assert take(ossci)["added"] == 0
 
 
+def test_dumps_in_a_folder_called_main_are_what_they_hold(history, take, write):
+    jobs = {"jobs": [{"run_id": 1, "name": "a", "labels": [], "status": "completed", "conclusion": "success"}]}
+    report = take(write("dumps/main/jobs-1.json", json.dumps(jobs)).parent.parent)
+    assert report["rejected"] == []
+    assert [row.job for row in history.jobs()] == ["a"]
+
+
 def test_a_pending_status_of_ossci_is_replaced_by_its_end(history, take, ossci):
     take(ossci)
     (ossci / "master/c2.json").write_text(json.dumps({"linux-build": "success"}))

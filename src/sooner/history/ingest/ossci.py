@@ -5,6 +5,7 @@ Known from its readers (pytorch/test-infra and ezyang's HUD): a status is a word
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,12 +15,14 @@ from sooner.history.ingest.opening import opened
 from sooner.history.outcomes import spelled
 from sooner.history.tables import CommitRow, Epoch, JobRow
 
+_OF_COMMIT: Final = re.compile("[0-9a-f]+")
+"""Files are called by their commit: other dumps lie in a folder called main, too."""
 _EVENTS: Final = {"pr": "pull_request", "master": "push", "main": "push"}
 
 
 def is_ossci(folder: Path) -> bool:
     """Whether a folder looks like theirs."""
-    return any(next((folder / name).glob("*.json"), None) is not None for name in _EVENTS)
+    return any(_OF_COMMIT.fullmatch(path.stem) for name in _EVENTS for path in (folder / name).glob("*.json"))
 
 
 def take_ossci(folder: Path, intake: Intake) -> None:
