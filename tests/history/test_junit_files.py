@@ -2,6 +2,7 @@
 
 import gzip
 import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -272,6 +273,13 @@ def test_another_outcome_of_an_attempt_that_is_known_is_told_of(take, write):
     report = take(write("b.xml", failed), constants={"run": "7"})
     assert (report["added"], report["duplicates"]) == (0, 1)
     assert ["another outcome" in note for note in report["notes"]] == [True]
+
+
+def test_the_same_file_adds_nothing_when_it_was_downloaded_again(take, write):
+    path = write("c.xml", CTEST)
+    assert take(path)["added"] == 9
+    os.utime(path, (2e9, 2e9))
+    assert take(path)["added"] == 0
 
 
 def test_a_copy_of_a_file_and_a_link_to_it_are_no_further_attempts(history, take, write):

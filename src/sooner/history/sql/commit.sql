@@ -97,7 +97,10 @@ copy (
     from staged left join recorded using (key)
     where recorded.key is null
         or own_rank > recorded.rank
-        or (own_rank = 0 and recorded.rank = 0 and staged.as_of > recorded.as_of)
+        or (
+            own_rank = 0 and recorded.rank = 0 and staged.as_of > recorded.as_of
+            and not (@outcome = 'not_run' and recorded.told = 'not_run') -- that nothing ran, nobody needs to know twice
+        )
 ) to @target (format parquet, compression zstd, kv_metadata @metadata)
 
 -- name: superseding
