@@ -328,6 +328,15 @@ def test_utf_16_is_read(take, write):
     assert take(write("w.xml", document.encode("utf-16")))["added"] == 1
 
 
+@pytest.mark.parametrize(("said", "encoding"), [("utf-8", "cp1252"), ("", "cp1252"), ("iso-8859-1", "iso-8859-1")])
+def test_names_in_windows_characters_stay_two_names(history, take, write, said, encoding):
+    pytest.importorskip("lxml.etree")
+    declaration = f'<?xml version="1.0" encoding="{said}"?>' if said else ""
+    cases = '<testcase name="pr\u00fcf"/><testcase name="pr\u00e4f"/>'
+    take(write("w.xml", f'{declaration}<testsuite name="s">{cases}</testsuite>'.encode(encoding)))
+    assert sorted(row.node_id for row in history.tests()) == ["pr\u00e4f", "pr\u00fcf"]
+
+
 @pytest.mark.parametrize("encoding", ["gbk", "no-encoding"])
 def test_an_encoding_that_the_parser_does_not_know_stops_nothing(take, write, encoding):
     text = f'<?xml version="1.0" encoding="{encoding}"?><testsuite name="s"><testcase name="a"/></testsuite>'

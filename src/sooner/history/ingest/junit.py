@@ -1,7 +1,9 @@
 """JUnit files: read in one pass; broken ones as far as they go, or whole with lxml's help; entity bombs refused."""
 
+import codecs
 import hashlib
 import importlib
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
@@ -11,6 +13,7 @@ from sooner.history.commit import Added, Repeats
 from sooner.history.ingest.intake import Intake
 from sooner.history.ingest.junit_events import Cases
 from sooner.history.ingest.opening import opened
+from sooner.history.ingest.sources import WINDOWS
 from sooner.history.outcomes import HistoryOutcome
 from sooner.history.tables import TABLES, Epoch, TestRow
 
@@ -18,6 +21,9 @@ _CHUNK: Final = 1 << 18
 _FORBIDDEN: Final = bytes(code for code in range(32) if code not in b"\t\n\r")
 """Control characters that XML does not allow and that tests print: escape sequences of terminals above all."""
 _ENTITY: Final = b"<!ENTITY"
+_WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"<\0", b"\0")
+"""How documents in UTF-16 and UTF-32 begin."""
+_OTHER_ENCODING: Final = re.compile(rb"""\s*<\?xml[^>]*\bencoding\s*=\s*["'](?!utf-?8["'])""", re.IGNORECASE)
 
 
 def take_junit(path: Path, intake: Intake) -> None:
@@ -152,11 +158,16 @@ def _read_broken(path: Path, cases: Cases) -> None:
 
 
 class _Guarded:
-    """A stream that ends before the first entity declaration: a broken document can hold one anywhere."""
+    """A stream that ends before the first entity declaration: a broken document can hold one anywhere.
+
+    What is to be UTF-8 and is not is read as Windows-1252: names that differ stay different.
+    """
 
     def __init__(self, stream: BinaryIO) -> None:
         self._chunks = _chunks(stream)
         self._tail = b""
+        self._decoder = codecs.getincrementaldecoder("utf-8")(WINDOWS)
+        self._is_utf_8: bool | None = None
 
     def read(self, _size: int = -1) -> bytes:
         """The next bytes."""
@@ -165,7 +176,9 @@ class _Guarded:
             self._chunks = iter(())
             return b""
         self._tail = chunk[-len(_ENTITY) :]
-        return chunk
+        if self._is_utf_8 is None:
+            self._is_utf_8 = not chunk.startswith(_WIDE) and not _OTHER_ENCODING.match(chunk)
+        return self._decoder.decode(chunk, final=not chunk).encode() if self._is_utf_8 else chunk
 
 
 def _digest(path: Path) -> str:

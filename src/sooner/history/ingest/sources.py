@@ -29,7 +29,7 @@ _DELIMITERS: Final = ",;\t|"
 _LOOKED_AT: Final = 1000
 _LONGEST_FIELD: Final = 1 << 27
 _BLOCK: Final = 1 << 20
-_WINDOWS: Final = "sooner_windows"
+WINDOWS: Final = "sooner_windows"
 """Reads bytes that are no UTF-8 as spreadsheets of Western Windows write them: names that differ stay different."""
 
 
@@ -39,7 +39,7 @@ def _of_windows(error: UnicodeError) -> tuple[str, int]:
     return "".join(bytes([byte]).decode("cp1252", "replace") for byte in foreign), error.end
 
 
-codecs.register_error(_WINDOWS, _of_windows)
+codecs.register_error(WINDOWS, _of_windows)
 
 
 class Source(Struct, frozen=True):
@@ -108,7 +108,7 @@ def _text_columns(columns: Sequence[str]) -> str:
 
 def _csv_header(path: Path) -> tuple[str, list[str]]:
     with opened(path) as stream:
-        reader = io.TextIOWrapper(stream, "utf-8-sig", errors=_WINDOWS, newline="")
+        reader = io.TextIOWrapper(stream, "utf-8-sig", errors=WINDOWS, newline="")
         first = next((line for line in reader if line.strip()), "")
         delimiter = max(_DELIMITERS, key=first.count)
     names = next(csv.reader([first], delimiter=delimiter), [])
@@ -216,7 +216,7 @@ def _records(source: Source) -> Iterator[tuple[int, list[str]]]:
     """Line and fields of each record after the header; empty lines are none."""
     csv.field_size_limit(_LONGEST_FIELD)
     with opened(source.path) as stream:
-        text = io.TextIOWrapper(stream, "utf-8-sig", errors=_WINDOWS, newline="")
+        text = io.TextIOWrapper(stream, "utf-8-sig", errors=WINDOWS, newline="")
         reader = csv.reader((line.replace("\0", "") for line in text), delimiter=source.delimiter)
         is_header, line = True, 1
         for fields in reader:
