@@ -327,6 +327,14 @@ def test_jobs_that_nobody_counted_are_all_kept(history, take, write, text, attem
     assert sorted(row.attempt for row in history.jobs()) == attempts
 
 
+def test_a_measure_of_a_commit_is_no_commit(history, take, write):
+    take(write("m.csv", "commit,job,job_id,subject,name,value,unit\nc,build,7,Run tests,step_seconds,3,s\n"))
+    assert [(row.commit, row.job_id, row.subject, row.name, row.value) for row in history.measures()] == [
+        ("c", "7", "Run tests", "step_seconds", 3.0)
+    ]
+    assert history.commits() == []
+
+
 def test_a_column_that_measures_have_no_place_for_is_told_of(history, take, write):
     report = take(write("m.csv", "commit,branch,metric,value,unit\nc,main,speed,3,s\n"))
     assert report["notes"] == ["m.csv: columns that are not used: branch"]

@@ -116,6 +116,7 @@ FIELDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         **{field: spellings for field, spellings in _SHARED.items() if field in TABLES["measures"].columns},
         "workflow": ("workflow", "workflow_name"),
         "job": ("job", "job_name", "build_env", "config", "configuration"),
+        "job_id": ("job_id",),
         "subject": ("subject", "step", "unit_name", "test", "test_file", "file"),
         "name": ("name", "metric", "measure", "key"),
         "value": ("value",),
@@ -134,7 +135,8 @@ _ANY_OF: Final = frozenset({"outcome"})
 _TELL_TESTS: Final = frozenset(
     {"node_id", "nodeid", "test", "test_id", "test_name", "testname", "test_case", "test_file", "unit", "classname"}
 )
-_ORDER: Final = ("jobs", "tests", "commits", "runners", "measures")
+_ORDER: Final = ("jobs", "tests", "measures", "commits", "runners")
+"""What is looked for first: a measure, too, has a commit and a subject."""
 
 
 class Form(StrEnum):
