@@ -133,6 +133,8 @@ def test_a_hole_of_our_own_pytest_is_no_failure_of_the_test(history, take, write
         ("assert -15 == -&lt;Signals.SIGKILL: 9&gt;", "failed"),
         ("RuntimeError: process 0 terminated with signal SIGSEGV", "crashed"),
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "out_of_memory"),
+        ("the process of the test ended in its middle: exit code 9", "crashed"),
+        ("no end after 300 s (--hang-timeout)", "timed_out"),
         ("MemoryError", "out_of_memory"), ("Failed: DID NOT RAISE &lt;class MemoryError&gt;", "failed"),
     ],
 )  # fmt: skip

@@ -23,7 +23,7 @@ from sooner.door.wider import Wider
 from sooner.door.widths import Widths
 from sooner.door.worker import Ran
 from sooner.model.devices import Device, DeviceKind
-from sooner.model.junit import HOLE
+from sooner.model.junit import HOLE, HUNG
 from sooner.model.outcomes import Outcome
 from sooner.run import clock
 from sooner.schedule.order import ranks
@@ -428,7 +428,7 @@ class Loop:
 
     def _how(self, hand: Hand, status: int | None, stacks: str) -> str:
         if hand.has_hung:
-            return f"no end after {self._hang_s:g} s (--hang-timeout)\n{stacks}"
+            return f"{HUNG}{self._hang_s:g} s (--hang-timeout)\n{stacks}"
         words = self._workshop.last_words(hand) if status is None or not hand.ran else ""
         return "\n".join(filter(None, (how_it_ended(status, stacks), words)))
 

@@ -12,6 +12,7 @@ import pytest
 
 from sooner.door.quarantine import Quarantined
 from sooner.door.worker import SENT, suite_properties
+from sooner.model.junit import ENDED
 from sooner.run.classify import signal_name
 
 _REPORTS: Final = ("plain", "report")
@@ -114,7 +115,7 @@ def _failed(item: pytest.Item, when: Any, text: str) -> pytest.TestReport:
     return pytest.TestReport(item.nodeid, item.location, keywords, outcome="failed", longrepr=text, when=when)
 
 
-def how_it_ended(status: int | None, stacks: str, *, where: str = "the process of the test ended in its middle") -> str:
+def how_it_ended(status: int | None, stacks: str, *, where: str = ENDED) -> str:
     """What to say of a process that ended where it should not have."""
     how = "its process is gone"
     if status is not None:

@@ -20,6 +20,10 @@ from sooner.model.units import Unit
 
 HOLE: Final = "coverage hole: "
 """Begins what is said of a test that was not started, for lack of devices."""
+ENDED: Final = "the process of the test ended in its middle"
+"""Begins what is said of a test that took its process with it."""
+HUNG: Final = "no end after "
+"""Begins what is said of a test that hung."""
 QUARANTINED: Final = "quarantined: "
 """Begins what is said of a failure that the quarantine excuses."""
 QUARANTINED_PROPERTY: Final = "sooner.quarantined"

@@ -7,7 +7,7 @@ from typing import Final
 from sooner.history.fingerprints import first_line
 from sooner.history.ingest.junit_again import TEARDOWN
 from sooner.history.outcomes import HistoryOutcome, of_skip, spelled
-from sooner.model.junit import HOLE, QUARANTINED
+from sooner.model.junit import ENDED, HOLE, HUNG, QUARANTINED
 
 _LONGEST_MESSAGE: Final = 500
 _MOST_TEXT: Final = 4_000
@@ -27,12 +27,13 @@ _TIMED_OUT: Final = re.compile(r"time[ds]?[ _-]?out", re.IGNORECASE)
 _TIMEOUT: Final = re.compile(
     r"\btime[ds] ?[ _-]?out\b|\btime[ _-]out\b|\bTimeout(?:Error|Exception|Expired)\b|deadline exceeded"
     r"|(?<![\'\"`.=(\[])\btimeout(?: ?[>(:]| \d| (?:of|after|at|expired|exceeded|reached|waiting|while)\b|$)"
-    r"|\b(?:exceed\w*|hit|reached) (?:the |its |a )?timeout\b",
+    rf"|\b(?:exceed\w*|hit|reached) (?:the |its |a )?timeout\b|^{HUNG}\d",
     re.IGNORECASE,
 )
 """A bare `timeout` may be an argument or an option: TypeError: unexpected keyword argument 'timeout'."""
 _CRASH: Final = re.compile(
-    r"worker '?\w+'? crashed|core dumped|segmentation fault|\bSIG(SEGV|ABRT|BUS|ILL|FPE|KILL)\b", re.IGNORECASE
+    rf"worker '?\w+'? crashed|core dumped|segmentation fault|\bSIG(SEGV|ABRT|BUS|ILL|FPE|KILL)\b|^{ENDED}",
+    re.IGNORECASE,
 )
 _MEMORY: Final = re.compile(
     r"\bout of memory\b|OutOfMemory(?:Error|Exception)?\b|\bMemoryError\b|\bstd::bad_alloc\b|_STATUS_ALLOC_FAILED\b"
