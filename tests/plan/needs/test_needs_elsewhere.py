@@ -1111,7 +1111,7 @@ def test_processes_of_a_pool_that_find_their_rank_in_the_environment_have_a_devi
     assert found == {"test_map": (4, 4, 4), "test_host": (0, None, 0), "test_told": (0, None, 0)}
 
 
-def test_what_the_standard_library_calls_a_device_is_another_thing_or_only_kept():
+def test_what_a_package_of_the_host_calls_a_device_is_another_thing_or_refused_or_only_kept():
     found = devices_of(
         "test_it.py",
         {
@@ -1120,6 +1120,12 @@ def test_what_the_standard_library_calls_a_device_is_another_thing_or_only_kept(
             import os
             from types import SimpleNamespace
             import acme
+            import numpy
+            import pytest
+
+            def test_refused():
+                with pytest.raises(ValueError, match="device"):
+                    numpy.arange(3, device="gpu")
 
             def test_node(tmp_path):
                 os.mknod(tmp_path / "node", device=3)
@@ -1133,4 +1139,5 @@ def test_what_the_standard_library_calls_a_device_is_another_thing_or_only_kept(
             """
         },
     )
-    assert found == {"test_node": (0, None, 0), "test_settings": (0, None, 0), "test_elsewhere": (2, 2, 2)}
+    on_the_host = dict.fromkeys(("test_refused", "test_node", "test_settings"), (0, None, 0))
+    assert found == {**on_the_host, "test_elsewhere": (2, 2, 2)}

@@ -69,14 +69,14 @@ _SPECIAL: Final = {
     "contextlib.nullcontext": null_context, "contextlib.ExitStack": exit_stack, "contextlib.AsyncExitStack": exit_stack,
 }  # fmt: skip
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
-_OF_PYTHON: Final = frozenset(
+_ON_THE_HOST: Final = frozenset(
     (
         "argparse", "asyncio", "collections", "contextlib", "copy", "dataclasses", "enum", "functools", "io",
-        "itertools", "json", "logging", "os", "pathlib", "pickle", "posix", "random", "re", "shutil", "signal",
+        "itertools", "json", "logging", "numpy", "os", "pathlib", "pickle", "posix", "random", "re", "shutil", "signal",
         "socket", "string", "subprocess", "tempfile", "time", "types", "typing", "unittest", "uuid", "warnings",
     )
 )  # fmt: skip
-"""Modules of the standard library: what is called `device` there is another thing, or only kept."""
+"""Packages that use no devices: what is called `device` there is another thing, or refused, or only kept."""
 """Arrays that are as long as there are devices are for mapping over them."""
 _MOVERS: Final = ("to", "to_empty", "copyto", "as_in_context", "as_in_ctx")
 _NAMED: Final = re.compile(r"(?:/.*)?/(?:device:|physical_device:)?(GPU|CPU|gpu|cpu):(\d+)")
@@ -275,7 +275,7 @@ class Natives:
             return self.apply(rule, args, kwargs)
         if (patch := patched(machine, path, args, kwargs)) is not None:
             return patch
-        if path.partition(".")[0] not in _OF_PYTHON:
+        if path.partition(".")[0] not in _ON_THE_HOST:
             self._device_work(func, args, kwargs)
         if path.startswith(_ARRAYS):
             for each in args:
