@@ -333,6 +333,40 @@ def test_devices_of_the_host_that_a_conftest_asks_for_are_there_for_the_tests_be
     assert (profile(found), found.gpu_min, found.full) == ("rfrrrr", 2, 2)
 
 
+def test_jax_runs_where_it_is_told_to_and_has_as_many_devices_of_the_host_as_it_is_told():
+    tests = """
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    from jax.sharding import Mesh
+
+    def test_arrays():
+        jax.jit(jnp.sum)(jnp.zeros(3))
+
+    def test_mesh():
+        Mesh(np.array(jax.devices()).reshape(2, 2), ("x", "y"))
+
+    def test_map():
+        jax.pmap(lambda x: x)(jnp.zeros((jax.local_device_count(), 3)))
+
+    def test_device():
+        jnp.zeros(jax.devices("gpu")[0].id)
+    """
+    four = "import os\nos.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=4'\n"
+    told = [
+        "os.environ.setdefault('JAX_PLATFORMS', 'cpu')",
+        "os.environ['JAX_PLATFORM_NAME'] = 'cpu'",
+        "import jax\njax.config.update('jax_platforms', 'cpu')",
+    ]
+    host = {"test_arrays": (0, None, 0), "test_mesh": (0, None, 0), "test_map": (0, None, 0)}
+    for place in told:
+        found = devices_of("test_it.py", {"conftest.py": f"{four}{place}\n", "test_it.py": tests})
+        name = "JAX_PLATFORM_NAME" in place
+        assert found == host | {"test_device": (1, 1, 1) if name else (None, None, None)}
+    found = devices_of("test_it.py", {"conftest.py": f"{four}os.environ['JAX_PLATFORMS'] = ''\n", "test_it.py": tests})
+    assert found == {"test_arrays": (0, 1, 1), "test_mesh": (0, 4, 4), "test_map": (0, 1, 8), "test_device": (1, 1, 1)}
+
+
 def test_a_test_that_wants_jax_to_refuse_more_devices_than_there_are_passes_without_them():
     found = devices_of(
         "test_it.py",

@@ -5,15 +5,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
-from sooner.plan.needs.values import UNKNOWN, Dev, Func, Native, Raised, Unknown, hard
+from sooner.plan.needs.values import UNKNOWN, Dev, Ext, Func, Native, Raised, Unknown, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _HOST_DEVICES: Final = "--xla_force_host_platform_device_count="
+_CHOICES: Final = {"jax_platforms": "JAX_PLATFORMS", "jax_platform_name": "JAX_PLATFORM_NAME"}
+"""What tells JAX which kind of device to use: its settings, and the variables that they are read from."""
 _OF_ARRAYS: Final = (
     "shape", "ndim", "dtype", "size", "T", "at", "reshape", "copy", "astype", "sum", "mean", "max", "min", "any", "all",
 )  # fmt: skip
+_GPUS: Final = ("gpu", "cuda", "rocm")
 _SAME: Final = ("flatten", "ravel", "transpose", "copy", "astype", "squeeze", "swapaxes")
 
 
@@ -151,9 +154,31 @@ def host_devices(machine: "Machine", _args: list[Any]) -> Any:
     return 1
 
 
+def _chosen(machine: "Machine", variable: str) -> str:
+    """The kind of device that a variable puts first, if the tests set it."""
+    given = hard(machine.environment.get(variable))
+    return given.partition(",")[0].strip().lower() if isinstance(given, str) else ""
+
+
+def _is_told_the_host(machine: "Machine") -> bool:
+    return any(_chosen(machine, each) == "cpu" for each in _CHOICES.values())
+
+
+def _gpus(machine: "Machine", _args: list[Any]) -> Any:
+    """How many devices, the host aside, JAX runs on by default: none if it is told the host."""
+    return 0 if _is_told_the_host(machine) else machine.count
+
+
+def _told(machine: "Machine", args: list[Any]) -> Any:
+    """One of JAX's settings is changed."""
+    variable = _CHOICES.get(str(hard(args[0])))
+    if variable is not None:
+        machine.set_outside(Ext("os.environ"), variable, args[1])
+
+
 def _note_counted(machine: "Machine", _args: list[Any]) -> Any:
     """Who lets JAX count its devices uses the first one, if the test uses none otherwise, with any number of them."""
-    if machine.size > 0 and not machine.quiet:
+    if machine.size > 0 and not machine.quiet and not _is_told_the_host(machine):
         machine.trace.counted = True
 
 
@@ -167,8 +192,9 @@ def _request_host_devices(machine: "Machine", args: list[Any]) -> Any:
 def _devices(machine: "Machine", args: list[Any]) -> Any:
     """`jax.devices(kind)`: what is there of a kind, or what JAX uses by default."""
     kind = hard(args[0]) if args else None
-    size = machine.visible()
-    if kind in ("gpu", "cuda", "rocm") and size == 0:
+    is_host = _chosen(machine, "JAX_PLATFORMS") == "cpu" or (_is_told_the_host(machine) and kind not in _GPUS)
+    size = 0 if is_host else machine.visible()
+    if kind in _GPUS and size == 0:
         raise Raised("RuntimeError", "no GPU for JAX", *machine.current, device=True)
     if kind == "cpu" or size == 0:
         return [Dev("cpu", number) for number in range(host_devices(machine, []))]
@@ -211,7 +237,7 @@ def _mesh(machine: "Machine", args: list[Any]) -> Any:
 
 def _all_if_counted(machine: "Machine", _args: list[Any]) -> Any:
     """Work that is mapped over an axis uses all devices where the test makes something of their number."""
-    if machine.trace.asked >= machine.size > 0:
+    if machine.trace.asked >= machine.size > 0 and not _is_told_the_host(machine):
         machine.need(machine.size, "mapped over all devices")
 
 
@@ -220,9 +246,10 @@ def _pmapped(machine: "Machine", args: list[Any]) -> Any:
     lengths = _leading(hard(args[0]) if args else [])
     if not lengths:
         return _all_if_counted(machine, [])
-    if lengths[0] > (machine.size or host_devices(machine, [])):
+    gpus = 0 if _is_told_the_host(machine) else machine.size
+    if lengths[0] > (gpus or host_devices(machine, [])):
         raise Raised("ValueError", f"mapped over {lengths[0]} devices", *machine.current, device=True)
-    if machine.size > 0:
+    if gpus > 0:
         machine.need(lengths[0], "mapped over devices")
     return Mapped((lengths[0], None))
 
@@ -242,7 +269,7 @@ def _replicated(machine: "Machine", args: list[Any]) -> Any:
 
 
 WORDS: Final[dict[str, Callable[["Machine", list[Any]], Any]]] = {
-    "host_devices": host_devices, "note_counted": _note_counted,
+    "jax_gpus": _gpus, "jax_told": _told, "host_devices": host_devices, "note_counted": _note_counted,
     "request_host_devices": _request_host_devices, "jax_devices": _devices,
     "device_array": _array, "touch_each": _touch_each, "device_mesh": _mesh, "all_if_counted": _all_if_counted,
     "rows": _rows, "rows_of": _rows_of, "mapped_tree": _mapped_tree, "pmap": _pmap, "replicated": _replicated,

@@ -347,7 +347,7 @@ def _environ_set(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     if len(args) == 2 and isinstance(hard(args[0]), str):  # noqa: PLR2004 - setdefault(name, value)
         name = hard(args[0])
         if machine.environment.get(name, MISSING) is MISSING:
-            machine.environment[name] = args[1]
+            machine.set_outside(Ext("os.environ"), name, args[1])
         return machine.environment[name]
     return UNKNOWN
 
