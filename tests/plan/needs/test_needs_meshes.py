@@ -1,6 +1,10 @@
 """Meshes and counts of JAX, clusters of Dask, objects of Transformer Engine: what uses devices, and what only says."""
 
-from small_projects import devices_of, needs_of
+import textwrap
+
+from small_projects import devices_of, needs_of, shipped
+
+from sooner.plan.needs import Sources, infer_needs
 
 
 def profile(needs):
@@ -365,6 +369,44 @@ def test_jax_runs_where_it_is_told_to_and_has_as_many_devices_of_the_host_as_it_
         assert found == host | {"test_device": (1, 1, 1) if name else (None, None, None)}
     found = devices_of("test_it.py", {"conftest.py": f"{four}os.environ['JAX_PLATFORMS'] = ''\n", "test_it.py": tests})
     assert found == {"test_arrays": (0, 1, 1), "test_mesh": (0, 4, 4), "test_map": (0, 1, 8), "test_device": (1, 1, 1)}
+
+
+def test_what_a_conftest_has_set_is_there_while_a_file_below_is_imported():
+    files = {
+        "conftest.py": """
+        import os
+
+        is_done = False
+
+        def start():
+            global is_done
+            if not is_done:
+                is_done = True
+                os.environ["JAX_PLATFORMS"] = "cpu"
+        """,
+        "test_first.py": """
+        from conftest import start
+        start()
+
+        def test_nothing():
+            pass
+        """,
+        "test_second.py": """
+        from conftest import start
+        start()
+        import jax
+        import pytest
+
+        SIZE = jax.device_count()
+
+        @pytest.mark.skipif(SIZE > 1, reason="a device of the host")
+        def test_it():
+            pass
+        """,
+    }
+    texts = {name: textwrap.dedent(text) for name, text in files.items()}
+    _, found = infer_needs(Sources(texts, texts.get), ["test_first.py", "test_second.py"], rules=shipped())
+    assert profile(found) == "rrrrrr"
 
 
 def test_a_test_that_wants_jax_to_refuse_more_devices_than_there_are_passes_without_them():

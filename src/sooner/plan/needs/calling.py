@@ -342,6 +342,7 @@ class Calling(Attributes):
         frame.stops_at_yield = func.is_generator and self._is_resumed(func)
         self.bind_arguments(func, args, kwargs, env)
         self.depth += 1
+        around, self.working = self.working, func.module.path
         result: Any = None
         rest: list[Rest] = []
         try:
@@ -361,6 +362,7 @@ class Calling(Attributes):
             result = self._returned_before(frame, stopped)
         finally:
             self.depth -= 1
+            self.working = around
         if func.is_generator:
             return self._generated(func, frame, rest)
         for other in frame.returned:

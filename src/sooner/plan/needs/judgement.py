@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import PurePosixPath
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -114,15 +113,6 @@ class Judge:
         self.modules = [*self.plugins, self.module]
         self._by_class: dict[int, Fixtures] = {}
 
-    def _set_on_import(self) -> dict[str, Any]:
-        """The environment that the file's tests find: what it sets while it is imported, and each conftest.py above."""
-        folders = {"conftest.py", *(f"{each}/conftest.py" for each in map(str, PurePosixPath(self.path).parents))}
-        above = sorted(folders & self.machine.everywhere.keys(), key=len)
-        found: dict[str, Any] = {}
-        for each in (*above, self.path):
-            found |= self.machine.everywhere.get(each, {})
-        return found
-
     def judge(self, item: Item, ignored: frozenset[tuple[str, int]]) -> Judged:
         """Evaluate a test.
 
@@ -135,7 +125,7 @@ class Judge:
         machine.fuel, machine.depth, machine.guesses, machine.quiet = TEST_FUEL, 0, int(self.module.doubted), 0
         machine.overrides, machine.environment, machine.rank, machine.no_device_work = (
             {},
-            self._set_on_import(),
+            machine.set_on_import(self.path),
             None,
             0,
         )

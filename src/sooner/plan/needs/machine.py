@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import PurePosixPath
 from typing import Any, Final, cast
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
@@ -99,8 +100,11 @@ class Machine(Defining):
 
     def _execute(self, module: Mod, tree: ast.Module) -> None:
         module.env.names |= _module_names(module)
+        is_first = not self.loading
         with self._apart(quiet=0):
             self.loading = True
+            if is_first:
+                self.environment = self.set_on_import(module.path)
             try:
                 for statement in tree.body:
                     self._execute_one(module, statement)
@@ -109,6 +113,14 @@ class Machine(Defining):
             except (Return, Loop):
                 pass
             module.doubted = self.trace.doubted
+
+    def set_on_import(self, path: str) -> dict[str, Any]:
+        """The environment that a file's tests find: what it sets while it is imported, and each conftest.py above."""
+        folders = {"conftest.py", *(f"{each}/conftest.py" for each in map(str, PurePosixPath(path).parents))}
+        found: dict[str, Any] = {}
+        for each in (*sorted(folders & self.everywhere.keys(), key=len), path):
+            found |= self.everywhere.get(each, {})
+        return found
 
     def _execute_lazily(self, module: Mod, statement: ast.stmt) -> None:
         """One statement of a module of the library under test, when a name that it makes is asked for."""

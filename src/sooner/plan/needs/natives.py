@@ -240,7 +240,8 @@ class Natives:
         if target.path == "os.environ":
             self.machine.environment[name] = value
             if self.machine.loading:  # what a file sets while it is imported holds for its tests
-                self.machine.everywhere.setdefault(self.machine.current[0], {})[name] = value
+                for path in {self.machine.current[0], self.machine.working}:
+                    self.machine.everywhere.setdefault(path, {})[name] = value
         elif target.path and not target.path.startswith("os."):
             self.machine.overrides[f"{target.path}.{name}"] = value
 

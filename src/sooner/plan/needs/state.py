@@ -74,6 +74,8 @@ class State(Statements):
     """Who called the library under test, for the functions of the tests that it calls in its turn."""
     sure: tuple[int, int] = (0, 0)
     """Ways that were not known, and doubts, when the test called the library under test."""
+    working: str = ""
+    """The file whose function is being evaluated."""
     made_by_itself: dict[int, str]
     """Functions of the library under test that were seen to make what a framework puts on its first device."""
 
@@ -110,7 +112,7 @@ class State(Statements):
         """Lists that have grown in a loop of which nobody knows how often it turns."""
         self.environment: dict[str, Any] = {}
         self.everywhere: dict[str, dict[str, Any]] = {}
-        """By file: what it asks of the environment when it is imported."""
+        """By file: what it, or a function of its own, asks of the environment when something is imported."""
         self.current_device = 0
         """What `"cuda"` without a number means: what was chosen last."""
         self.processes = 0
