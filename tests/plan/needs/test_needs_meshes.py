@@ -341,6 +341,7 @@ def test_jax_runs_where_it_is_told_to_and_has_as_many_devices_of_the_host_as_it_
     tests = """
     import jax
     import jax.numpy as jnp
+    import lib
     import numpy as np
     from jax.sharding import Mesh
 
@@ -353,22 +354,30 @@ def test_jax_runs_where_it_is_told_to_and_has_as_many_devices_of_the_host_as_it_
     def test_map():
         jax.pmap(lambda x: x)(jnp.zeros((jax.local_device_count(), 3)))
 
+    def test_library():
+        lib.made()
+
     def test_device():
         jnp.zeros(jax.devices("gpu")[0].id)
     """
-    four = "import os\nos.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=4'\n"
-    told = [
+    library = "import jax.numpy as jnp\n\ndef made():\n    return jnp.zeros(3)\n"
+
+    def found(told):
+        four = "import os\nos.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=4'\n"
+        files = {"lib/__init__.py": library, "tests/conftest.py": f"{four}{told}\n", "tests/test_it.py": tests}
+        return devices_of("tests/test_it.py", files)
+
+    by_name = found("os.environ['JAX_PLATFORM_NAME'] = 'cpu'")  # the others can still be asked for
+    host = dict.fromkeys(("test_arrays", "test_mesh", "test_map", "test_library"), (0, None, 0))
+    assert by_name == host | {"test_device": (1, 1, 1)}
+    for told in (
         "os.environ.setdefault('JAX_PLATFORMS', 'cpu')",
-        "os.environ['JAX_PLATFORM_NAME'] = 'cpu'",
         "import jax\njax.config.update('jax_platforms', 'cpu')",
-    ]
-    host = {"test_arrays": (0, None, 0), "test_mesh": (0, None, 0), "test_map": (0, None, 0)}
-    for place in told:
-        found = devices_of("test_it.py", {"conftest.py": f"{four}{place}\n", "test_it.py": tests})
-        name = "JAX_PLATFORM_NAME" in place
-        assert found == host | {"test_device": (1, 1, 1) if name else (None, None, None)}
-    found = devices_of("test_it.py", {"conftest.py": f"{four}os.environ['JAX_PLATFORMS'] = ''\n", "test_it.py": tests})
-    assert found == {"test_arrays": (0, 1, 1), "test_mesh": (0, 4, 4), "test_map": (0, 1, 8), "test_device": (1, 1, 1)}
+    ):
+        assert found(told) == host | {"test_device": (None, None, None)}
+    one = dict.fromkeys(("test_arrays", "test_library"), (0, 1, 1))
+    several = {"test_mesh": (0, 4, 4), "test_map": (0, 1, 8), "test_device": (1, 1, 1)}
+    assert found("os.environ['JAX_PLATFORMS'] = ''") == one | several
 
 
 def test_what_a_conftest_has_set_is_there_while_a_file_below_is_imported():

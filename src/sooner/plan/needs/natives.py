@@ -460,7 +460,8 @@ class Natives:
 
     def _touch(self, rule: Rule, device: Any) -> None:
         self.machine.touch(device, rule.why)
-        if rule.why in _BY_ITSELF and self.machine.quiet and not self.machine.is_doubtful():
+        is_told_the_host = self.machine.size > 0 and isinstance(device, Dev) and device.kind == "cpu"
+        if rule.why in _BY_ITSELF and self.machine.quiet and not self.machine.is_doubtful() and not is_told_the_host:
             self.machine.trace.by_itself = rule.why
         if rule.why == "a device is chosen" and isinstance(device, Dev) and isinstance(device.index, int):
             self.machine.current_device = device.index
