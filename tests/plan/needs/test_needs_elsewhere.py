@@ -1141,3 +1141,70 @@ def test_what_a_package_of_the_host_calls_a_device_is_another_thing_or_refused_o
     )
     on_the_host = dict.fromkeys(("test_refused", "test_node", "test_settings"), (0, None, 0))
     assert found == {**on_the_host, "test_elsewhere": (2, 2, 2)}
+
+
+def test_what_is_put_on_a_device_while_a_file_is_imported_is_there_for_the_tests_that_use_it():
+    found = devices_of(
+        "tests/test_values.py",
+        {
+            "tests/values.py": """
+            import torch
+
+            KEPT = torch.ones(3, device="cuda" if torch.cuda.is_available() else "cpu")
+            HOST = torch.ones(3)
+            """,
+            "tests/test_values.py": """
+            import jax
+            import jax.numpy as jnp
+            import pytest
+            import torch
+            from values import HOST, KEPT
+
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+            x = torch.rand(3, device=device)
+            twice = 2 * x
+            out = []
+            for each in ("a", "b"):
+                out.append(x.sum())
+            numbers = jnp.arange(3)
+            second = torch.ones(1, device="cuda:1") if torch.cuda.device_count() > 1 else None
+
+            @jax.jit
+            def total(values):
+                return values.sum()
+
+            def test_value():
+                assert torch.allclose(twice, out[0])
+
+            def test_imported():
+                assert KEPT.sum() == 3
+
+            def test_filled():
+                assert out
+
+            def test_arrays():
+                assert numbers.sum() == 3
+
+            def test_compiled():
+                total(3)
+
+            def test_second():
+                assert second is None or second.sum() == 1
+
+            @pytest.mark.parametrize("value", [x, 1])
+            def test_host(value):
+                assert HOST.sum() == 3 and device and torch.ones(1)
+            """,
+        },
+    )
+    one, host = (0, 1, 1), (0, None, 0)
+    names = ("test_value", "test_imported", "test_filled", "test_arrays", "test_compiled")
+    cases = {name: host for name in found if name.startswith("test_host")}
+    assert found == dict.fromkeys(names, one) | {"test_second": (0, 2, 2)} | cases
+
+
+def test_a_test_whose_file_fails_to_be_imported_without_a_device_fails_then():
+    found = devices_of(
+        "test_it.py", {"test_it.py": "import torch\nx = torch.ones(1, device='cuda:1')\ndef test_it(): pass\n"}
+    )
+    assert found == {"test_it": (2, 2, 2)}

@@ -63,7 +63,16 @@ class Attributes(State):
     def _of_global(self, module: Mod, name: str, found: Any) -> Any:
         """What a name of a module means, unless the test has put something else in its place."""
         self.trace.ask(module.asked_by(name))
+        self.hold(module, name)
         return self.overrides.get(f"{module.name}.{name}", found) if self.overrides else found
+
+    def hold(self, module: Mod, name: str) -> None:
+        """What a module of the tests has put on devices while it was imported is asked for: it is still there."""
+        if name in module.held and not self.quiet:
+            devices, place = module.held[name]
+            self.trace.touched |= devices
+            self.trace.reach = max(self.trace.reach, *(each + 1 for each in devices))
+            self.trace.note(*place, "a device is used")
 
     def attribute(self, value: Any, name: str) -> Any:
         """What an attribute is; of what is not known, something unknown."""

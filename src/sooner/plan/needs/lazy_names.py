@@ -93,6 +93,14 @@ def changes_more(statement: ast.AST) -> bool:
     return any(changes_more(each) for each in inner)
 
 
+def filled_names(statement: ast.stmt) -> Iterator[str]:
+    """Names of what a statement of a module's top level may change by its methods, items or attributes."""
+    if changes_more(statement):
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.value, ast.Name):
+                yield node.value.id
+
+
 def _fillings(tree: ast.Module) -> dict[str, list[ast.stmt]]:
     """The statements that put something into the module's lists and tables, by the names of these; kept with the tree.
 

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import Counted, uncounted
 from sooner.plan.needs.defining import Defining
-from sooner.plan.needs.lazy_names import LazyNames, bound_names, changes_more, is_off, switches
+from sooner.plan.needs.lazy_names import LazyNames, bound_names, changes_more, filled_names, is_off, switches
 from sooner.plan.needs.natives import Natives
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources, module_name
@@ -20,6 +20,7 @@ from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
+    Cls,
     Dev,
     Env,
     Ext,
@@ -27,6 +28,7 @@ from sooner.plan.needs.values import (
     Loop,
     Mark,
     Mod,
+    Native,
     OutOfFuel,
     Raised,
     Return,
@@ -204,6 +206,7 @@ class Machine(Defining):
 
     def _execute_one(self, module: Mod, statement: ast.stmt) -> None:
         self.trace.asked = self.trace.reach = 0
+        self.trace.touched = set()
         self.current = (module.path, statement.lineno)
         if isinstance(statement, ast.ClassDef):  # a definition ends, however long; loops before it may have cost much
             self.fuel = max(self.fuel, MODULE_FUEL // 2)
@@ -219,6 +222,7 @@ class Machine(Defining):
                 raise
         finally:
             self.trace.ask(self.trace.reach)  # with fewer devices it has failed
+            self._keep_on_devices(module, statement)
             if self.trace.asked:
                 _taint(module, bound_names(statement), self.trace.asked)
                 if changes_more(statement):
@@ -226,6 +230,16 @@ class Machine(Defining):
                 if isinstance(statement, ast.ImportFrom) and any(each.name == "*" for each in statement.names):
                     for other in list(self.modules.values()):
                         _taint(module, other.tainted, self.trace.asked)
+
+    def _keep_on_devices(self, module: Mod, statement: ast.stmt) -> None:
+        """What a statement of a test file makes on devices stays there: tests that ask for it by its name use them.
+
+        A class is more than what one of its decorators or attributes does; what is imported is kept name by name.
+        """
+        if self.trace.touched and not isinstance(statement, ast.ClassDef | ast.ImportFrom):
+            filled = (each for each in filled_names(statement) if _is_value(dict.get(module.env.names, each)))
+            kept = frozenset(self.trace.touched), (module.path, statement.lineno)
+            module.held |= dict.fromkeys((*bound_names(statement), *filled), kept)
 
     def load_model(self, name: str) -> Mod:
         """A module of the rule table."""
@@ -283,7 +297,13 @@ class Machine(Defining):
             if alias.name == "*":
                 self._import_all(module, env)
                 continue
-            env.names[alias.asname or alias.name] = self._imported_name(module, alias.name, env, node.module or "")
+            self._bind_imported(module, alias, env, node.module or "")
+
+    def _bind_imported(self, module: Any, alias: ast.alias, env: Env, asked: str) -> None:
+        bound = alias.asname or alias.name
+        env.names[bound] = self._imported_name(module, alias.name, env, asked)
+        if isinstance(module, Mod) and alias.name in module.held and env.parent is None:
+            env.module.held[bound] = module.held[alias.name]
 
     def _from(self, node: ast.ImportFrom, env: Env) -> Any:
         if node.level == 0:
@@ -307,6 +327,8 @@ class Machine(Defining):
                 self.trace.ask(module.asked_by(name))
                 if name in public if isinstance(public, list) else not name.startswith("_"):
                     env.names[name] = value
+                    if name in module.held and env.parent is None:
+                        env.module.held[name] = module.held[name]
         elif isinstance(module, Ext):
             env.names.setdefault("__stars__", []).append(module.path)
 
@@ -429,6 +451,11 @@ class Machine(Defining):
 
 def _are_same(value: Any, other: Any) -> bool:
     return type(value) is type(other) and type(hard(value)) is type(hard(other)) and bool(hard(value) == hard(other))
+
+
+def _is_value(value: Any) -> bool:
+    """Whether a name is none of a module, a class or a function."""
+    return value is not None and not isinstance(value, Ext | Mod | Func | Cls | Native)
 
 
 def _module_names(module: Mod) -> dict[str, Any]:

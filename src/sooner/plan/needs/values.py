@@ -279,7 +279,7 @@ class Frame:
 class Mod:
     """A module of the tree (or of the rule table), with the names that its body made."""
 
-    __slots__ = ("asked", "doubted", "env", "failed", "is_model", "is_test_code", "name", "path", "tainted")
+    __slots__ = ("asked", "doubted", "env", "failed", "held", "is_model", "is_test_code", "name", "path", "tainted")
 
     def __init__(self, name: str, path: str, *, is_test_code: bool = True, is_model: bool = False) -> None:
         self.name = name
@@ -291,6 +291,8 @@ class Mod:
         """Whether it skips itself, while it is imported, under a condition that is not known."""
         self.tainted: dict[str, int] = {}
         """Names whose values follow from the number of visible devices."""
+        self.held: dict[str, tuple[frozenset[int], tuple[str, int]]] = {}
+        """Names of what was put on devices while it was imported: the devices, and where that stands."""
         self.asked = 0
         """What was asked about them by statements that may have changed anything (`Trace.asked`)."""
         self.env = Env(self)
