@@ -19,6 +19,7 @@ def test_a_cluster_of_dasks_has_a_worker_for_each_device_or_for_those_that_it_is
             import os
             from unittest.mock import patch
             from dask_cuda import CUDAWorker, LocalCUDACluster, utils
+            from dask_cuda.utils_test import IncreasedCloseTimeoutNanny
             from distributed.utils_test import gen_test
             from mocks import Worker
 
@@ -43,6 +44,9 @@ def test_a_cluster_of_dasks_has_a_worker_for_each_device_or_for_those_that_it_is
 
             def test_another_worker():
                 LocalCUDACluster(CUDA_VISIBLE_DEVICES="0,3", worker_class=Worker)
+
+            def test_nanny():
+                LocalCUDACluster(CUDA_VISIBLE_DEVICES="0,3", worker_class=IncreasedCloseTimeoutNanny)
             """
         },
     )
@@ -53,6 +57,7 @@ def test_a_cluster_of_dasks_has_a_worker_for_each_device_or_for_those_that_it_is
         "test_some": (1, 1, 2),
         "test_environment": (4, 4, 4),
         "test_another_worker": ("unknown", "unknown", "unknown"),
+        "test_nanny": (4, 4, 4),
     }
 
 

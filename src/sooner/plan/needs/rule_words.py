@@ -438,8 +438,14 @@ def _in_files(machine: "Machine", function: Any, count: int, more: list[Any], ar
 
 
 def _cuda_workers(machine: "Machine", args: list[Any]) -> Any:
-    """Dask's workers: one for each device that is named (a text, a list, how many), or for the first of all."""
+    """Dask's workers: one for each device that is named (a text, a list, how many), or for the first of all.
+
+    What a worker of a class of its own uses is not known.
+    """
     named, count = uncounted(hard(args[0])), uncounted(hard(args[1]))
+    kind = hard(args[2]) if len(args) > 2 else None  # noqa: PLR2004 - the third
+    if kind is not None and not (isinstance(kind, Ext) and kind.path.endswith("Nanny")) and not machine.quiet:
+        machine.trace.unsure.append("a worker of a class of its own")
     if named is None:
         named = hard(machine.environment.get("CUDA_VISIBLE_DEVICES"))
     if isinstance(named, str):
