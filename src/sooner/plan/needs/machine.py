@@ -311,8 +311,9 @@ class Machine(Defining):
         path = self.sources.relative(env.module.path, node.level, node.module or "")
         if path:
             return self._whole(self.load(path))
-        parts = module_name(env.module.path).split(".")[: -node.level]
-        folder = ".".join(parts)
+        parts = module_name(env.module.path).split(".")
+        is_package = env.module.path.endswith("__init__.py")
+        folder = ".".join(parts[: len(parts) - node.level + is_package])
         name = f"{folder}.{node.module}" if node.module and folder else node.module or folder
         if node.module and self.rules.is_model(name):
             return self.load_model(self.rules.model_name(name))
