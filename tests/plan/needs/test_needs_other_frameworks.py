@@ -1083,3 +1083,46 @@ def test_the_trainer_of_transformers_takes_all_devices_in_its_own_tree_too():
         "test_as_many_as_it_says": (3, 3, 3),
         "test_another": (0, None, 0),
     }
+
+
+def test_a_compiled_module_that_a_package_imports_has_its_whole_name():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "cuvs/__init__.py": "",
+            "cuvs/neighbors/__init__.py": "from .search import find\n",
+            "tests/test_it.py": "from cuvs.neighbors import find\n\ndef test_it():\n    find()\n",
+        },
+    )
+    assert found == {"test_it": (1, 1, 1)}
+
+
+def test_what_rapids_makes_is_on_a_device_and_resources_of_several_are_on_all():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import cudf
+            import pytest
+            from cuvs.common import MultiGpuResources
+            from cuvs.neighbors import cagra
+
+            def test_frame():
+                cudf.DataFrame({"a": [1]})
+
+            def test_said():
+                assert cudf.dtype("int32") and cudf.set_option("spill", True) is None
+
+            def test_index():
+                cagra.build(cagra.IndexParams(), [[1.0]])
+
+            def test_all():
+                MultiGpuResources()
+
+            def test_two():
+                MultiGpuResources(device_ids=[0, 1])
+            """
+        },
+    )
+    one = dict.fromkeys(("test_frame", "test_index"), (1, 1, 1))
+    assert found == one | {"test_said": (0, None, 0), "test_all": (1, 1, 8), "test_two": (2, 2, 2)}
