@@ -1,6 +1,6 @@
 """What CuPy's own tests have: results that are compared, classes that are made of cases, words for the host."""
 
-from small_projects import devices_of
+from small_projects import devices_of, needs_of
 
 
 def test_results_that_are_compared_under_scipys_name_are_computed_on_a_device_too():
@@ -245,3 +245,33 @@ def test_a_pointer_into_memory_of_no_device_touches_none():
         },
     )
     assert found == {"test_pretended": (0, None, 0), "test_allocated": (1, 1, 1)}
+
+
+def test_cupy_counts_no_devices_with_an_error_that_may_be_caught():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/counting.py": """
+            import cupy
+
+            try:
+                cupy.cuda.runtime.getDeviceCount()
+                has_device = True
+            except cupy.cuda.runtime.CUDARuntimeError:
+                has_device = False
+            """,
+            "tests/test_it.py": """
+            import cupy
+            from counting import has_device
+
+            def test_caught():
+                if has_device:
+                    cupy.zeros(3)
+
+            def test_counted():
+                assert cupy.cuda.runtime.getDeviceCount() >= 0
+            """,
+        },
+    )
+    said = {name: ("".join(at.value[0] for at in each.profile.values()), each.full) for name, each in found.items()}
+    assert said == {"test_caught": ("rrrrrr", 1), "test_counted": ("frrrrr", 1)}

@@ -158,6 +158,8 @@ class Raising(Matching):
             return True
         if names & {"Exception", "BaseException"}:
             return raised.kind != "SystemExit" or "BaseException" in names
+        if raised.device and names & _OF_CUDA:
+            return True
         kind = class_raised(raised)
         if isinstance(kind, Cls) and kind.is_a(*names):
             return True
@@ -189,6 +191,8 @@ def _message(value: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
+_OF_CUDA: Final = {"CUDARuntimeError", "CUDADriverError", "CudaAPIError", "CudaSupportError"}
+"""What CuPy and Numba raise where a device is not there."""
 _PARENTS: Final = {
     "OutOfMemoryError": {"RuntimeError"},
     "AcceleratorError": {"RuntimeError"},

@@ -22,12 +22,6 @@ class TestDevice(unittest.TestCase):
         self.assertEqual(2 + 2, 4)
 
 
-@pytest.mark.skipif(cuda.runtime.getDeviceCount() < 3, reason="three")
-class TestThree:
-    def test_three(self):
-        pass
-
-
 @testing.parameterize({"n": 1}, {"n": 2})
 class TestParam(unittest.TestCase):
     @testing.multi_gpu(2)
