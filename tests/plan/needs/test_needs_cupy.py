@@ -275,3 +275,49 @@ def test_cupy_counts_no_devices_with_an_error_that_may_be_caught():
     )
     said = {name: ("".join(at.value[0] for at in each.profile.values()), each.full) for name, each in found.items()}
     assert said == {"test_caught": ("rrrrrr", 1), "test_counted": ("frrrrr", 1)}
+
+
+def test_arrays_that_the_library_makes_of_cupy_or_rapids_need_a_device():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "lib/__init__.py": """
+            import cudf
+            import cupy
+            import numpy
+
+            has_device = cupy.cuda.is_available()
+
+            def made():
+                return cupy.zeros(3)
+
+            def read(path):
+                return cudf.read_csv(path)
+
+            def seeded():
+                numpy.random.seed(0)
+                if has_device:
+                    cupy.random.seed(0)
+
+            def chosen(like):
+                return cupy.zeros(3) if isinstance(like, cupy.ndarray) else numpy.zeros(3)
+            """,
+            "tests/test_it.py": """
+            import lib
+
+            def test_made():
+                lib.made()
+
+            def test_read():
+                lib.read("a.csv")
+
+            def test_seeded():
+                lib.seeded()
+
+            def test_chosen():
+                lib.chosen([1])
+            """,
+        },
+    )
+    needing = dict.fromkeys(("test_made", "test_read"), (1, 1, 1))
+    assert found == needing | {"test_seeded": (0, 1, 1), "test_chosen": (0, None, 0)}

@@ -59,6 +59,10 @@ _ASKING: Final = re.compile(
 """Beginnings of names of functions that are told of a kind of device and use none."""
 
 
+HAVING_NO_HOST: Final = ("CuPy uses a device", "RAPIDS uses a device")
+"""What a library makes by frameworks that do nothing on the host (`why` of their rules): without a device it fails."""
+
+
 class Calling(Attributes):
     """The part of the machine that calls."""
 
@@ -284,7 +288,8 @@ class Calling(Attributes):
         if what is None:
             return
         if not self.quiet:
-            self.touch(Dev("cuda", 0) if self.size else Dev("cpu"), f"{what}, by the library")
+            is_there = self.size or what in HAVING_NO_HOST
+            self.touch(Dev("cuda", 0) if is_there else Dev("cpu"), f"{what}, by the library")
         elif not self.is_doubtful():
             self.trace.by_itself = what
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.arguments import argument_parser
 from sooner.plan.needs.callbacks import call_back, executed, launched_through, traced
+from sooner.plan.needs.calling import HAVING_NO_HOST
 from sooner.plan.needs.contexts import context_of, exit_stack, null_context
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import plain_of
@@ -101,7 +102,7 @@ _ERRORS: Final = ("Error", "Exception", "Warning")
 _NO_WORK: Final = ("FakeTensorMode", "init_empty_weights", "init_on_device", "skip_init", "FakeMode", "get_fake_mode")
 
 
-_BY_ITSELF: Final = ("an array of JAX's", "a tensor of TensorFlow's")
+_BY_ITSELF: Final = ("an array of JAX's", "a tensor of TensorFlow's", *HAVING_NO_HOST)
 """What a framework puts on its first device, whoever makes it: the library under test does not choose."""
 
 
