@@ -634,3 +634,44 @@ def test_a_program_that_the_library_starts_is_not_the_tests_work():
         },
     )
     assert [(each.min, each.gpu_min, str(each.confidence)) for each in found.values()] == [(0, None, "high")]
+
+
+def test_a_library_that_is_told_to_use_a_device_does_where_there_is_one():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "lib/__init__.py": """
+            class Simulation:
+                def __init__(self, steps, use_cuda=False):
+                    self.use_cuda = use_cuda and is_installed()
+
+            class SimulationConfig:
+                def __init__(self, use_cuda=False):
+                    self.use_cuda = use_cuda
+
+            def run(use_gpu=False):
+                return make(use_gpu)
+            """,
+            "tests/test_it.py": """
+            import other
+            from lib import Simulation, SimulationConfig, run
+
+            def test_class():
+                Simulation(3, use_cuda=True)
+
+            def test_function():
+                run(use_gpu=True)
+
+            def test_outside():
+                other.Trainer(use_gpu=True)
+
+            def test_host():
+                Simulation(3, use_cuda=False)
+                SimulationConfig(use_cuda=True)
+                run()
+            """,
+        },
+    )
+    said = {name: (each.min, each.gpu_min, each.full, each.confidence.value) for name, each in found.items()}
+    told = dict.fromkeys(("test_class", "test_function", "test_outside"), (0, 1, 1, "medium"))
+    assert said == told | {"test_host": (0, None, 0, "high")}

@@ -160,7 +160,8 @@ class Calling(Attributes):
                 return Unknown("launched")
             named = kwargs if self.quiet else _device_given(func, args) | kwargs
             if named and not self.quiet:
-                self.natives.device_arguments(f"{func.module.name}.{func.name}", named)
+                name = func.owner.name if func.name == "__init__" and func.owner is not None else func.name
+                self.natives.device_arguments(f"{func.module.name}.{name}", named)
             return self._call_library(func, args, kwargs)
         return self._of_tests(func, args, kwargs)
 

@@ -85,6 +85,8 @@ _NAMED: Final = re.compile(r"(?:/.*)?/(?:device:|physical_device:)?(GPU|CPU|gpu|
 _KINDS: Final = {"GPU": "cuda", "CPU": "cpu"}
 _SAYING: Final = ("Config", "Args", "Spec", "Mock", "Placement", "Params", "Connector", "Strategy")
 """Ends of names of what only says which devices there are."""
+_SWITCHES: Final = ("use_cuda", "use_gpu")
+"""Arguments that say whether a device is used."""
 _SIZES: Final = ("num_gpus", "n_gpus", "ngpus", "num_gpu", "tensor_parallel_size", "tp_size")
 """Arguments that say how many devices something starts on."""
 _STARTING: Final = ("Engine", "LLM", "Runner", "Generator", "Server", "Launcher", "Pipeline", "Trainer", "Cluster")
@@ -364,6 +366,7 @@ class Natives:
                     machine.touch(self.device(each), f"{last}(devices=...)")
         self._mapped(last, kwargs)
         self._sizes(last, kwargs)
+        self._switched_on(last, kwargs)
         for name, value in kwargs.items():
             device = self.device(value) if name == "execution_device" and isinstance(hard(value), str) else hard(value)
             if (
@@ -372,6 +375,13 @@ class Natives:
                 and isinstance(device, Dev)
             ):
                 machine.touch(device, f"{last}({name}={device.kind})")
+
+    def _switched_on(self, last: str, kwargs: dict[str, Any]) -> None:
+        """What is told to use a device (`use_cuda=True`) does where there is one; what it does without is not known."""
+        if not last.endswith(_SAYING) and any(hard(kwargs.get(each)) is True for each in _SWITCHES):
+            self.machine.guesses += not self.machine.quiet
+            if self.machine.visible():
+                self.machine.touch(Dev("cuda"), f"{last}(): told to use a device")
 
     def _mapped(self, last: str, kwargs: dict[str, Any]) -> None:
         """Devices that parts of a model are put on (`from_pretrained(..., device_map={"": 0})`)."""
