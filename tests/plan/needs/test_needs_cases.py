@@ -464,6 +464,52 @@ def test_a_worker_that_is_called_as_tests_are_is_no_test_that_runs():
     }
 
 
+def test_a_function_of_a_program_that_is_called_as_tests_are_is_no_test_that_runs():
+    found = devices_of(
+        "memory_test.py",
+        {
+            "conftest.py": """
+            import pytest
+
+            @pytest.fixture
+            def size():
+                return 1
+            """,
+            "memory_test.py": """
+            import pytest
+            import torch
+
+            def test_memory(group, size):
+                torch.ones(size).cuda()
+
+            def test_fixture(size):
+                torch.ones(size).cuda()
+
+            def test_plugin(client):
+                torch.ones(1).cuda()
+
+            def test_own(tmp_path, count):
+                torch.ones(1).cuda()
+
+            @pytest.mark.parametrize(*named())
+            def test_cases(count):
+                torch.ones(1).cuda()
+
+            if __name__ == "__main__":
+                for args in ((8,), (16,)):
+                    test_memory(torch.distributed.init_process_group("nccl"), *args)
+                test_fixture(3)
+                test_plugin()
+                test_own("/tmp", 3)
+                test_cases(3)
+            """,
+        },
+    )
+    other = {name.partition("[")[0]: each for name, each in found.items() if name != "test_memory"}
+    assert found["test_memory"] == (None, None, None)
+    assert other == dict.fromkeys(("test_fixture", "test_plugin", "test_own", "test_cases"), (1, 1, 1))
+
+
 def test_texts_and_bytes_are_named_as_pytest_names_them_and_long_ones_by_their_number():
     found = devices_of(
         "test_it.py",

@@ -28,6 +28,33 @@ from sooner.plan.needs.values import (
 _SCOPES: Final = ("session", "package", "module", "class", "function")
 RANKS: Final = frozenset(("rank", "local_rank", "world_size"))
 """What a worker is told by whoever starts it; no fixture of pytest's, nor of known plugins, is called so."""
+OF_PYTEST: Final = frozenset(
+    (
+        *(
+            "request",
+            "tmp_path",
+            "tmp_path_factory",
+            "tmpdir",
+            "tmpdir_factory",
+            "monkeypatch",
+            "capsys",
+            "capfd",
+            "caplog",
+        ),
+        *(
+            "recwarn",
+            "pytestconfig",
+            "cache",
+            "record_property",
+            "testdir",
+            "pytester",
+            "subtests",
+            "benchmark",
+            "mocker",
+        ),
+    )
+)
+"""Fixtures of pytest's own, and of plugins that many use."""
 OUTER: Final = "__outer__"
 """The class that a class was defined in, among its attributes."""
 
@@ -76,6 +103,21 @@ def is_worker(tree: ast.Module | None, name: str) -> bool:
     nodes = list(ast.walk(tree)) if tree is not None else []
     called = {id(each.func) for each in nodes if isinstance(each, ast.Call)}
     return any(isinstance(each, ast.Name) and each.id == name and id(each) not in called for each in nodes)
+
+
+def is_called_as_program(tree: ast.Module | None, name: str, count: int) -> bool:
+    """Whether a file that is run as a program calls a function of its own with so many arguments."""
+    main = [each for each in (tree.body if tree is not None else []) if isinstance(each, ast.If)]
+    blocks = [each for each in main if "__main__" in ast.unparse(each.test)]
+    for node in (node for block in blocks for node in ast.walk(block)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+            given = [*node.args, *node.keywords]
+            has_more = any(isinstance(each, ast.Starred) for each in node.args) or any(
+                not each.arg for each in node.keywords
+            )
+            if has_more or len(given) >= count:
+                return True
+    return False
 
 
 def plugin_modules(machine: Machine, path: str) -> list[Mod]:

@@ -11,7 +11,16 @@ from sooner.plan.needs.collection import Item, expression_of
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import AtSize, Verdict
 from sooner.plan.needs.file_paths import Located
-from sooner.plan.needs.fixtures import RANKS, Fixtures, Values, argument_names, is_worker, plugin_modules
+from sooner.plan.needs.fixtures import (
+    OF_PYTEST,
+    RANKS,
+    Fixtures,
+    Values,
+    argument_names,
+    is_called_as_program,
+    is_worker,
+    plugin_modules,
+)
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.replacing import is_patch, patch_now
 from sooner.plan.needs.state import LIBRARY_FUEL, TEST_FUEL
@@ -404,13 +413,25 @@ class Judge:
     def _refuse_a_worker(self, item: Item, fixtures: Fixtures) -> None:
         """Pytest takes a worker for a test by its name, and has no fixture for the rank that it is told.
 
+        Nor has it one for what a program tells a function of its own (`if __name__ == "__main__": test_all(8, 2048)`).
+
         Raises:
             Raised: It is one.
         """
         there = {*item.params, *fixtures.definitions, *self.machine.rules.fixtures}
-        lacking = [each for each in argument_names(item.func) if each in RANKS and each not in there]
-        if lacking and item.cls is None and is_worker(self.machine.sources.tree(self.path), item.base):
+        wanted, tree = argument_names(item.func), self.machine.sources.tree(self.path)
+        lacking = [each for each in wanted if each not in there]
+        if not lacking or item.cls is not None:
+            return
+        is_rank = not RANKS.isdisjoint(lacking) and is_worker(tree, item.base)
+        if is_rank or (self._is_bare(item, lacking) and is_called_as_program(tree, item.base, len(wanted))):
             raise Raised("FixtureLookupError", f"fixture '{lacking[0]}' not found")
+
+    def _is_bare(self, item: Item, lacking: list[str]) -> bool:
+        """Whether only a program gives a test what it lacks: no decorator, no hook, and no plugin that many use."""
+        is_generated = any("pytest_generate_tests" in each.env.names for each in self.modules)
+        is_plain = isinstance(item.func, Func) and not getattr(item.func.node, "decorator_list", [])
+        return is_plain and not is_generated and OF_PYTEST.isdisjoint(lacking)
 
     def _fixtures(self, cls: Cls | None) -> Fixtures:
         if cls is None:
