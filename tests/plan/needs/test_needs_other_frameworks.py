@@ -642,6 +642,35 @@ def test_chex_makes_a_test_of_each_way_to_run_a_function_and_one_way_is_over_all
     }
 
 
+def test_a_replica_for_each_rank_is_one_whatever_its_class_is_called():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "lib/__init__.py": """
+            from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+            class AdaptiveDataParallel(DistributedDataParallel):
+                def __init__(self, model, optimizer):
+                    super().__init__(model)
+
+            class TimedDataParallel(DataParallel):
+                pass
+            """,
+            "tests/test_it.py": """
+            import torch
+            from lib import AdaptiveDataParallel, TimedDataParallel
+
+            def test_ranks():
+                AdaptiveDataParallel(torch.nn.Linear(1, 1), "sgd")
+
+            def test_replicas():
+                TimedDataParallel(torch.nn.Linear(1, 1))
+            """,
+        },
+    )
+    assert found == {"test_ranks": (0, None, 0), "test_replicas": (0, 1, 8)}
+
+
 def test_a_product_of_absls_has_the_rows_that_it_is_given_beside_other_parameters():
     found = devices_of(
         "tests/test_it.py",

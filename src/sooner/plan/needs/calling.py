@@ -59,6 +59,8 @@ _ASKING: Final = re.compile(
 """Beginnings of names of functions that are told of a kind of device and use none."""
 
 
+_DISTRIBUTED: Final = "DistributedDataParallel"
+"""PyTorch's: one replica for each rank, as a class has it that inherits from it, whatever it is called."""
 HAVING_NO_HOST: Final = ("CuPy uses a device", "RAPIDS uses a device")
 """What a library makes by frameworks that do nothing on the host (`why` of their rules): without a device it fails."""
 
@@ -459,7 +461,8 @@ class Calling(Attributes):
         if self.quiet:
             return None
         # Making something of the library under test may take devices, which its arguments say.
-        self.natives.call_outside(Unknown(f"{cls.module.name}.{cls.name}"), args, kwargs)
+        name = _DISTRIBUTED if _DISTRIBUTED in base_names(cls) else cls.name
+        self.natives.call_outside(Unknown(f"{cls.module.name}.{name}"), args, kwargs)
         return None if isinstance(cls.find("__record__"), list) else Inst(cls)
 
     def _fill(self, made: Inst, cls: Cls, fields: list[str], args: list[Any], kwargs: dict[str, Any]) -> None:
