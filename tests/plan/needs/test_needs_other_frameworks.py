@@ -642,6 +642,48 @@ def test_chex_makes_a_test_of_each_way_to_run_a_function_and_one_way_is_over_all
     }
 
 
+def test_a_function_that_chex_compiles_or_gives_arrays_of_devices_runs_on_the_first_one():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "lib/__init__.py": "",
+            "lib/checking.py": """
+            import jax
+            from absl.testing import parameterized
+
+            class Checked(parameterized.TestCase):
+                def setUp(self):
+                    super().setUp()
+                    self.key = jax.random.PRNGKey(0)
+            """,
+            "tests/test_it.py": """
+            import chex
+            import numpy as np
+            from absl.testing import parameterized
+            from lib import checking, outside
+
+            class TestIt(parameterized.TestCase):
+                @chex.all_variants()
+                def test_all(self):
+                    self.variant(outside)(np.ones(3))
+
+            class TestKey(checking.Checked):
+                def test_key(self):
+                    assert self.key is not None
+            """,
+        },
+    )
+    one, host = (0, 1, 1), (0, None, 0)
+    assert found == {
+        "TestIt::test_all__with_jit": one,
+        "TestIt::test_all__without_jit": host,
+        "TestIt::test_all__with_device": one,
+        "TestIt::test_all__without_device": host,
+        "TestIt::test_all__with_pmap": (2, 2, 8),
+        "TestKey::test_key": one,
+    }
+
+
 def test_a_replica_for_each_rank_is_one_whatever_its_class_is_called():
     found = devices_of(
         "tests/test_it.py",

@@ -14,7 +14,8 @@ _TEST_WORDS: Final = frozenset(("test", "tests", "testing", "test_utils", "unit_
 _FOR_TESTS: Final = re.compile(
     r"^[ \t]*(?:import (?:[\w., ]+, *)?py\.?test\b|from py\.?test import\b)"
     r"|^[ \t]*from unittest import [^\n]*(?:TestCase|[sS]kip)"
-    r"|\bunittest\.(?:TestCase|SkipTest|skip(?:If|Unless)?)\b",
+    r"|\bunittest\.(?:TestCase|SkipTest|skip(?:If|Unless)?)\b"
+    r"|\b(?:absltest|parameterized)\.TestCase\b",
     re.MULTILINE,
 )
 """What a helper of tests says, which may lie beside the library's own files."""
