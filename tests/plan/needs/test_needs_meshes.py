@@ -385,6 +385,67 @@ def test_jax_runs_where_it_is_told_to_and_has_as_many_devices_of_the_host_as_it_
     assert found("os.environ['JAX_PLATFORMS'] = ''") == one | several
 
 
+def test_jax_makes_its_arrays_on_the_device_that_is_its_default():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            import jax.numpy as jnp
+            import pytest
+
+            @pytest.fixture
+            def on_host():
+                with jax.default_device(jax.devices("cpu")[0]):
+                    yield
+
+            def test_fixture(on_host):
+                jnp.zeros(3)
+
+            def test_host():
+                with jax.default_device(jax.devices("cpu")[0]):
+                    jnp.zeros(3)
+
+            def test_left():
+                with jax.default_device(jax.devices("cpu")[0]):
+                    jnp.zeros(3)
+                jnp.zeros(3)
+
+            def test_third():
+                with jax.default_device(jax.devices("gpu")[2]):
+                    jnp.zeros(3)
+
+            def test_setting():
+                jax.config.update("jax_default_device", jax.devices("cpu")[0])
+                jnp.zeros(3)
+            """
+        },
+    )
+    said = {name: (each.min, each.gpu_min, each.full) for name, each in found.items()}
+    host = dict.fromkeys(("test_fixture", "test_host", "test_setting"), (0, None, 0))
+    assert said == host | {"test_left": (0, 1, 1), "test_third": (3, 3, 3)}
+
+
+def test_jax_that_may_be_told_the_host_is_not_said_to_be_there_for_certain():
+    (found,) = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+            from somewhere import is_small
+
+            if is_small():
+                os.environ["JAX_PLATFORMS"] = "cpu"
+            import jax.numpy as jnp
+
+            def test_it():
+                jnp.zeros(3)
+            """
+        },
+    ).values()
+    assert (found.gpu_min, found.confidence.value) == (1, "medium")
+
+
 def test_what_a_conftest_has_set_is_there_while_a_file_below_is_imported():
     files = {
         "conftest.py": """

@@ -70,6 +70,13 @@ def null_context(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     return Manager(lambda: (value, []))
 
 
+def entered_already(leave: Callable[[Raised | None], bool]) -> Inst:
+    """A context that is entered when it is made, and left once."""
+    made = Inst(Cls("Entered", [Ext("contextlib.ExitStack")], Mod("contextlib", "")))
+    made.attrs[_ENTERED] = [leave]
+    return made
+
+
 def exit_stack(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
     """`contextlib.ExitStack()`: what is entered through it, or put on it, is left with it, the last first."""
     stack = Inst(Cls("ExitStack", [Ext("contextlib.ExitStack")], Mod("contextlib", "")))

@@ -11,8 +11,13 @@ if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _HOST_DEVICES: Final = "--xla_force_host_platform_device_count="
-_CHOICES: Final = {"jax_platforms": "JAX_PLATFORMS", "jax_platform_name": "JAX_PLATFORM_NAME"}
+DEFAULT_DEVICE: Final = "SOONER_JAX_DEVICE"
+_CHOICES: Final = {
+    "jax_platforms": "JAX_PLATFORMS", "jax_platform_name": "JAX_PLATFORM_NAME", "jax_default_device": DEFAULT_DEVICE,
+}  # fmt: skip
 """What tells JAX which kind of device to use: its settings, and the variables that they are read from."""
+CHOOSING: Final = frozenset(_CHOICES.values())
+"""Variables that choose JAX's devices: set under a condition that is not known, they choose none."""
 _OF_ARRAYS: Final = (
     "shape", "ndim", "dtype", "size", "T", "at", "reshape", "copy", "astype", "sum", "mean", "max", "min", "any", "all",
 )  # fmt: skip
@@ -161,7 +166,7 @@ def _chosen(machine: "Machine", variable: str) -> str:
 
 
 def _is_told_the_host(machine: "Machine") -> bool:
-    return any(_chosen(machine, each) == "cpu" for each in _CHOICES.values())
+    return any(_chosen(machine, each) == "cpu" for each in _CHOICES.values() if each != DEFAULT_DEVICE)
 
 
 def _gpus(machine: "Machine", _args: list[Any]) -> Any:
@@ -174,6 +179,14 @@ def _told(machine: "Machine", args: list[Any]) -> Any:
     variable = _CHOICES.get(str(hard(args[0])))
     if variable is not None:
         machine.set_outside(Ext("os.environ"), variable, args[1])
+
+
+def _device(machine: "Machine", _args: list[Any]) -> Any:
+    """Where JAX makes an array: on the device that was chosen, else on the first one, or on the host."""
+    chosen = hard(machine.environment.get(DEFAULT_DEVICE))
+    if isinstance(chosen, Dev):
+        return chosen
+    return Dev("gpu", 0) if not _is_told_the_host(machine) and machine.count > 0 else Dev("cpu")
 
 
 def _note_counted(machine: "Machine", _args: list[Any]) -> Any:
@@ -269,7 +282,8 @@ def _replicated(machine: "Machine", args: list[Any]) -> Any:
 
 
 WORDS: Final[dict[str, Callable[["Machine", list[Any]], Any]]] = {
-    "jax_gpus": _gpus, "jax_told": _told, "host_devices": host_devices, "note_counted": _note_counted,
+    "jax_gpus": _gpus, "jax_told": _told, "jax_device": _device,
+    "host_devices": host_devices, "note_counted": _note_counted,
     "request_host_devices": _request_host_devices, "jax_devices": _devices,
     "device_array": _array, "touch_each": _touch_each, "device_mesh": _mesh, "all_if_counted": _all_if_counted,
     "rows": _rows, "rows_of": _rows_of, "mapped_tree": _mapped_tree, "pmap": _pmap, "replicated": _replicated,

@@ -10,7 +10,7 @@ from sooner.plan.needs.calling import HAVING_NO_HOST
 from sooner.plan.needs.contexts import context_of, exit_stack, null_context
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import plain_of
-from sooner.plan.needs.jax_devices import Grid, Rows, found_devices
+from sooner.plan.needs.jax_devices import CHOOSING, Grid, Rows, found_devices
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.mocks import MOCKS, Mocked
 from sooner.plan.needs.options import Options
@@ -240,7 +240,10 @@ class Natives:
 
     def set_outside(self, target: Ext, name: str, value: Any) -> None:
         """Something outside is given another value."""
-        if target.path == "os.environ":
+        if target.path == "os.environ" and name in CHOOSING and (self.machine.forks or self.machine.doubts):
+            self.machine.guesses += 1
+            self.machine.trace.doubted = True
+        elif target.path == "os.environ":
             self.machine.environment[name] = value
             if self.machine.loading:  # what a file sets while it is imported holds for its tests
                 for path in {self.machine.current[0], self.machine.working}:

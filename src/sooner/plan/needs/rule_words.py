@@ -8,15 +8,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.arguments import ARGV
+from sooner.plan.needs.contexts import entered_already
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.device_tests import dtype_name, instantiate
 from sooner.plan.needs.drawing import drawn
+from sooner.plan.needs.jax_devices import DEFAULT_DEVICE
 from sooner.plan.needs.jax_devices import WORDS as JAX_WORDS
 from sooner.plan.needs.launchers import launch, parallel_size, write_settings
 from sooner.plan.needs.meshes import WORDS as MESH_WORDS
 from sooner.plan.needs.op_names import names
 from sooner.plan.needs.parameterized_classes import class_of_cases
 from sooner.plan.needs.programs import run_as_program
+from sooner.plan.needs.replacing import kept
 from sooner.plan.needs.state import LIBRARY_FUEL
 from sooner.plan.needs.values import (
     MISSING,
@@ -458,6 +461,13 @@ def _cuda_workers(machine: "Machine", args: list[Any]) -> Any:
         machine.touch(Dev("cuda", each), "a worker of Dask's")
 
 
+def _jax_default(machine: "Machine", args: list[Any]) -> Any:
+    """A context in which JAX makes its arrays on a device."""
+    leave = kept(machine.environment)
+    machine.environment[DEFAULT_DEVICE] = args[0]
+    return entered_already(lambda _raised: bool(leave()))
+
+
 def _sizes_up_to(machine: "Machine", args: list[Any]) -> Any:
     limit = machine.visible()
     return [size for size in (1, 2, 4, 8) if size <= min(limit, int(_first(args, 8)))]
@@ -481,7 +491,7 @@ WORDS: Final[dict[str, Word]] = {
     "launched": _launched, "settings_written": _settings_written, "is_torchruns": _is_torchruns,
     "spawned": _spawned, "cuda_workers": _cuda_workers, "sizes_up_to": _sizes_up_to,
     "device_tests": instantiate, "class_of_cases": class_of_cases, "op_names": names,
-    "dtype_name": dtype_name, "drawn": drawn, **JAX_WORDS, **MESH_WORDS,
+    "dtype_name": dtype_name, "drawn": drawn, "jax_default": _jax_default, **JAX_WORDS, **MESH_WORDS,
 }  # fmt: skip
 
 
