@@ -1087,3 +1087,32 @@ def test_what_a_way_binds_that_may_leave_a_loop_may_hold_after_it():
         "test_guarded": (0, "medium"),
         "test_free": (0, "high"),
     }
+
+
+def test_a_variable_that_nobody_sets_is_not_in_the_environment_by_default():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+            import pytest
+            import torch
+
+            where = "cuda:1" if "ON_CLUSTER" in os.environ else "cpu"
+
+            def test_host():
+                torch.ones(1, device=where)
+
+            @pytest.mark.skipif("ON_CLUSTER" not in os.environ, reason="a cluster")
+            def test_cluster():
+                torch.ones(1, device="cuda:1")
+
+            def test_masked():
+                if "CUDA_VISIBLE_DEVICES" in os.environ:
+                    pytest.skip("masked")
+                torch.ones(1, device="cuda:0")
+            """
+        },
+    )
+    said = {name: (each.min, each.gpu_min, each.full) for name, each in found.items()}
+    assert said == {"test_host": (0, None, 0), "test_cluster": (2, 2, 2), "test_masked": (1, 1, 1)}

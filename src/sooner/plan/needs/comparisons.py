@@ -3,7 +3,7 @@
 import ast
 import operator
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.enumerations import is_enumeration, is_member, is_mixed_member, plain_of
 from sooner.plan.needs.special_methods import SpecialMethods, field_values
@@ -38,6 +38,15 @@ HOST_ERRORS: Final = (
     TypeError, ValueError, ArithmeticError, LookupError, AttributeError, AssertionError, RuntimeError, MemoryError,
 )  # fmt: skip
 
+if TYPE_CHECKING:
+    from sooner.plan.needs.rules import Rules
+
+_OF_THE_MACHINE: Final = (
+    *("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_HOME"),
+    *("HOME", "PATH", "USER", "PWD", "SHELL", "LANG", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH", "HOSTNAME", "CI"),
+    *("PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER", "VIRTUAL_ENV", "CONDA_PREFIX"),
+)
+"""Variables that a machine, its masks of devices, its shell or pytest may have set."""
 _RUNNERS: Final = ("pytest", "_pytest", "unittest")
 """Modules that are imported where pytest runs the tests."""
 
@@ -128,12 +137,13 @@ class Comparisons(SpecialMethods):
         return None
 
     environment: dict[str, Any]
+    rules: "Rules"
 
     def is_set(self, name: str) -> bool | None:
-        """Whether a variable of the environment is there; torchrun's are not before somebody starts it."""
+        """Whether a variable of the environment is there: by default it is not, if no rule and no shell sets it."""
         if name in self.environment:
             return self.environment[name] is not MISSING
-        return False if name.startswith("TORCHELASTIC_") else None
+        return None if name in self.rules.environment or name in _OF_THE_MACHINE else False
 
     def contains(self, container: Any, item: Any) -> bool | None:
         """Whether a container holds an item."""
