@@ -31,7 +31,8 @@ RANKS: Final = frozenset(("rank", "local_rank", "world_size"))
 OF_PYTEST: Final = frozenset(
     (
         "request", "tmp_path", "tmp_path_factory", "tmpdir", "tmpdir_factory", "monkeypatch", "capsys", "capfd",
-        "caplog", "recwarn", "pytestconfig", "cache", "record_property", "testdir", "pytester", "subtests", "benchmark", "mocker",
+        "caplog", "recwarn", "pytestconfig", "cache", "record_property", "testdir", "pytester", "subtests",
+        "benchmark", "mocker",
     )
 )  # fmt: skip
 """Fixtures of pytest's own, and of plugins that many use."""
