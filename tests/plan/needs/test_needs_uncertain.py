@@ -510,6 +510,41 @@ def test_the_kind_of_device_that_pytorch_finds_for_itself_is_there_if_a_device_i
     assert found == {"TestIt::test_one": (1, 1, 1), "TestIt::test_two": (2, 2, 2)}
 
 
+def test_pytorchs_module_of_the_host_lacks_what_only_devices_have_and_that_of_cuda_has_it():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import pytest
+
+            def remembers(kind):
+                module = getattr(torch, kind, None)
+                return bool(module and hasattr(module, "set_rng_state"))
+
+            @pytest.mark.parametrize("kind", ["cpu", "cuda"])
+            def test_named(kind):
+                if remembers(kind):
+                    torch.ones(1, device="cuda")
+
+            def test_chosen():
+                if remembers("cuda" if torch.cuda.device_count() > 2 else "cpu"):
+                    torch.ones(1, device="cuda")
+
+            def test_not_known():
+                if hasattr(torch.cpu, "something_new"):
+                    torch.ones(1, device="cuda")
+            """
+        },
+    )
+    assert found == {
+        "test_named[cpu]": (0, None, 0),
+        "test_named[cuda]": (1, 1, 1),
+        "test_chosen": (0, 3, 3),
+        "test_not_known": (0, 1, 1),
+    }
+
+
 def test_how_long_a_list_is_that_grew_in_a_loop_of_which_nobody_knows_the_turns_is_not_known():
     found = devices_of(
         "tests/test_it.py",

@@ -29,6 +29,14 @@ from sooner.plan.needs.values import (
 
 LACKING: Final = "__lacking__"
 """What an instance does not have, though its class is not known, among its attributes."""
+_OF_DEVICES: Final = {
+    "empty_cache", "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state",
+    "max_memory_allocated", "mem_get_info", "memory_allocated", "memory_stats", "reset_peak_memory_stats",
+    "set_rng_state",
+}  # fmt: skip
+"""What `torch.cuda` has and `torch.cpu` has not (`torch/cpu/__init__.py` of PyTorch 2.0 to 2.9)."""
+_HAVE: Final = {"torch": {"cpu", "cuda"}, "torch.cuda": _OF_DEVICES}
+_LACK: Final = {"torch.cpu": _OF_DEVICES}
 
 
 class Attributes(State):
@@ -240,5 +248,12 @@ class Attributes(State):
         if isinstance(value, Func):
             return name in value.attrs or name.startswith("__")
         if isinstance(value, Ext):
-            return True if name in value.attrs else False if value.path == "request" else None
+            return True if name in value.attrs else _has_outside(value.path, name)
         return None if isinstance(value, Unknown) else hasattr(value, name) if is_plain(value) else None
+
+
+def _has_outside(path: str, name: str) -> bool | None:
+    """Whether what lies outside the tree has an attribute; None where that is not known."""
+    if path == "request" or name in _LACK.get(path, ()):
+        return False
+    return True if name in _HAVE.get(path, ()) else None
