@@ -78,6 +78,41 @@ def test_a_mesh_of_ranks_that_nobody_has_fails_and_a_mesh_of_the_host_needs_noth
     }
 
 
+def test_of_what_subtests_go_through_the_last_is_looked_at_too():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            from torch.testing._internal.common_fsdp import FSDPTest
+
+            class LastTest(FSDPTest):
+                def test_last(self):
+                    self.run_subtests({"ranks": [1, 2, 4], "flag": [True]}, self._needs_ranks)
+
+                def test_only(self):
+                    self.run_subtests({"ranks": [1], "flag": [True]}, self._needs_ranks)
+
+                def _needs_ranks(self, ranks, flag):
+                    assert self.world_size >= ranks
+
+                def test_long(self):
+                    self.run_subtests({"turns": [0, 100_000]}, self._turn)
+
+                def _turn(self, turns):
+                    for _ in range(turns):
+                        for _ in range(turns):
+                            str(_)
+            """
+        },
+    )
+    assert found == {
+        "LastTest::test_last": (4, 4, 8),
+        "LastTest::test_only": (1, 1, 8),
+        "LastTest::test_long": (1, 1, 8),
+    }
+
+
 def test_a_group_that_only_pretends_has_the_ranks_that_it_was_told():
     found = devices_of(
         "test_it.py",

@@ -32,6 +32,7 @@ from sooner.plan.needs.values import (
     Inst,
     Mark,
     Native,
+    OutOfFuel,
     Raised,
     Skip,
     Unknown,
@@ -101,6 +102,18 @@ def _in_processes(machine: "Machine", args: list[Any]) -> Any:
         call = Native("work", lambda _args, _kwargs, given=given: machine.call(work, given, {}))
         results[place] = _in_process(machine, [call])
     return UNKNOWN if items is None else results
+
+
+def _while_steps_last(machine: "Machine", args: list[Any]) -> Any:
+    """Call a function with as many steps as are left, and give them back; where they do not last it is less sure."""
+    fuel = machine.fuel
+    try:
+        return machine.call(args[0], [], {})
+    except OutOfFuel:
+        machine.guesses += 1
+        return UNKNOWN
+    finally:
+        machine.fuel = fuel
 
 
 def _model_size(_machine: "Machine", args: list[Any]) -> Any:
@@ -475,6 +488,7 @@ def _sizes_up_to(machine: "Machine", args: list[Any]) -> Any:
 
 WORDS: Final[dict[str, Word]] = {
     "one_more_process": _one_more, "in_process": _in_process, "in_processes": _in_processes,
+    "while_steps_last": _while_steps_last,
     "model_size": _model_size, "engine_size": _engine_size,
     "ranks": _ranks, "as_rank": _as_rank, "in_ranks": _in_ranks, "in_own_ranks": _in_own_ranks,
     "need": _need, "device_span": _device_span,
