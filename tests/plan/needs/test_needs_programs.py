@@ -113,6 +113,48 @@ def test_of_what_subtests_go_through_the_last_is_looked_at_too():
     }
 
 
+def test_ranks_fail_that_are_no_multiple_of_those_that_keep_their_shards_together():
+    profiles = {
+        name: "".join(each.value[0] for each in needs.profile.values())
+        for name, needs in needs_of(
+            "test_it.py",
+            {
+                "test_it.py": """
+                import torch
+                from functools import partial
+                from torch.distributed.device_mesh import init_device_mesh
+                from torch.distributed.fsdp import fully_shard
+                from torch.nn import Linear
+                from torch.testing._internal.common_fsdp import FSDPTest
+
+                class ShardTest(FSDPTest):
+                    def test_two(self):
+                        self.run_subtests({"together": [True, False, 2]}, self._shard)
+
+                    def _shard(self, together):
+                        partial(fully_shard, reshard_after_forward=together)(Linear(4, 4))
+
+                    def test_four(self):
+                        fully_shard(Linear(4, 4), reshard_after_forward=4)
+
+                    def test_all(self):
+                        fully_shard(Linear(4, 4), reshard_after_forward=True)
+
+                    def test_mesh(self):
+                        mesh = init_device_mesh("cuda", (2, self.world_size // 2), mesh_dim_names=("a", "b"))
+                        fully_shard(Linear(4, 4), mesh=mesh, reshard_after_forward=4)
+                """
+            },
+        ).items()
+    }
+    assert {name: each[1:] for name, each in profiles.items()} == {
+        "ShardTest::test_two": "frfrr",
+        "ShardTest::test_four": "fffrr",
+        "ShardTest::test_all": "rrrrr",
+        "ShardTest::test_mesh": "frrrr",
+    }
+
+
 def test_a_group_that_only_pretends_has_the_ranks_that_it_was_told():
     found = devices_of(
         "test_it.py",
