@@ -124,3 +124,45 @@ def test_names_of_a_mesh_that_the_test_makes_itself():
         },
     )
     assert set(found.values()) == {(2, 2, 2)}
+
+
+def test_a_mesh_says_of_which_kind_of_device_it_is():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import torch
+            from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+            from torch.distributed.tensor._random import is_rng_supported_mesh
+            from torch.testing._internal.distributed._tensor.common_dtensor import DTensorTestBase, with_comms
+
+            class TestKinds(DTensorTestBase):
+                @property
+                def world_size(self):
+                    return 4
+
+                def uses_one(self, mesh):
+                    if mesh.device_type == "cuda":
+                        torch.ones(2, device="cuda")
+
+                @with_comms
+                def test_without_names(self):
+                    self.uses_one(init_device_mesh(self.device_type, (2, 2)))
+
+                @with_comms
+                def test_a_part(self):
+                    self.uses_one(init_device_mesh(self.device_type, (2, 2), mesh_dim_names=("a", "b"))["a"])
+
+                @with_comms
+                def test_made(self):
+                    self.uses_one(DeviceMesh(self.device_type, list(range(4))))
+
+                @with_comms
+                def test_random(self):
+                    if is_rng_supported_mesh(self.build_device_mesh()):
+                        torch.ones(2, device="cuda")
+            """
+        },
+    )
+    names = ("test_without_names", "test_a_part", "test_made", "test_random")
+    assert found == {f"TestKinds::{each}": (0, 4, 4) for each in names}
