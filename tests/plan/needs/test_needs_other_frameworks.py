@@ -1197,3 +1197,21 @@ def test_what_rapids_makes_is_on_a_device_and_resources_of_several_are_on_all():
     )
     one = dict.fromkeys(("test_frame", "test_index"), (1, 1, 1))
     assert found == one | {"test_said": (0, None, 0), "test_all": (1, 1, 8), "test_two": (2, 2, 2)}
+
+
+def test_a_mark_that_skips_comes_before_what_a_decorator_needs():
+    needs = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            from accelerate.test_utils import require_fp8
+
+            @pytest.mark.skip("not now")
+            @require_fp8
+            def test_eight_bits():
+                pass
+            """
+        },
+    )["test_eight_bits"]
+    assert {each.value for each in needs.profile.values()} == {"skip"}

@@ -261,14 +261,21 @@ class Judge:
 
     def _marks(self, item: Item) -> None:
         self.machine.natives.marked = [each.name for each in item.marks if isinstance(each, Mark)]
+        failed: Raised | None = None
         for mark in item.marks:
             if not isinstance(mark, Mark):
                 continue
             before, self.machine.current = self.machine.current, (mark.path, mark.line)
             try:
                 self._mark(mark)
+            except Raised as stop:  # a function around the test is only called where no mark skips
+                if mark.name != "__rule__":
+                    raise
+                failed = failed or stop
             finally:
                 self.machine.current = before
+        if failed is not None:
+            raise failed
 
     def _mark(self, mark: Mark, *, added: bool = False) -> None:
         if mark.name == "skip":  # what a hook adds waits for an option of the command line
