@@ -1215,3 +1215,50 @@ def test_a_mark_that_skips_comes_before_what_a_decorator_needs():
         },
     )["test_eight_bits"]
     assert {each.value for each in needs.profile.values()} == {"skip"}
+
+
+def test_colossalais_mesh_fails_without_its_ranks_and_a_cache_is_only_emptied_where_a_mark_does_not_skip():
+    found = {
+        name: (needs.min, needs.gpu_min, needs.full, next(iter(needs.profile.values())).value)
+        for name, needs in needs_of(
+            "test_it.py",
+            {
+                "test_it.py": """
+                import pytest
+                import torch
+                from colossalai.device.device_mesh import DeviceMesh
+                from colossalai.initialize import launch
+                from colossalai.testing import clear_cache_before_run, spawn
+
+                def work(rank, world_size, port):
+                    launch(rank=rank, world_size=world_size, host="localhost", port=port, backend="nccl")
+                    DeviceMesh(torch.arange(0, 4), (2, 2), init_process_group=True)
+
+                def test_four():
+                    spawn(work, 4)
+
+                def test_one():
+                    spawn(work)
+
+                def test_ids():
+                    DeviceMesh(torch.arange(0, 4), (2, 2))
+
+                @clear_cache_before_run()
+                def test_cache():
+                    DeviceMesh(torch.arange(0, 4), (2, 2))
+
+                @pytest.mark.skip("not now")
+                @clear_cache_before_run()
+                def test_skipped():
+                    pass
+                """
+            },
+        ).items()
+    }
+    assert found == {
+        "test_four": (4, 4, 4, "fail"),
+        "test_one": (None, None, None, "fail"),
+        "test_ids": (0, None, 0, "run"),
+        "test_cache": (1, 1, 1, "fail"),
+        "test_skipped": (None, None, None, "skip"),
+    }
