@@ -93,7 +93,10 @@ def test_of_what_subtests_go_through_the_last_is_looked_at_too():
                 def test_only(self):
                     self.run_subtests({"ranks": [1], "flag": [True]}, self._needs_ranks)
 
-                def _needs_ranks(self, ranks, flag):
+                def test_nothing(self):
+                    self.run_subtests({}, self._needs_ranks)
+
+                def _needs_ranks(self, ranks=2, flag=True):
                     assert self.world_size >= ranks
 
                 def test_long(self):
@@ -109,6 +112,7 @@ def test_of_what_subtests_go_through_the_last_is_looked_at_too():
     assert found == {
         "LastTest::test_last": (4, 4, 8),
         "LastTest::test_only": (1, 1, 8),
+        "LastTest::test_nothing": (2, 2, 8),
         "LastTest::test_long": (1, 1, 8),
     }
 
