@@ -142,7 +142,7 @@ def _asked(
     names = Names(classes=tuple(classes), functions=tuple(functions))
     shared = kept_answers(root, names, rules)
     known = {path: answer for path in paths if (answer := shared.answer(path)) is not None}
-    found = {path: Answer(_rows(each.rows), each.files, each.names) for path, each in known.items()}
+    found = {path: Answer(_rows(each.rows), each.files, each.names, each.sums) for path, each in known.items()}
     lost = [path for path in paths if path not in found]
     jobs = 1 if fork_refusal() else 0
     new = evaluated(root, lost, _rows, names=names, rules=rules, seconds=seconds, jobs=jobs)

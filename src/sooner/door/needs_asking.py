@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from sooner.door.needs_kept import Answer, Rows
-from sooner.door.needs_tree import sources_of
+from sooner.door.needs_tree import Contents, sources_of
 from sooner.model.errors import SettingsError
 from sooner.plan.needs import Inference, Names, OutOfTime, TestNeeds, load_rules
 from sooner.run.in_processes import in_processes
@@ -68,17 +68,17 @@ def evaluated(
         SettingsError: A rule table that is not understood.
     """
     end = time.monotonic() + seconds
-    inference = Inference(
-        sources_of(root), load_rules(rule_tables(rules)), names, is_over=lambda: time.monotonic() > end
-    )
+    contents = Contents(root)
+    sources, tables = sources_of(root, contents), load_rules(rule_tables(rules))
+    inference = Inference(sources, tables, names, is_over=lambda: time.monotonic() > end)
 
     def answer(path: str) -> Answer[Rows] | None:
         try:
             found = rows(inference.of_file(path))
         except OutOfTime:
             return None
-        files, sought = inference.sources.behind(path)
-        return Answer(found, sorted(files), sorted(sought))
+        files, sought = sources.behind(path)
+        return Answer(found, sorted(files), sorted(sought), contents.sum(files))
 
     found: dict[str, Answer[Rows]] = {}
 

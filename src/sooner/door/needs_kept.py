@@ -5,14 +5,13 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from sooner.door.needs_tree import folders
+from sooner.door.needs_tree import Contents, digest, folders, surroundings
 
 Rows = TypeVar("Rows")
 """What is kept of a test file, in whatever form."""
@@ -29,6 +28,8 @@ class Answer(Struct, Generic[Rows], frozen=True):
     """Files whose content counts."""
     names: list[str]
     """Last parts of module names that were looked for: files of such a name must not appear or go."""
+    sums: str
+    """Digest of the files' contents, as they were when they were read."""
 
 
 class _Entry(Struct, Generic[Rows], array_like=True):
@@ -37,7 +38,6 @@ class _Entry(Struct, Generic[Rows], array_like=True):
     """Positions in the document's `files`."""
     names: list[int]
     sums: str
-    """Digest of the files' contents."""
     found: str
     """Digest of the paths of all files of those names."""
 
@@ -67,29 +67,36 @@ class Kept(Generic[Rows]):
     def __init__(self, root: Path, place: Path | None, form: Any, *, key: str, rules: Sequence[Path]) -> None:
         self._root = root
         self._place = place
-        self._sums: dict[str, bytes] = {}
+        self._contents = Contents(root)
         self._by_name: dict[str, list[str]] | None = None
         self._walked: dict[str, int] = {}
         evaluator = (*sorted(_EVALUATOR.glob("*.[pt][yo]*")), *rules)
-        key = digest(f"{key} {sys.version}".encode(), *map(_content, evaluator))
+        key = digest(f"{key} {sys.version} {surroundings(root)}".encode(), *map(_content, evaluator))
         read: _Document[Rows] = _read(place, form)
         self._document = read if read.key == key else _Document(key=key)
         self._same_tree = bool(self._document.entries) and self._is_same_tree()
 
     def rows(self, path: str) -> Rows | None:
-        """What is kept of a file; None where nothing is, or it no longer holds."""
+        """What is kept of a file; None where nothing is, or it no longer holds.
+
+        Then the tree is looked at, as it is before somebody evaluates the file.
+        """
         found = self.answer(path)
-        return None if found is None else found.rows
+        if found is not None:
+            return found.rows
+        if self._place is not None:
+            self._index()
+        return None
 
     def answer(self, path: str) -> Answer[Rows] | None:
-        """The same, with what it follows from."""
+        """The same, with what it follows from, for who adds nothing."""
         entry = self._document.entries.get(path)
         if entry is None:
             return None
         files, names = ([known[i] for i in chosen] for known, chosen in self._behind(entry))
-        if self._sum(files) != entry.sums or (not self._same_tree and self._found(names) != entry.found):
+        if self._contents.sum(files) != entry.sums or (not self._same_tree and self._found(names) != entry.found):
             return None
-        return Answer(entry.rows, files, names)
+        return Answer(entry.rows, files, names, entry.sums)
 
     def _behind(self, entry: _Entry[Rows]) -> Iterable[tuple[list[str], list[int]]]:
         return (self._document.files, entry.files), (self._document.names, entry.names)
@@ -104,7 +111,7 @@ class Kept(Generic[Rows]):
                 rows=answer.rows,
                 files=[files.setdefault(each, len(files)) for each in answer.files],
                 names=[names.setdefault(each, len(names)) for each in answer.names],
-                sums=self._sum(answer.files),
+                sums=answer.sums,
                 found=self._found(answer.names),
             )
         old.files, old.names = list(files), list(names)
@@ -113,23 +120,27 @@ class Kept(Generic[Rows]):
         """Write everything; a place that cannot be written is left alone."""
         if self._place is None:
             return
-        self._index()
-        document = self._document
-        document.folders, document.tree = self._walked, self._tree()
         self._forget()
+        self._document.folders, self._document.tree = self._walked, self._tree()
         temporary = self._place.with_name(f"{self._place.name}.{os.getpid()}.tmp")
         try:
             self._place.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(msgspec.msgpack.encode(document))
+            temporary.write_bytes(msgspec.msgpack.encode(self._document))
             temporary.replace(self._place)
-        except OSError:
+        except (OSError, UnicodeEncodeError):  # names of files need not be text
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
 
     def _forget(self) -> None:
-        """Leave out files that are gone, and what only they followed from."""
+        """Leave out files that are gone, answers that another tree makes void, and what only they followed from."""
         document = self._document
-        document.entries = {path: each for path, each in document.entries.items() if (self._root / path).is_file()}
+        is_same = self._tree() == document.tree
+        document.entries = {
+            path: each
+            for path, each in document.entries.items()
+            if (self._root / path).is_file()
+            and (is_same or self._found(document.names[i] for i in each.names) == each.found)
+        }
         files, names = dict[str, int](), dict[str, int]()
         for each in document.entries.values():
             each.files = [files.setdefault(document.files[i], len(files)) for i in each.files]
@@ -158,27 +169,11 @@ class Kept(Generic[Rows]):
         return self._by_name
 
     def _tree(self) -> str:
-        return digest(*(path.encode() for _, paths in sorted(self._index().items()) for path in paths))
+        return digest(*(os.fsencode(path) for _, paths in sorted(self._index().items()) for path in paths))
 
     def _found(self, names: Iterable[str]) -> str:
         index = self._index()
-        return digest(*(path.encode() for name in sorted(names) for path in sorted(index.get(name, ()))))
-
-    def _sum(self, paths: Iterable[str]) -> str:
-        return digest(*(self._sum_of(path) for path in sorted(paths)))
-
-    def _sum_of(self, path: str) -> bytes:
-        if path not in self._sums:
-            self._sums[path] = path.encode() + blake2b(_content(self._root / path), digest_size=16).digest()
-        return self._sums[path]
-
-
-def digest(*parts: bytes) -> str:
-    """A digest of several texts; where one ends and the next begins counts."""
-    made = blake2b(digest_size=16)
-    for part in parts:
-        made.update(len(part).to_bytes(8, "big") + part)
-    return made.hexdigest()
+        return digest(*(os.fsencode(path) for name in sorted(names) for path in sorted(index.get(name, ()))))
 
 
 def _read(place: Path | None, form: Any) -> _Document[Any]:

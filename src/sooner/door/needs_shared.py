@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sooner.door.needs_kept import Kept, digest
+from sooner.door.needs_kept import Kept
+from sooner.door.needs_tree import digest
 from sooner.plan.needs import Names, TestNeeds
 
 STATE: Final = ".sooner"

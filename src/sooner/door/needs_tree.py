@@ -1,8 +1,9 @@
 """The Python files of a project on disk, as `sooner.plan.needs` wants them."""
 
-import contextlib
+import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 _LEFT_OUT: Final = frozenset(
     (
         ".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".nox", ".eggs",
-        "third_party", ".pytest_cache", ".mypy_cache", ".ruff_cache",
+        "third_party", ".sooner", ".pytest_cache", ".mypy_cache", ".ruff_cache",
     )
 )  # fmt: skip
 _OF_A_PROJECT: Final = (".git", "pyproject.toml", "setup.py", "setup.cfg")
@@ -30,6 +31,16 @@ def folders(root: Path) -> Iterator[tuple[str, list[str]]]:
     around = _checkout(root)
     if around is not None:
         yield from _walk(around, but=root.resolve())
+
+
+def surroundings(root: Path) -> tuple[bool, str]:
+    """Whether the files of the checkout around a project count, and where in it, or in its folder, the project lies.
+
+    pytest's root is the folder of the tests itself where its settings lie there.
+    """
+    place = root.resolve()
+    around = _checkout(place)
+    return around is not None, place.relative_to(around or place.parent).as_posix()
 
 
 def _checkout(root: Path) -> Path | None:
@@ -50,16 +61,20 @@ def _holds_tests(root: Path) -> bool:
 
 def _walk(root: Path, but: Path | None = None) -> Iterator[tuple[str, list[str]]]:
     for where, below, files in os.walk(root):
-        below[:] = sorted(each for each in below if not _is_left_out(where, each) and Path(where, each) != but)
+        if where != str(root) and _is_output(where, files):
+            below.clear()
+        below[:] = sorted(each for each in below if not _is_left_out(each) and Path(where, each) != but)
         # A link that leads nowhere is no file, and a pipe would be waited for.
         yield where, sorted(each for each in files if each.endswith(".py") and (Path(where) / each).is_file())
 
 
-def _is_left_out(where: str, name: str) -> bool:
-    """Whether a folder is an environment or an output; `dist` and `build` are source where Python lies in them."""
-    if name in _OUTPUTS:
-        with contextlib.suppress(OSError):
-            return not any(each.suffix == ".py" for each in Path(where, name).iterdir())
+def _is_output(where: str, files: Iterable[str]) -> bool:
+    """Whether a folder holds what was built; `dist` and `build` are source where Python lies in them."""
+    return os.path.basename(where) in _OUTPUTS and not any(each.endswith(".py") for each in files)  # noqa: PTH119
+
+
+def _is_left_out(name: str) -> bool:
+    """Whether a folder is an environment, or what a tool keeps for itself."""
     return name in _LEFT_OUT or name.endswith(".egg-info")
 
 
@@ -71,11 +86,48 @@ def python_files(root: Path) -> Iterator[Path]:
 
 def read_source(root: Path, path: str) -> str | None:
     """A file's text; None where it cannot be read or is too large to be a test."""
-    place = root / path
-    try:
-        return place.read_text(encoding="utf-8-sig", errors="replace") if place.stat().st_size < _MOST_BYTES else None
-    except OSError:
-        return None
+    return Contents(root).text(path)
+
+
+class Contents:
+    """The files of a project, each as it was when it was first read; digests tell when one has changed."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._sums: dict[str, bytes] = {}
+
+    def text(self, path: str) -> str | None:
+        """A file's text; None where it cannot be read or is too large to be a test."""
+        content = self._read(path)
+        if content is None or len(content) >= _MOST_BYTES:
+            return None
+        return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace").read()
+
+    def sum(self, paths: Iterable[str]) -> str:
+        """A digest of several files' paths and contents."""
+        return digest(*(self._sum_of(path) for path in sorted(paths)))
+
+    def _sum_of(self, path: str) -> bytes:
+        if path not in self._sums:
+            self._read(path)
+        return self._sums[path]
+
+    def _read(self, path: str) -> bytes | None:
+        try:
+            content = (self._root / path).read_bytes()
+        except (OSError, ValueError):  # a text that a test takes for a path may hold anything
+            content = None
+        found = b"" if content is None else blake2b(content, digest_size=16).digest()
+        self._sums.setdefault(path, os.fsencode(path) + found)
+        return content
+
+
+def digest(*parts: bytes) -> str:
+    """A digest of several texts; where one ends and the next begins counts."""
+    made = blake2b(digest_size=16)
+    for part in parts:
+        made.update(len(part).to_bytes(8, "big") + part)
+    return made.hexdigest()
 
 
 def listed(root: Path) -> list[str]:
@@ -89,11 +141,9 @@ def listed(root: Path) -> list[str]:
     return found
 
 
-def sources_of(root: Path) -> "Sources":
-    """All Python files of a project, as sources."""
+def sources_of(root: Path, contents: Contents | None = None) -> "Sources":
+    """All Python files of a project, as sources; what is read of them comes from its contents."""
     from sooner.plan.needs import Sources
 
-    # pytest's root is the folder of the tests itself where its settings lie there.
-    place = root.resolve()
-    inside = place.relative_to(_checkout(place) or place.parent).as_posix()
-    return Sources(listed(root), lambda path: read_source(root, path), inside=inside)
+    _, inside = surroundings(root)
+    return Sources(listed(root), (contents or Contents(root)).text, inside=inside)

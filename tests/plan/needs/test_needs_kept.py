@@ -5,7 +5,10 @@ import os
 import pytest
 
 from sooner.door.needs import Need, Needs, of_tests
+from sooner.door.needs_asking import evaluated
+from sooner.door.needs_kept import Kept
 from sooner.model.errors import SettingsError
+from sooner.plan.needs import Names
 
 HELPER = "import pytest, torch\ndef need(n):\n    return pytest.mark.skipif(torch.cuda.device_count() < n, reason='')\n"
 TEST = "from helper import need\n@need(2)\ndef test_a(): pass\n@need(4)\ndef test_b(): pass\n"
@@ -82,11 +85,87 @@ def test_a_new_conftest_is_seen_and_an_unrelated_file_is_not(tree):
     assert asked(tree).of("tests/test_host.py::test_c").min == 8
 
 
+def test_a_package_around_the_tests_is_seen(tree):
+    """Then its modules are not found by their own names alone."""
+    (tree / "helper.py").write_text(HELPER.replace("< n", "< n + 1"))
+    assert asked(tree).of("tests/test_it.py::test_a").min == 2
+    (tree / "tests" / "__init__.py").write_text("")
+    assert asked(tree).of("tests/test_it.py::test_a").min == 3
+
+
+def test_a_question_about_some_files_lets_no_stale_answer_about_others_stay(tree):
+    (tree / "tests" / "test_host.py").write_text("import later\ndef test_c(): pass\n")
+    asked(tree)
+    (tree / "tests" / "later.py").write_text("import pytest\npytest.skip('', allow_module_level=True)\n")
+    (tree / "tests" / "test_it.py").write_text("\n" + TEST)
+    of_tests(tree, PATHS[:1], cache=tree / ".cache" / "needs.msgpack")
+    assert asked(tree).of("tests/test_host.py::test_c") is None
+
+
+@pytest.mark.parametrize(
+    "path", ["tests/helper.py", "tests/test_it.py", "tests/conftest.py", "tests/helper/__init__.py"]
+)
+def test_what_changes_while_a_file_is_evaluated_is_evaluated_again(tree, path):
+    def kept():
+        return Kept[list[str]](tree, tree / "needs.msgpack", list[str], key="", rules=())
+
+    def rows(found):
+        (tree / path).parent.mkdir(exist_ok=True)
+        (tree / path).write_text(HELPER + "NEW = True\n")
+        return [each.nodeid for each in found]
+
+    first = kept()
+    assert first.rows(PATHS[0]) is None
+    first.add(evaluated(tree, PATHS[:1], rows, names=Names(), rules=()))
+    first.save()
+    second = kept()
+    assert second.rows(PATHS[0]) is None
+    second.add(evaluated(tree, PATHS[:1], rows, names=Names(), rules=()))
+    second.save()
+    assert kept().rows(PATHS[0]) is not None
+
+
+def test_files_that_were_built_since_are_seen(tree):
+    (tree / "build").mkdir()
+    (tree / "tests" / "test_it.py").write_text("from build import later\n" + TEST)
+    for folder in (tree, tree / "tests", tree / "build"):
+        os.utime(folder, (1_000_000_000, 1_000_000_000))
+    cache = tree.parent / "elsewhere.msgpack"
+    assert [of_tests(tree, PATHS, cache=cache).evaluated for _ in range(2)] == [2, 0]
+    (tree / "build" / "later.py").write_text("import pytest\npytest.skip('', allow_module_level=True)\n")
+    assert of_tests(tree, PATHS, cache=cache).evaluated == 1
+
+
+def test_a_checkout_around_the_tests_that_appears_is_seen(tree):
+    (tree / "acme.py").write_text("LEAST = 4\n")
+    (tree / "tests" / "test_it.py").write_text(
+        "from acme import LEAST\nfrom helper import need\n@need(LEAST)\ndef test_a(): pass\n"
+    )
+    os.utime(tree / "tests", (1_000_000_000, 1_000_000_000))
+
+    def found():
+        return of_tests(tree / "tests", ["test_it.py"], cache=tree.parent / "elsewhere.msgpack")
+
+    assert found().of("test_it.py::test_a").min != 4
+    (tree / "setup.py").write_text("")
+    assert found().of("test_it.py::test_a").min == 4
+
+
+def test_names_of_files_that_are_no_text_are_no_trouble(tree):
+    (tree / "tests" / os.fsdecode(b"caf\xe9.py")).write_text("")
+    (tree / "tests" / "test_host.py").write_text(
+        "import pytest, subprocess\ndef test_c(): subprocess.run(['bash', 'a\\0.sh'])\n"
+        "@pytest.mark.skip(reason='\\ud800')\ndef test_d(): pass\n"
+    )
+    assert [asked(tree).evaluated for _ in range(2)] == [2, 0]
+
+
 def test_folders_that_have_not_changed_for_a_while_are_not_walked(tree):
     """Told by a file that is missed because its folder's time says that nothing has happened."""
     long_ago = (1_000_000_000, 1_000_000_000)
     (tree / "tests" / "test_it.py").write_text("import later\n" + TEST)
-    cache = tree.parent / "elsewhere.msgpack"
+    cache = tree / ".sooner" / "needs.msgpack"
+    cache.parent.mkdir()
     for folder in (tree, tree / "tests"):
         os.utime(folder, long_ago)
     of_tests(tree, PATHS, cache=cache)

@@ -6,6 +6,8 @@ from typing import Final, Literal
 
 from msgspec import Struct, structs
 
+from sooner.model.text import printable_or_replaced
+
 SIZES: Final = (0, 1, 2, 3, 4, 8)
 """Numbers of visible devices of a profile: the sizes of runners, and 3 for needs that are not powers of two."""
 BETWEEN: Final = (5, 6, 7)
@@ -159,7 +161,11 @@ def described(
         reach={size: each.reach for size, each in runs.items() if each.reach > each.devices},
         backend=sorted({name for each in runs.values() for name in each.backends}),
         vacuous=[int(size) for size, each in runs.items() if each.vacuous],
-        reasons={str(size): each.reason for size, each in at.items() if each.verdict is not Verdict.RUN},
+        reasons={
+            str(size): printable_or_replaced(each.reason)
+            for size, each in at.items()
+            if each.verdict is not Verdict.RUN
+        },
     )
 
 

@@ -4,6 +4,7 @@ import ast
 import re
 import warnings
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -101,6 +102,7 @@ class Sources:
         key = (name, str(PurePosixPath(importer).parent))
         if key not in self._found:
             self._found[key] = self._search(name, importer)
+        self._sought.setdefault(importer, set()).update(_packages(importer))
         return self._used(importer, name, self._found[key])
 
     def script(self, name: str, importer: str) -> str | None:
@@ -219,6 +221,12 @@ def _upwards(path: str) -> str:
 
 def _dotted(path: str) -> str:
     return path.removeprefix(_upwards(path)).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+@cache
+def _packages(path: str) -> set[str]:
+    """The last parts of the names that the folders around a file have as packages."""
+    return {tail_of(str(folder / "__init__.py")) for folder in PurePosixPath(path).parents}
 
 
 def _ends(dotted: str, name: str) -> bool:
