@@ -1,6 +1,8 @@
 """What `sooner needs` keeps from one question to the next."""
 
+import contextlib
 import json
+import signal
 import textwrap
 
 import pytest
@@ -109,17 +111,18 @@ def test_rules_are_checked_and_count_whatever_is_kept(here, suite, evaluated):
     assert {each["min"] for each in answer} == {2, 4}
 
 
-def test_what_was_found_before_an_interrupt_is_kept(here, suite, evaluated, monkeypatch):
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_what_was_found_before_somebody_had_enough_is_kept(here, suite, evaluated, monkeypatch, signum):
     evaluate = needs_static.evaluated
 
     def interrupted(*given, done, **options):
         def take(path, answer):
             done(path, answer)
-            raise KeyboardInterrupt
+            signal.raise_signal(signum)
 
         return evaluate(*given, done=take, **options)
 
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, contextlib.suppress(SystemExit):
         patch.setattr(needs_static, "evaluated", interrupted)
         assert here("needs", "tests").returncode == 130
     evaluated.clear()

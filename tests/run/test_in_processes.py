@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -57,12 +58,25 @@ def test_an_error_of_one_part_ends_the_others(tmp_path):
 
 
 def test_an_interrupt_ends_all_parts(tmp_path):
+    threads = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
         in_processes(
             _sleeping_beside(tmp_path / "pid", int), [0, 1], most=2,
             done=lambda *_: signal.default_int_handler(signal.SIGINT, None),
         )  # fmt: skip
     assert _is_gone(int((tmp_path / "pid").read_text()))
+    assert threading.active_count() == threads  # one that ended with the interpreter told of a closed file
+
+
+def test_handlers_of_signals_are_not_for_the_parts():
+    def end(*_):
+        raise SystemExit(1)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        assert in_processes(lambda _: signal.getsignal(signal.SIGTERM), [1, 2], most=2) == [signal.SIG_DFL] * 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_part_that_is_killed_is_one_clear_error(tmp_path):

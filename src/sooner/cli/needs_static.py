@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from sooner.cli.ended import ended_by_signals
 from sooner.cli.needs_project import Project
 from sooner.cli.progress import progress
 from sooner.door.needs_asking import evaluated
@@ -33,7 +34,7 @@ def static_needs(project: Project, rules: Sequence[Path], jobs: int = 0, *, is_k
     lost = [path for path, rows in found.items() if rows is None]
     new: dict[str, Answer[Found]] = {}
     try:
-        with progress() as tell:
+        with ended_by_signals(), progress() as tell:
 
             def take(path: str, answer: Answer[Found]) -> None:
                 new[path] = answer

@@ -3,16 +3,16 @@
 import contextlib
 import json
 import os
-import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 import msgspec
 
 from sooner.analysis.trunk.reverting import Limits
+from sooner.cli.ended import ended_by_signals
 from sooner.cli.reverting_api import check_repository
 from sooner.cli.reverting_document import wanted_in
 from sooner.cli.reverting_journal import Journal, read_journal
@@ -30,7 +30,7 @@ def show(options: Mapping[str, Any]) -> int:
     order = order_of(options)
     journal = Path(options["journal"])
     reverter = Reverter(order, lambda line: click.echo(f"sooner: {terminal_text(line, colour=False)}", err=True))
-    with _ended_by_signals(), contextlib.closing(reverter):
+    with ended_by_signals(), contextlib.closing(reverter):
         if not options["execute"]:
             results = list(reverter.propose(read_journal(journal)))
         elif order.wanted:
@@ -42,22 +42,6 @@ def show(options: Mapping[str, Any]) -> int:
             results = []
     _print(results, as_json=options["as_json"])
     return int(exit_code_of(results))
-
-
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end what is done as an exception does, as CI systems end a job: no clone is left behind."""
-
-    def end(signum: int, _: object) -> NoReturn:
-        raise SystemExit(128 + signum)
-
-    heard = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is not signal.SIG_IGN]
-    before = {one: signal.signal(one, end) for one in heard}
-    try:
-        yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
 
 
 def order_of(options: Mapping[str, Any]) -> Order:

@@ -64,7 +64,6 @@ def in_processes(
                     done(places[each], each.result())
                 return [each.result() for each in places]
             except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
                 processes = set(multiprocessing.active_children()) - others
                 for process in processes:
                     process.kill()
@@ -83,6 +82,8 @@ def in_processes(
 def _begin(parent: int, begin: Callable[[], object] | None) -> None:
     kernel.die_with_parent(signal.SIGKILL, parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all: the parent ends this one
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # what the parent does at its end is not for this one to do
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if begin is not None:
         begin()
 
