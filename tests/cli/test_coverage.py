@@ -193,7 +193,7 @@ def test_people_see_the_tests_and_a_count(here, history):
 def test_a_test_that_is_skipped_each_time_is_told_apart_from_one_that_nobody_has_seen(here, history):
     done = here("coverage", "--history", history, "--needs", "needs.json", "--now", int(NOW))
     why = {line.split()[0]: line.split("  ")[-1] for line in done.stdout.splitlines()}
-    assert why["t::four"] == "skipped each time, last on 2 devices, too few"
+    assert why["t::four"] == "it was skipped, last on 2 devices, too few"
     assert why["t::gone"] == "no execution is known"
 
 

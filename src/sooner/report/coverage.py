@@ -1,5 +1,6 @@
 """The coverage ledger on a terminal."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -24,7 +25,7 @@ _WORDS: Final = {
 def ledger_text(listed: Sequence[Entry], entries: Sequence[Entry], most: int) -> str:
     """A line a test or for its cases that stand alike, those that never ran first, then a line that counts them all.
 
-    Of cases that stand alike the one is shown that ran the longest ago.
+    Of cases that stand alike the one is shown that never ran at its need, or the longest ago.
     """
     order = list(_WORDS)
     rows = [("TEST", "STANDING", "NEEDS", "LAST AT NEED", "LAST RUN ON", "WHERE", "WHY")]
@@ -35,7 +36,7 @@ def ledger_text(listed: Sequence[Entry], entries: Sequence[Entry], most: int) ->
         alike = (test_of(entry.test), entry.standing, entry.needs, devices, entry.why)
         groups.setdefault(alike, []).append(entry)
     for cases in list(groups.values())[:most]:
-        entry = max(cases, key=lambda one: one.age_s or 0.0)
+        entry = max(cases, key=lambda one: math.inf if one.age_s is None else one.age_s)
         any_run = entry.last_any
         had = "-" if any_run is None else "?" if any_run.devices is None else counted(any_run.devices, "device")
         rows.append(

@@ -35,7 +35,7 @@ class NeedRow(Struct, frozen=True, kw_only=True):
 def needs_text(rows: Sequence[NeedRow], most: int, *, why: bool) -> str:
     """A table, at most so many lines: cases of one test of which the same is said are one."""
     sizes = list(rows[0].profile) if rows else []
-    found = _together(rows)
+    found = _together(rows, with_lines=why)
     head = ("TEST", "/".join(sizes), "MIN", "ON DEVICES", "FULL", "MAX", "SURE", "")
     shown = [head]
     shown += [
@@ -56,12 +56,13 @@ def needs_text(rows: Sequence[NeedRow], most: int, *, why: bool) -> str:
     return "\n".join(lines)
 
 
-def _together(rows: Sequence[NeedRow]) -> list[tuple[str, NeedRow, Sequence[str]]]:
+def _together(rows: Sequence[NeedRow], *, with_lines: bool) -> list[tuple[str, NeedRow, Sequence[str]]]:
     """What to call each line, the first of the rows that it stands for, and its remarks."""
     groups: dict[tuple[str, object], list[NeedRow]] = {}
     for row in rows:
         numbers = (row.min, row.gpu_min, row.full, row.max, row.confidence)
-        groups.setdefault((test_of(row.nodeid), (*row.profile.values(), *numbers, row.remarks)), []).append(row)
+        said = (*row.profile.values(), *numbers, row.remarks, row.lines if with_lines else ())
+        groups.setdefault((test_of(row.nodeid), said), []).append(row)
     found: list[tuple[str, NeedRow, Sequence[str]]] = []
     for (function, _), alike in groups.items():
         first = alike[0]

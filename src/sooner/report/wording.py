@@ -1,5 +1,6 @@
 """How units, devices, times and outcomes are called in front of people; the same everywhere."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -26,6 +27,7 @@ STYLES: Final[Mapping[Outcome, str]] = {
     Outcome.WORKER_LOST: "35",
 }
 _RED: Final = "31"
+_TEST: Final = re.compile(r"(?:.*?\.py::)?[^\[]*", re.DOTALL)
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 _LONGEST_VARIANT: Final = 60
@@ -45,8 +47,9 @@ def unit_label(name: str, variant: str) -> str:
 
 
 def test_of(node_id: str) -> str:
-    """The test that a case of it belongs to: the id without its parameters."""
-    return node_id.partition("[")[0]
+    """The test that a case of it belongs to: the id without its parameters; a file's path may hold brackets, too."""
+    found = _TEST.match(node_id)
+    return found[0] if found else node_id
 
 
 def and_more(cases: int) -> str:

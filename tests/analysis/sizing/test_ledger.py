@@ -114,10 +114,10 @@ def skipped(at, devices=None, outcome="skipped"):
 @pytest.mark.parametrize(
     ("executions", "skips", "is_told", "why"),
     [
-        ([], [skipped(60, 2)], True, "skipped each time, last on 2 devices"),
-        ([], [skipped(60)], True, "skipped each time"),
-        ([], [skipped(60, 1, "skipped_no_devices"), skipped(90)], True, "skipped each time, last on 1 device, too few"),
-        ([ran(2 * DAY, 4)], [skipped(60, 2)], True, "it ran too long ago, and is skipped since, last on 2 devices"),
+        ([], [skipped(60, 2)], True, "it was skipped, last on 2 devices"),
+        ([], [skipped(60)], True, "it was skipped"),
+        ([], [skipped(60, 1, "skipped_no_devices"), skipped(90)], True, "it was skipped, last on 1 device, too few"),
+        ([ran(2 * DAY, 4)], [skipped(60, 2)], True, "it ran too long ago, and was skipped since, last on 2 devices"),
         ([ran(2 * DAY, 4)], [skipped(3 * DAY, 2)], False, "it ran too long ago"),
         ([ran(60, 2)], [skipped(30, 2)], True, "it ran on 2 of 4 devices"),
         ([], [skipped(-60, 2)], False, "no execution is known"),

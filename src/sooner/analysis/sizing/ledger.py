@@ -151,8 +151,8 @@ def _with_skip(entry: Entry, skip: Execution | None) -> Entry:
     where = "" if skip.devices is None else f", last on {skip.devices} device{'s' * (skip.devices != 1)}"
     where += ", too few" if skip.outcome == "skipped_no_devices" else ""
     says = {
-        Standing.NEVER: f"skipped each time{where}",
-        Standing.LATE: f"{entry.why}, and is skipped since{where}",
+        Standing.NEVER: f"it was skipped{where}",
+        Standing.LATE: f"{entry.why}, and was skipped since{where}",
     }
     return replace(entry, last_skip=skip, why=says.get(entry.standing, entry.why))
 
