@@ -3,12 +3,14 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "sooner"
+TESTS = Path(__file__).parent
 
 MAY_IMPORT = {
     "model": set(),
@@ -121,3 +123,8 @@ def test_the_guardian_needs_nothing_but_the_standard_library() -> None:
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    found = Counter(path.name for path in TESTS.rglob("test_*.py") if "projects" not in path.parts)
+    assert [name for name, count in found.items() if count > 1] == []  # pytest could not import the second one
