@@ -46,10 +46,15 @@ def surroundings(root: Path) -> tuple[bool, str]:
 def _checkout(root: Path) -> Path | None:
     """The checkout around a folder of tests with settings of pytest's, and nothing that makes it a project itself."""
     root = root.resolve()
-    if any((root / each).exists() for each in _OF_A_PROJECT) or not _holds_tests(root):
+    if _is_a_project(root):
         return None
-    around = next((one for one in root.parents if any((one / each).exists() for each in _OF_A_PROJECT)), None)
-    return None if around == Path.home() else around  # people keep their settings under git
+    around = next((one for one in root.parents if _is_a_project(one)), None)
+    # Looked at last: it imports what answers that are kept do without. People keep their settings under git.
+    return around if around is not None and around != Path.home() and _holds_tests(root) else None
+
+
+def _is_a_project(folder: Path) -> bool:
+    return any((folder / each).exists() for each in _OF_A_PROJECT)
 
 
 def _holds_tests(root: Path) -> bool:
