@@ -1,6 +1,7 @@
 """Collects a test file the way pytest does, without importing it: classes, inherited tests, parameters, ids."""
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 from itertools import product
@@ -244,17 +245,7 @@ def _cases(
     asked = machine.trace.asked
     machine.trace.ask(before)
     known = [axis for axis in axes if axis is not None]
-    unsure = len(known) < len(axes)
-    total = 1
-    for axis in known:
-        total *= len(axis.cases)
-    counts = [len(axis.cases) for axis in known]
-    if total > _MOST_CASES:
-        # Each with the next value of every parameter: of those with few values all are there.
-        unsure, several = True, [tuple(place % count for count in counts) for place in range(_MOST_LIKE_ONE)]
-    else:
-        several = list(product(*map(range, counts)))
-        several = several[:: -(-len(several) // _MOST_LIKE_ONE)] if unsure else several
+    several, unsure = _looked_at([len(axis.cases) for axis in known], unsure=len(known) < len(axes))
     items: list[Item] = []
     for picks in several:
         combination = [axis.cases[pick] for axis, pick in zip(known, picks, strict=True)]
@@ -285,6 +276,15 @@ def _cases(
         )
         items.append(item)
     return _one_for_all(items) if unsure else items
+
+
+def _looked_at(counts: list[int], *, unsure: bool) -> tuple[list[tuple[int, ...]], bool]:
+    """Which cases of so many values of each parameter are evaluated, and whether they are some that have one entry."""
+    if math.prod(counts) > _MOST_CASES:
+        # Each with the next value of every parameter: of those with few values all are there.
+        return [tuple(place % count for count in counts) for place in range(_MOST_LIKE_ONE)], True
+    several = list(product(*map(range, counts)))
+    return several[:: -(-len(several) // _MOST_LIKE_ONE)] if unsure else several, unsure
 
 
 def _one_for_all(items: list[Item]) -> list[Item]:
