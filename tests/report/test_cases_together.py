@@ -3,9 +3,9 @@
 import pytest
 
 from sooner.analysis.sizing.ledger import Entry, Execution, Standing
+from sooner.model.text import test_of as name_of
 from sooner.report.coverage import ledger_text
 from sooner.report.needs import NeedRow, needs_text
-from sooner.report.wording import test_of as name_of
 
 
 @pytest.mark.parametrize(

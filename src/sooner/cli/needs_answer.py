@@ -17,13 +17,12 @@ from sooner.cli.needs_sweep import swept
 from sooner.door.needs_tree import read_source
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
-from sooner.model.text import one_line
+from sooner.model.text import one_line, test_of
 from sooner.plan.needs import TestNeeds
 from sooner.plan.needs.placement import Difference, Job, counted, differences
 from sooner.plan.needs.sources import parsed
 from sooner.report.needs import NeedRow, differences_text, needs_text, summary_text
 from sooner.report.wording import counted as counted_files
-from sooner.report.wording import test_of
 
 _MOST_NAMED: Final = 3
 _AGREE: Final = "declarations, needs and placement agree"

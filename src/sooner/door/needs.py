@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from sooner.door.needs_kept import Answer, Kept
+from sooner.model.text import test_of
 
 if TYPE_CHECKING:
     from sooner.plan.needs import TestNeeds
@@ -71,12 +72,12 @@ class Needs:
             return found
         if self._functions is None:
             self._functions = self._agreed()
-        return self._functions.get(nodeid.partition("[")[0])
+        return self._functions.get(test_of(nodeid))
 
     def _agreed(self) -> dict[str, Need | None]:
         made: dict[str, Need | None] = {}
         for nodeid, need in self.by_nodeid.items():
-            name = nodeid.partition("[")[0]
+            name = test_of(nodeid)
             made[name] = need if made.get(name, need) == need else None
         return made
 

@@ -18,6 +18,7 @@ _ESCAPES: Final = re.compile(
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;:]*m")
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters; also those by which a name turns round what stands behind it (UAX 9: embeddings, isolates)."""
+_TEST: Final = re.compile(r"(?:.*?\.py::)?[^\[]*", re.DOTALL)
 _UNSAFE_IN_NAME: Final = re.compile(r"[^A-Za-z0-9._+=-]+")
 _LONGEST_NAME: Final = 120
 """File systems allow 255 bytes; the rest is for suffixes and temporary names."""
@@ -103,3 +104,9 @@ def file_name(text: str) -> str:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{cleaned[: _LONGEST_NAME - 9]}-{digest}"
+
+
+def test_of(node_id: str) -> str:
+    """The test that a case of it belongs to: the id without its parameters; a file's path may hold brackets, too."""
+    found = _TEST.match(node_id)
+    return found[0] if found else node_id

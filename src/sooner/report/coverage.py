@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from sooner.analysis.sizing.ledger import MET, Entry, Standing
-from sooner.model.text import one_line
+from sooner.model.text import one_line, test_of
 from sooner.report.signal_times import how_long
-from sooner.report.wording import and_more, counted, table, test_of
+from sooner.report.wording import and_more, counted, table
 
 _WIDEST: Final = 90
 _WORDS: Final = {

@@ -9,8 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from sooner.model.text import one_line
-from sooner.report.wording import aligned, and_more, counted, test_of
+from sooner.model.text import one_line, test_of
+from sooner.report.wording import aligned, and_more, counted
 
 _LETTERS: Final = {"run": "r", "skip": "s", "fail": "F", "absent": "-", "unknown": "?"}
 _WIDEST: Final = 100

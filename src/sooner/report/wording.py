@@ -1,6 +1,5 @@
 """How units, devices, times and outcomes are called in front of people; the same everywhere."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -27,7 +26,6 @@ STYLES: Final[Mapping[Outcome, str]] = {
     Outcome.WORKER_LOST: "35",
 }
 _RED: Final = "31"
-_TEST: Final = re.compile(r"(?:.*?\.py::)?[^\[]*", re.DOTALL)
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 _LONGEST_VARIANT: Final = 60
@@ -44,12 +42,6 @@ def unit_label(name: str, variant: str) -> str:
     short = one_line(variant)
     cut = short if len(short) <= _LONGEST_VARIANT else short[: _LONGEST_VARIANT - 3] + "..."
     return f"{one_line(name)} [{cut}]"
-
-
-def test_of(node_id: str) -> str:
-    """The test that a case of it belongs to: the id without its parameters; a file's path may hold brackets, too."""
-    found = _TEST.match(node_id)
-    return found[0] if found else node_id
 
 
 def and_more(cases: int) -> str:

@@ -238,3 +238,10 @@ def test_a_case_that_is_not_known_has_the_need_of_its_function_if_all_cases_agre
     assert needs.of("t.py::b[other]") is None
     assert needs.of("t.py::c[cases]") is four
     assert needs.of("t.py::d") is None
+
+
+def test_a_folder_with_brackets_in_its_name_is_no_parameter():
+    two, four = (Need(n, n, n, None, False, "high", "ssrrrr") for n in (2, 4))
+    needs = Needs({"t[x]/t.py::a[1]": two, "t[x]/t.py::b[1]": four})
+    assert needs.of("t[x]/t.py::a[other]") is two
+    assert needs.of("t[x]/t.py::c[other]") is None

@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from sooner.model.text import test_of
 from sooner.plan.needs.axes import NO_CASES
 from sooner.plan.needs.cases import FEW, Picks, axes_of, named_together, parts, shared
 from sooner.plan.needs.collection import Item, Names, collect, taint
@@ -175,7 +176,7 @@ class _File:
         groups: dict[str, list[Item]] = {}
         for nodeid, item in self.items[SIZES[-1]].items():
             if item.has_cases and (item.params or item.family):
-                groups.setdefault(item.family or nodeid.partition("[")[0], []).append(item)
+                groups.setdefault(item.family or test_of(nodeid), []).append(item)
         result: dict[str, str] = {}
         for items in groups.values():
             if len(items) > FEW and self._come_together(each.nodeid for each in items):
@@ -200,7 +201,7 @@ class _File:
         if nodeid not in self.gists:
             self.steps = 0
             found = self.needs(nodeid)
-            family = self.items[SIZES[-1]][nodeid].family or nodeid.partition("[")[0]
+            family = self.items[SIZES[-1]][nodeid].family or test_of(nodeid)
             self.unsure[family] = max(found.confidence, self.unsure.get(family, Confidence.HIGH), key=_DOUBTS.index)
             self.gists[nodeid] = replace(found, nodeid="", evidence=[], reasons={}, confidence=Confidence.HIGH)
         return self.gists[nodeid]
@@ -208,7 +209,7 @@ class _File:
     def likewise(self, nodeid: str, other: TestNeeds) -> TestNeeds:
         """What is said of a case that was not evaluated, as its stand-in was; no surer than any that was."""
         item = self.items[SIZES[-1]][nodeid]
-        family = item.family or nodeid.partition("[")[0]
+        family = item.family or test_of(nodeid)
         return replace(other, nodeid=nodeid, confidence=self.unsure.get(family, other.confidence))
 
     def at(self, nodeid: str, size: int, ignored: frozenset[tuple[str, int]]) -> Judged | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, ItemsView, Iterable, Sequence
 
 from msgspec import Struct
 
+from sooner.model.text import test_of
 from sooner.plan.needs.facts import TestNeeds
 
 
@@ -58,16 +59,12 @@ def _width(needs: TestNeeds, most: int | None) -> int | None:
 
 def _short(chosen: Sequence[TestNeeds], tests: Sequence[TestNeeds]) -> Iterable[str]:
     """Node ids, cases of one test by the test's own id where all of them are chosen."""
-    cases = {name: len(group) for name, group in _by(tests, lambda each: _function(each.nodeid))}
-    for name, group in _by(chosen, lambda each: _function(each.nodeid)):
+    cases = {name: len(group) for name, group in _by(tests, lambda each: test_of(each.nodeid))}
+    for name, group in _by(chosen, lambda each: test_of(each.nodeid)):
         if len(group) == cases[name]:
             yield name
         else:
             yield from (each.nodeid for each in group)
-
-
-def _function(nodeid: str) -> str:
-    return nodeid.partition("[")[0]
 
 
 def _by(found: Iterable[TestNeeds], key: Callable[[TestNeeds], str]) -> ItemsView[str, list[TestNeeds]]:
