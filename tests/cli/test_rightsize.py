@@ -210,6 +210,14 @@ def test_a_job_of_a_periodic_workflow_that_gets_rows_of_another_one_is_named(her
     assert "note: periodic.yml: rows are added to job slow, which is not gpu-build of trunk.yml" in done.stderr
 
 
+def test_a_config_that_no_row_has_is_not_that_of_a_job_which_lists_its_shards(here, suite, project):
+    lists = "  unit:\n    runs-on: linux.gpu.4\n    strategy: { matrix: { shard: [1, 2, 3] } }\n    steps: []\n"
+    (project / "trunk.yml").write_text(TRUNK + lists)
+    done = here("rightsize", "trunk.yml", *suite, "--config", "distribted", "--option", "all-on-2", "--diff")
+    assert done.returncode == 4
+    assert "no job has rows of config 'distribted': there are default, distributed" in done.stderr
+
+
 def test_tests_that_will_fail_at_every_commit_are_told(here, suite, project):
     rows = json.loads((project / "needs.json").read_text())
     for row in rows[90:]:

@@ -123,8 +123,8 @@ def _place(paths: Sequence[str], config: str | None, in_job: str | None) -> tupl
 
 
 def _lists(paths: Sequence[str], config: str | None, in_job: str | None) -> tuple[Workflow, Job, Matrix, str]:
-    """The first file with a job that lists its shards; the error is that of looking for rows."""
-    for path in paths:
+    """The first file with a job that lists its shards, which no config has; the error is that of looking for rows."""
+    for path in paths if config is None else ():
         workflow = read_file(Path(path))
         try:
             return (workflow, *find_lists(workflow, in_job))

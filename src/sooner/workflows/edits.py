@@ -60,6 +60,8 @@ def find_matrix(workflow: Workflow, config: str | None, job_id: str | None = Non
         hint = f" (computed when it runs: {', '.join(computed)})" if computed else ""
         shared = [job.id for job in jobs if job.shared]
         hint += f" (made of YAML anchors, which are not edited: {', '.join(shared)})" if shared else ""
+        known = sorted({row.text("config") for job in jobs for matrix in job.matrices for row in matrix.rows} - {""})
+        hint += f": there are {', '.join(known)}" if config and known else ""
         raise WorkflowError(workflow.path, f"no job has {what}{hint}")
     if len(found) > 1:
         raise WorkflowError(
