@@ -207,7 +207,7 @@ def test_a_job_of_a_periodic_workflow_that_gets_rows_of_another_one_is_named(her
     (project / "periodic.yml").write_text(CLOCK.format(job="slow", row="config: slow, "))
     ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "all-on-2+all-every-6h")
     done = here(*ask, "--periodic", "periodic.yml", "--diff")
-    assert "note: periodic.yml: rows are added to job slow, which is not gpu-build of trunk.yml" in done.stderr
+    assert "note: periodic.yml: job slow gets these rows, which is not gpu-build of trunk.yml" in done.stderr
 
 
 def test_a_config_that_no_row_has_is_not_that_of_a_job_which_lists_its_shards(here, suite, project):
@@ -216,6 +216,28 @@ def test_a_config_that_no_row_has_is_not_that_of_a_job_which_lists_its_shards(he
     done = here("rightsize", "trunk.yml", *suite, "--config", "distribted", "--option", "all-on-2", "--diff")
     assert done.returncode == 4
     assert "no job has rows of config 'distribted': there are default, distributed" in done.stderr
+
+
+def test_rows_of_a_config_in_a_job_on_other_machines_are_neither_edited_nor_a_size_to_choose(here, suite, project):
+    periodic = TRUNK.replace("push:", 'schedule:\n    - cron: "0 3 * * *"').replace("gpu-build", "cuda-build")
+    (project / "periodic.yml").write_text(periodic.replace("linux.gpu.4", "linux.cuda.2"))
+    ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--periodic", "periodic.yml")
+    done = here(*ask, "--option", "all-on-2+all-every-3h", "--apply")
+    assert done.returncode == 4
+    assert "periodic.yml: the rows of config 'distributed' of job cuda-build run on linux.cuda.2" in done.stderr
+    assert (project / "trunk.yml").read_text() == TRUNK
+    assert "linux.cuda" not in here(*ask, "--json").stdout
+
+
+def test_of_several_jobs_of_a_periodic_workflow_the_one_of_the_same_id_has_the_rows(here, suite, project):
+    other = TRUNK[TRUNK.index("  gpu-build") :].replace("gpu-build", "cuda-build").replace("gpu.4", "cuda.4")
+    (project / "periodic.yml").write_text(TRUNK.replace("push:", 'schedule:\n    - cron: "0 3 * * *"') + other)
+    ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--periodic", "periodic.yml")
+    done = here(*ask, "--target", "20", "--option", "all-on-2+all-every-3h", "--apply")
+    assert done.returncode == 0, done.stderr
+    ours, theirs = (project / "periodic.yml").read_text().split("cuda-build")
+    assert ours.count("linux.gpu.4") > 3
+    assert theirs.count("linux.cuda.4") == 3
 
 
 def test_tests_that_will_fail_at_every_commit_are_told(here, suite, project):

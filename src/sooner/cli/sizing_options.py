@@ -161,7 +161,7 @@ def show(question: Question) -> int:
     current = question.current
     if current is None and question.files:
         current = current_of(question.files, question.config, question.in_job, question.runners, question.lane_key)
-    runners = _runners(question, current, runners_in(question) if question.files else ())
+    runners = _runners(question, current, runners_in(question, current[0]) if question.files and current else ())
     record = _record(question)
     notes = list(record.notes)
     tests = _tests(question, notes)

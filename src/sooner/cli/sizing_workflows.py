@@ -27,6 +27,7 @@ from sooner.workflows.edits import (
     find_matrix,
     has_others,
     has_rows,
+    matrices_with,
     repeated_for,
     with_cron,
     with_listed_shards,
@@ -88,21 +89,38 @@ def current_of(
     return runner_of(label, runners), len(rows)
 
 
-def runners_in(question: "Question") -> list[Runner]:
-    """Runners of the config's rows in the workflow files, the periodic one too, as far as their labels tell a size."""
+def runners_in(question: "Question", current: Runner) -> list[Runner]:
+    """Runners of the config's rows in the workflow files, the periodic one too, as far as their labels tell a size.
+
+    Of other jobs only those whose labels are like the edited one's: its tests run on no other kind of machine.
+    """
     from sooner.cli.sizing_options import runner_of
 
+    alike = {_kind(current.label)}
+    with contextlib.suppress(WorkflowError, UsageError):
+        _, job, matrix = _place(question.files, question.config, question.in_job)
+        alike |= _kinds(job, matrix, question.config)
     found: dict[str, Runner] = {}
     periodic = [question.periodic] if question.periodic and _is_there(question.periodic) else []
     for path in (*question.files, *periodic):
-        workflow = read_file(Path(path))
-        in_job = question.in_job if question.in_job in workflow.jobs else None
-        with contextlib.suppress(WorkflowError, UsageError):
-            job, matrix = find_matrix(workflow, question.config, in_job)
-            for row in matrix.of(question.config):
-                label = row.text(label_key(job, matrix))
-                found[label] = runner_of(label, question.runners)
+        for job, matrix in matrices_with(read_file(Path(path)), question.config):
+            for label in {row.text(label_key(job, matrix)) for row in matrix.of(question.config)}:
+                if _kind(label) in alike:
+                    with contextlib.suppress(UsageError):
+                        found[label] = runner_of(label, question.runners)
     return list(found.values())
+
+
+def _kind(label: str) -> str:
+    """A label without the number at its end, which tells a size."""
+    return label.rstrip("0123456789")
+
+
+def _kinds(job: Job, matrix: Matrix, config: str | None) -> set[str]:
+    """Of the runners of a config's rows."""
+    rows = matrix.of(config)
+    labels = {row.text(label_key(job, matrix)) for row in rows} - {""}
+    return {_kind(label) for label in labels or {label_of(job, matrix)}}
 
 
 def _place(paths: Sequence[str], config: str | None, in_job: str | None) -> tuple[Workflow, Job, Matrix]:
@@ -227,15 +245,15 @@ def _changes(question: "Question", shown: Priced) -> list[tuple[str, str, str]]:
         problem = "is the file whose rows are edited too: name another one, or leave it out of the others"
         raise UsageError(f"--periodic {question.periodic}: {problem}")
     _note_others(question, workflow.path)
-    new = with_shards(workflow, job, matrix, question.config, _shards(commit, question.lane_key))
+    shards = _shards(commit, question.lane_key)
+    new = with_shards(workflow, job, matrix, question.config, shards)
     rows = matrix.of(question.config)
     _note_computed(workflow, [row.text(label_key(job, matrix)) for row in rows], commit)
-    keys = numbering(rows, label_key(job, matrix)).first
-    _note_counts(workflow, job, matrix, list(keys), len(rows), [len(lane.shards) for lane in commit])
+    _note_shards(workflow, job, matrix, question.config, shards, now=len(rows))
     changes = [(workflow.path, workflow.text, new.text)]
     if clock and question.periodic:
         config = question.config or next((name for row in rows if (name := row.text("config"))), None)
-        changes.append(_periodic(question, question.periodic, workflow, job, clock, config))
+        changes.append(_periodic(question, question.periodic, workflow, job, matrix, clock, config))
     return changes
 
 
@@ -266,6 +284,21 @@ def _note_counts(  # noqa: PLR0917 - one place and what changes in it
         click.echo(f"note: {places}: see that it says {told}, or tests are left out", err=True)
 
 
+def _note_shards(
+    workflow: Workflow, job: Job, matrix: Matrix, config: str | None, shards: Sequence[Shards], *, now: int
+) -> None:
+    keys = numbering(matrix.of(config), label_key(job, matrix)).first
+    _note_counts(workflow, job, matrix, list(keys), now, [one.count for one in shards])
+
+
+def _note_events(workflow: Workflow) -> None:
+    """Name the jobs that may not run by the clock."""
+    for one in workflow.jobs.values():
+        if _OF_EVENT.search(one.condition):
+            told = f"job {one.id} has `if: {one_line(one.condition)}`: see that it holds on a schedule"
+            click.echo(f"note: {workflow.path}: {told}", err=True)
+
+
 def _shards(lanes: Sequence[Lane], key: str | None) -> list[Shards]:
     if len(lanes) > 1 and not key:
         raise UsageError(
@@ -283,8 +316,9 @@ def _shards(lanes: Sequence[Lane], key: str | None) -> list[Shards]:
 
 
 def _periodic(  # noqa: PLR0917 - what is asked for, where from and where to
-    question: "Question", path: str, source: Workflow, job: Job, clock: Sequence[Lane], config: str | None
-) -> tuple[str, str, str]:
+    question: "Question", path: str, source: Workflow, job: Job, matrix: Matrix, clock: Sequence[Lane],
+    config: str | None,
+) -> tuple[str, str, str]:  # fmt: skip
     """(path, text now, text then) of the periodic workflow; `config` is None where the rows of the source name none."""
     try:
         cron = cron_every(clock[0].every_h or 0.0)
@@ -294,30 +328,48 @@ def _periodic(  # noqa: PLR0917 - what is asked for, where from and where to
         ) from None
     shards = _shards(clock, question.lane_key)
     if not _is_there(path):
-        name = Path(path).stem
-        made = new_periodic(source, path, name=name, cron=cron, job_id=job.id, config=config, shards=shards)
-        for one in made.jobs.values():
-            if _OF_EVENT.search(one.condition):
-                asked = one_line(one.condition)
-                click.echo(f"note: {path}: job {one.id} has `if: {asked}`: see that it holds on a schedule", err=True)
+        made = new_periodic(source, path, name=Path(path).stem, cron=cron, job_id=job.id, config=config, shards=shards)
+        _note_events(made)
+        _note_shards(made, *find_matrix(made, config, job.id), config, shards, now=len(matrix.of(config)))
         return path, "", made.text
     old = read_file(Path(path))
     if config is None and not _has_nameless_rows(old, job.id):
         problem = f"has no job {job.id} whose rows name no config, as they do not in {source.path}: add them by hand"
         raise ByHandError(path, problem)
-    in_job = question.in_job if question.in_job in old.jobs else job.id if config is None else None
+    in_job = job.id if config is None or (job.id in old.jobs and old.jobs[job.id].matrices) else None
     if has_rows(old, config, in_job):
-        its_job, matrix = find_matrix(old, config, in_job)
-        new = with_shards(old, its_job, matrix, config, shards)
+        kinds = {_kind(one.runner.label) for one in clock} | _kinds(job, matrix, config)
+        its_job, its_matrix = _rows_alike(old, config, in_job, kinds)
+        _note_shards(old, its_job, its_matrix, config, shards, now=len(its_matrix.of(config)))
+        new = with_shards(old, its_job, its_matrix, config, shards)
     else:
-        its_job, matrix = find_matrix(old, None, job.id if has_rows(old, None, job.id) else in_job)
-        new = with_more_rows(old, its_job, matrix, config or "", shards)
-        if its_job.id != job.id and (its_job.uses != job.uses or not job.uses):
-            told = f"rows are added to job {its_job.id}, which is not {job.id} of {source.path}"
-            click.echo(f"note: {path}: {told}: see that it runs the same tests", err=True)
+        its_job, its_matrix = find_matrix(old, None, in_job)
+        new = with_more_rows(old, its_job, its_matrix, config or "", shards)
+    if its_job.id != job.id:
+        told = f"job {its_job.id} gets these rows, which is not {job.id} of {source.path}"
+        click.echo(f"note: {path}: {told}: see that it runs the same tests", err=True)
     timed = with_cron(new, cron)
     _note_crons(path, timed, cron, has_more=timed is not new and has_others(old, its_job, config))
     return path, old.text, timed.text
+
+
+def _rows_alike(workflow: Workflow, config: str | None, in_job: str | None, kinds: set[str]) -> tuple[Job, Matrix]:
+    """The rows of a config in a periodic workflow: of one job, or of the only one with runners of some kinds.
+
+    Raises:
+        ByHandError: There are several such jobs, or only others, whose tests are run on other machines.
+    """
+    if in_job is not None:
+        return find_matrix(workflow, config, in_job)
+    found = [(job, matrix) for job, matrix in matrices_with(workflow, config)]
+    alike = [job for job, matrix in found if _kinds(job, matrix, config) <= kinds]
+    if len(alike) == 1:
+        return find_matrix(workflow, config, alike[0].id)
+    others = alike or [job for job, _ in found]
+    what = f"the rows of config {config!r} of job {' and of job '.join(job.id for job in others)}"
+    labels = {row.text(label_key(job, matrix)) for job, matrix in found for row in matrix.of(config)}
+    problem = "are all on such runners" if alike else f"run on {', '.join(sorted(labels))}"
+    raise ByHandError(workflow.path, f"{what} {problem}: name another file, or add the rows by hand")
 
 
 def _has_nameless_rows(workflow: Workflow, job_id: str) -> bool:

@@ -36,6 +36,12 @@ def has_rows(workflow: Workflow, config: str | None, job_id: str | None = None) 
     )
 
 
+def matrices_with(workflow: Workflow, config: str | None) -> list[tuple[Job, Matrix]]:
+    """The matrices that have rows of a config, with their jobs."""
+    jobs = workflow.jobs.values()
+    return [(job, matrix) for job in jobs for matrix in job.matrices if matrix.of(config)]
+
+
 def has_others(workflow: Workflow, job: Job, config: str | None) -> bool:
     """Whether a workflow has more than a config of a job: rows of others, or jobs that have nothing to do with it."""
     jobs = workflow.jobs.values()
