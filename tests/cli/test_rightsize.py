@@ -240,6 +240,15 @@ def test_of_several_jobs_of_a_periodic_workflow_the_one_of_the_same_id_has_the_r
     assert theirs.count("linux.cuda.4") == 3
 
 
+def test_rows_of_lanes_that_run_different_tests_say_which_they_are_in_both_files(here, suite, project):
+    ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--lane-key", "devices")
+    done = here(*ask, "--option", "full-on-2+rest-every-3h", "--periodic", "p.yml", "--diff")
+    assert 'runner: "linux.gpu.2", devices: 2 }' in done.stdout
+    assert 'runner: "linux.gpu.4", devices: 4 }' in done.stdout
+    alike = here(*ask, "--option", "all-on-2+all-every-3h", "--periodic", "p.yml", "--diff")
+    assert "devices" not in alike.stdout
+
+
 def test_tests_that_will_fail_at_every_commit_are_told(here, suite, project):
     rows = json.loads((project / "needs.json").read_text())
     for row in rows[90:]:

@@ -217,10 +217,14 @@ def _note_supposed(question: "Question", shown: Priced, texts: Sequence[str]) ->
             click.echo(f"note: {told} (--runner N=LABEL names it)", err=True)
 
 
+def _are_apart(lanes: Sequence[Lane]) -> bool:
+    """Whether lanes run different tests: then a script must know which are its own."""
+    return len({frozenset(lane.tests) for lane in lanes}) > 1
+
+
 def _hint(shown: Priced) -> str:
     """What no workflow file can say: which tests a lane runs."""
-    everything = max((len(lane.tests) for lane in shown.option.lanes), default=0)
-    if all(len(lane.tests) == everything for lane in shown.option.lanes):
+    if not _are_apart(shown.option.lanes):
         return ""
     return "; lanes that run only some tests need their script to select them: --json lists the tests of each shard"
 
@@ -245,7 +249,8 @@ def _changes(question: "Question", shown: Priced) -> list[tuple[str, str, str]]:
         problem = "is the file whose rows are edited too: name another one, or leave it out of the others"
         raise UsageError(f"--periodic {question.periodic}: {problem}")
     _note_others(question, workflow.path)
-    shards = _shards(commit, question.lane_key)
+    told_by = question.lane_key if _are_apart(shown.option.lanes) else None
+    shards = _shards(commit, told_by)
     new = with_shards(workflow, job, matrix, question.config, shards)
     rows = matrix.of(question.config)
     _note_computed(workflow, [row.text(label_key(job, matrix)) for row in rows], commit)
@@ -253,7 +258,7 @@ def _changes(question: "Question", shown: Priced) -> list[tuple[str, str, str]]:
     changes = [(workflow.path, workflow.text, new.text)]
     if clock and question.periodic:
         config = question.config or next((name for row in rows if (name := row.text("config"))), None)
-        changes.append(_periodic(question, question.periodic, workflow, job, matrix, clock, config))
+        changes.append(_periodic(question.periodic, workflow, job, matrix, clock, config, told_by))
     return changes
 
 
@@ -309,16 +314,15 @@ def _shards(lanes: Sequence[Lane], key: str | None) -> list[Shards]:
         Shards(
             label=lane.runner.label,
             count=len(lane.shards),
-            more={key: lane.runner.devices} if key and len(lanes) > 1 else {},
+            more={key: lane.runner.devices} if key else {},
         )
         for lane in lanes
     ]
 
 
 def _periodic(  # noqa: PLR0917 - what is asked for, where from and where to
-    question: "Question", path: str, source: Workflow, job: Job, matrix: Matrix, clock: Sequence[Lane],
-    config: str | None,
-) -> tuple[str, str, str]:  # fmt: skip
+    path: str, source: Workflow, job: Job, matrix: Matrix, clock: Sequence[Lane], config: str | None, key: str | None
+) -> tuple[str, str, str]:
     """(path, text now, text then) of the periodic workflow; `config` is None where the rows of the source name none."""
     try:
         cron = cron_every(clock[0].every_h or 0.0)
@@ -326,7 +330,7 @@ def _periodic(  # noqa: PLR0917 - what is asked for, where from and where to
         raise UsageError(
             f"cron cannot say `every {clock[0].every_h:g} hours`: choose a --period that divides 24"
         ) from None
-    shards = _shards(clock, question.lane_key)
+    shards = _shards(clock, key)
     if not _is_there(path):
         made = new_periodic(source, path, name=Path(path).stem, cron=cron, job_id=job.id, config=config, shards=shards)
         _note_events(made)
