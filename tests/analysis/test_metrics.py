@@ -16,7 +16,7 @@ from sooner.history import History, HistoryOutcome, JobRow, Where
 from sooner.history.ingest.intake import Options
 from sooner.history.ingest.take import ingest
 
-GREEN, RED, OTHER, OPEN = Ending.GREEN, Ending.RED, Ending.OTHER, Ending.OPEN
+GREEN, RED, OTHER, LOST, OPEN = Ending.GREEN, Ending.RED, Ending.OTHER, Ending.LOST, Ending.OPEN
 
 
 def fact(job, ending=GREEN, *, commit="a", workflow="ci", attempt=1, event="push", **more):
@@ -37,7 +37,7 @@ TRACE = Facts.of([
     # commit c: red at every attempt; a cancelled job; one that still waits
     fact("build", RED, commit="c", run_created=6000, created=6000, started=6010, completed=6500),
     fact("build", RED, commit="c", attempt=2, run_created=7000, created=7000, started=7010, completed=7400),
-    fact("lint", OTHER, commit="c", workflow="style", run_created=6000, created=6000, started=6100, completed=6200),
+    fact("lint", LOST, commit="c", workflow="style", run_created=6000, created=6000, started=6100, completed=6200),
     fact("test", OPEN, commit="c", run_created=6000, created=6600),
     # a pull request's job is no push
     fact("build", commit="p", event="pull_request", run_created=100, created=100, started=150, completed=400),
@@ -70,6 +70,19 @@ def test_a_second_run_of_a_workflow_on_a_commit_makes_its_signal_no_slower():
         fact("test", run="4", commit="b", run_created=1100, completed=1900),  # a system in which each job is a run
     ])  # fmt: skip
     assert seconds(decide.commit_time_to_signal(facts)) == [600, 900]
+
+
+def test_a_commit_of_which_a_required_job_was_cancelled_or_lost_is_not_known_to_be_green():
+    facts = Facts.of([
+        fact("build", run_created=100, created=100, started=110, completed=400),
+        fact("test", LOST, run_created=100, created=400, started=410, completed=420),
+        fact("build", commit="b", run_created=1000, created=1000, started=1010, completed=1400),
+        fact("test", LOST, commit="b", run_created=1000, created=1000, started=1010, completed=1100),
+        fact("test", commit="b", attempt=2, run_created=1500, created=1500, started=1510, completed=1700),
+        fact("build", commit="c", run_created=2000, created=2000, started=2010, completed=2300),
+    ])  # fmt: skip
+    assert [(s.commit, s.seconds) for s in decide.commit_time_to_signal(facts)] == [("c", 300)]
+    assert [(s.commit, s.seconds) for s in decide.strict_lag(facts)] == [("c", 1000)]
 
 
 def test_time_to_red_signal_ends_with_the_first_failure():

@@ -70,8 +70,9 @@ def duration(facts: Facts) -> Samples:
 def commit_time_to_signal(facts: Facts, required: Sequence[str] = ()) -> Samples:
     """Of each pushed commit whose required workflows were all green at the first attempt: the time of the slowest.
 
-    A workflow's time is that from its run's creation to the end of its last job. Jobs that were skipped do not count,
-    nor do runs that repeat an earlier one: the same commit was pushed to another branch, or as a tag.
+    A workflow's time is that from its run's creation to the end of its last job. Jobs that were skipped do not count;
+    one that was cancelled or lost was not green. Nor do runs count that repeat an earlier one: the same commit was
+    pushed to another branch, or as a tag.
 
     Args:
         facts: Attempts.

@@ -28,8 +28,10 @@ class Ending(StrEnum):
     GREEN = "green"
     RED = "red"
     """The code under test did not do what it should."""
+    LOST = "lost"
+    """Cancelled, or not the code's fault: it should have told about the commit, and did not."""
     OTHER = "other"
-    """Skipped, cancelled, or not the code's fault: no verdict about the commit."""
+    """Skipped: it had nothing to tell about the commit."""
     OPEN = "open"
     """Waiting or running."""
 

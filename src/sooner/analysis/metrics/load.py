@@ -25,6 +25,7 @@ _ENDINGS: Final[Mapping[str, Ending]] = {
     HistoryOutcome.PASSED: Ending.GREEN,
     HistoryOutcome.RUNNING: Ending.OPEN,
     **dict.fromkeys(BROKEN, Ending.RED),
+    **dict.fromkeys((HistoryOutcome.CANCELLED, HistoryOutcome.INFRASTRUCTURE), Ending.LOST),
 }
 _TEXTS: Final = ("repository", "workflow", "run", "job", "shard", "commit", "event", "runner", "outcome")
 _NUMBERS: Final = ("attempt", "pull_request", "run_created", "created", "queued", "started", "completed")
