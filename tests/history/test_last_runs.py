@@ -51,6 +51,13 @@ def test_what_a_test_does_not_tell_its_job_does(history) -> None:
     assert (row.at, row.devices, row.runner) == (7.0, 4, "gpu.4")
 
 
+@pytest.mark.parametrize(("source", "devices"), [("pytest", 0), ("sooner:out", 0), ("junit:a.xml", 4), ("", 4)])
+def test_a_test_that_sooner_gave_no_device_had_none_whatever_its_job_has(history, source, devices) -> None:
+    history.add_tests([case(6.0, source=source)])
+    history.add_jobs([JobRow(job="j", run="1", outcome=PASSED, started=5.0, runner="gpu.4", devices=4)])
+    assert told(history) == [("f.py::x", 6.0, devices, "passed")]
+
+
 def test_a_test_ran_where_the_attempt_of_its_job_did(history) -> None:
     history.add_tests([case(6.0), case(9.0, node_id="f.py::y"), case(4.0, node_id="f.py::z")])
     ran = [(5.0, "gpu.2", 2), (8.0, "gpu.4", 4), (8.0, "gpu.8", 8), (None, "gpu.1", 1)]

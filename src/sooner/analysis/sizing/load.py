@@ -262,7 +262,7 @@ def _last(
             test=row.node_id,
             at=row.at,
             where=" / ".join(filter(None, (row.job, row.runner or row.worker, row.commit[:12]))) or row.run,
-            devices=row.devices or _size(row.runner, sizes),
+            devices=_size(row.runner, sizes) if row.devices is None else row.devices,
             ranks=row.ranks,
             outcome=str(row.outcome),
             is_pretended=row.is_pretended,

@@ -1,7 +1,8 @@
 -- name: latest
 -- Of each test case, for each number of devices, pretended or not, and each label of a runner that it ran on, the last
 -- execution. What the test's own record does not tell is taken from its job's, of a job that ran again from the attempt
--- that it ran in: the last one that had started by then. Ranks are told by measures about the test.
+-- that it ran in: the last one that had started by then. Sooner's own records tell all devices that a test held: none
+-- means none, as those that its job has are hidden from it. Ranks are told by measures about the test.
 with attempts as (
     select
         repository, run, job, runner, branch, nullif(devices, 0) as devices, started, @jobs_time as told, attempt, key,
@@ -26,7 +27,12 @@ ranked as (
 ran as (
     select
         t.node_id, coalesce(t.started, j.started, t.as_of) as began, t.run, t.job, j.runner, t.worker, t."commit", t.outcome,
-        coalesce(nullif(len(t.devices), 0), j.devices) as devices, m.ranks, t.key,
+        coalesce(
+            nullif(len(t.devices), 0),
+            case when regexp_matches(t.source, '^(pytest$|sooner:)') and t.outcome not like 'skipped%' then 0 end,
+            j.devices
+        ) as devices,
+        m.ranks, t.key,
         coalesce(regexp_matches(t.devices[1], '^(virtual|cpu):'), false) as pretended
     from tests t
     left join ran_in j
