@@ -145,6 +145,25 @@ def test_a_job_of_a_new_periodic_workflow_that_asks_for_an_event_is_named(here, 
     assert "p.yml: job gpu has `if: github.event_name == 'push'`: see that it holds on a schedule" in done.stderr
 
 
+def test_a_job_that_comes_along_because_it_needs_the_tests_is_named(here, suite, project):
+    follows = """\
+      publish:
+        needs: [gpu-build]
+        runs-on: ubuntu-latest
+        steps: [{run: ./publish.sh}]
+      gpu-test:
+        needs: gpu-build
+        uses: ./test.yml
+        with: {test-matrix: "${{ needs.gpu-build.outputs.test-matrix }}"}
+    """
+    (project / "trunk.yml").write_text(TRUNK + textwrap.indent(textwrap.dedent(follows), "  "))
+    ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "all-on-2+all-every-3h", "--diff")
+    done = here(*ask, "--periodic", "p.yml")
+    assert done.returncode == 0, done.stderr
+    assert "note: p.yml: job publish comes along, which needs gpu-build: see that it may run" in done.stderr
+    assert "job gpu-test comes along" not in done.stderr
+
+
 def test_an_existing_periodic_workflow_is_extended(here, suite, project):
     (project / "periodic.yml").write_text(
         TRUNK.replace("on:\n  push:", 'on:\n  schedule:\n    - cron: "0 3 * * *"   # nightly').replace(

@@ -304,6 +304,16 @@ def _note_events(workflow: Workflow) -> None:
             click.echo(f"note: {workflow.path}: {told}", err=True)
 
 
+def _note_followers(workflow: Workflow, job_id: str) -> None:
+    """Name the jobs that are there only because they wait for one, and use nothing that it tells: they may publish."""
+    name = re.escape(job_id)
+    used = re.compile(rf"needs(?:\.{name}|\[['\"]{name}['\"]\])\.outputs\b")
+    for one in workflow.jobs.values():
+        if job_id in one.needs and not used.search(workflow.slice(one.span)):
+            told = f"job {one.id} comes along, which needs {job_id}: see that it may run by the clock"
+            click.echo(f"note: {workflow.path}: {told}", err=True)
+
+
 def _shards(lanes: Sequence[Lane], key: str | None) -> list[Shards]:
     if len(lanes) > 1 and not key:
         raise UsageError(
@@ -334,6 +344,7 @@ def _periodic(  # noqa: PLR0917 - what is asked for, where from and where to
     if not _is_there(path):
         made = new_periodic(source, path, name=Path(path).stem, cron=cron, job_id=job.id, config=config, shards=shards)
         _note_events(made)
+        _note_followers(made, job.id)
         _note_shards(made, *find_matrix(made, config, job.id), config, shards, now=len(matrix.of(config)))
         return path, "", made.text
     old = read_file(Path(path))
