@@ -68,13 +68,18 @@ def _shards(one: Priced) -> str:
     )
 
 
+def _what(names: Sequence[str]) -> str:
+    """What a lane is made of: tests, or whole files (`--by file`)."""
+    return "test" if any("::" in name for name in names) else "file"
+
+
 def _details(one: Priced) -> list[str]:
     lines = [f"\n{one.option.name}:"]
     for lane in one.option.lanes:
         when = f"every {lane.every_h:g} h" if lane.every_h else "at every commit"
         walls = ", ".join(how_long(wall) for wall in lane.walls_s)
         lines.append(
-            f"  {short(lane.runner.label)}, {when}: {counted(len(lane.tests), 'test')},"
+            f"  {short(lane.runner.label)}, {when}: {counted(len(lane.tests), _what(lane.tests))},"
             f" {counted(len(lane.shards), 'shard')} of {walls}"
         )
     if one.price.lost:

@@ -242,6 +242,14 @@ def test_a_file_has_its_full_need_only_where_each_of_its_tests_has(wide):
         assert (fate(file.need, devices) is Fate.FULL) is is_whole
 
 
+def test_of_files_that_are_placed_the_tests_are_counted():
+    (file,) = by_file([Test(need=need(f"t.py::t{n}", n), seconds=60) for n in (0, 1, 2, 4, 8)])
+    on_two = price(Option(name="two", lanes=(lane([file], RUNNERS[1], TERMS),)), [file], TERMS)
+    assert on_two.at_commit == {"full": 3, "skipped": 2}
+    assert on_two.lost == ("t.py::t4", "t.py::t8")
+    assert on_two.device_minutes_per_commit == 6
+
+
 # The proposal.
 
 

@@ -33,11 +33,18 @@ class Test(Struct, frozen=True, kw_only=True):
 
     need: TestNeed
     seconds: float
+    members: tuple["Test", ...] = ()
+    """Of a file: its tests, each of which is counted for itself."""
 
     @property
     def name(self) -> str:
         """Its node id."""
         return self.need.nodeid
+
+    @property
+    def each(self) -> tuple["Test", ...]:
+        """The tests of a file, or the test itself."""
+        return self.members or (self,)
 
 
 class Runner(Struct, frozen=True, kw_only=True):
@@ -141,7 +148,7 @@ def lane(
 
 def _seconds_on(test: Test, devices: int) -> float:
     """A test that is skipped takes no time; others are taken to take as long on every size."""
-    return 0.0 if fate(test.need, devices) is Fate.SKIPPED else test.seconds
+    return sum(one.seconds for one in test.each if fate(one.need, devices) is not Fate.SKIPPED)
 
 
 def _width(need: TestNeed, devices: int) -> int:
@@ -187,10 +194,10 @@ def price(option: Option, tests: Sequence[Test], terms: Terms) -> Price:
     per_day += sum(device_minutes(one) * 24.0 / (one.every_h or 24.0) for one in clock)
     at_commit = best_fates(tests, commit)
     anywhere = best_fates(tests, option.lanes)
-    needed = [test.name for test in tests if not test.need.never_runs]
+    needed = {one.name: test.name for test in tests for one in test.each if not one.need.never_runs}
     lost = [name for name in needed if anywhere.get(name) is not Fate.FULL]
     moved = [n for n in needed if anywhere.get(n) in _TELLS and at_commit.get(n) is not anywhere[n]]
-    delays = [_delay(name, clock) for name in moved]
+    delays = [_delay(needed[name], clock) for name in moved]
     return Price(
         device_minutes_per_commit=per_commit,
         device_minutes_per_day=per_day,
@@ -216,15 +223,16 @@ def best_fates(tests: Sequence[Test], lanes: Sequence[Lane]) -> dict[str, Fate]:
         for name in one.tests:
             sizes.setdefault(name, set()).add(one.runner.devices)
     return {
-        test.name: min((fate(test.need, size) for size in sizes[test.name]), key=_ORDER.index)
+        one.name: min((fate(one.need, size) for size in sizes[test.name]), key=_ORDER.index)
         for test in tests
         if test.name in sizes
+        for one in test.each
     }
 
 
 def _counted(tests: Sequence[Test], fates: Mapping[str, Fate]) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for test in tests:
+    for test in (one for each in tests for one in each.each):
         word = "never_runs" if test.need.never_runs else str(fates.get(test.name, "absent"))
         counts[word] = counts.get(word, 0) + 1
     return counts

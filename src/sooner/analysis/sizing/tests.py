@@ -84,7 +84,7 @@ def _file(path: str, members: Sequence[Test]) -> Test:
         max=None,
         adaptive=any(need.adaptive for need in needs),
     )
-    return Test(need=need, seconds=sum(test.seconds for test in members))
+    return Test(need=need, seconds=sum(test.seconds for test in members), members=tuple(members))
 
 
 def _full(needs: Sequence[TestNeed]) -> int | None:
