@@ -844,6 +844,14 @@ def test_tensorflow_lists_its_devices_with_the_host_and_has_names_of_its_own_for
                 with tf.device("/GPU:1"):
                     tf.ones(2)
 
+            def test_listed():
+                with tf.device((tf.config.list_logical_devices("GPU") + tf.config.list_logical_devices())[0]):
+                    tf.ones(2)
+
+            def test_second_of_those_listed():
+                with tf.device(tf.config.list_logical_devices()[2]):
+                    tf.ones(2)
+
             def test_mirrored():
                 tf.distribute.MirroredStrategy()
 
@@ -871,6 +879,8 @@ def test_tensorflow_lists_its_devices_with_the_host_and_has_names_of_its_own_for
         "Test::test_gpu": (1, 1, 1),
         "Test::test_any": (0, 1, 1),
         "test_second": (2, 2, 2),
+        "test_listed": (0, 1, 1),
+        "test_second_of_those_listed": (2, 2, 2),
         "test_mirrored": (0, 1, 8),
         "test_mirrored_on_two": (2, 2, 2),
         "test_mirrored_on_the_host": (0, None, 0),
