@@ -230,6 +230,47 @@ def test_a_switch_of_the_environment_that_is_taken_as_on_leaves_a_doubt():
     }
 
 
+def test_a_decorator_that_skips_a_test_because_a_switch_is_off_skips_by_default_only():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+            import unittest
+            import torch
+
+            def slow(test):
+                if not os.environ.get("RUN_SLOW", False):
+                    return unittest.skip("slow")(test)
+                return test
+
+            def slower():
+                if not os.environ.get("RUN_SLOW", False):
+                    return unittest.skip("slower")
+                return lambda test: test
+
+            class TestIt(unittest.TestCase):
+                @slow
+                def test_slow(self):
+                    torch.zeros(1, device="cuda:3")
+
+                @slower()
+                def test_slower(self):
+                    torch.zeros(1, device="cuda:3")
+
+                @unittest.skip("broken")
+                def test_broken(self):
+                    pass
+            """
+        },
+    )
+    assert {name: (each.min, each.confidence.name) for name, each in found.items()} == {
+        "TestIt::test_slow": (4, "MEDIUM"),
+        "TestIt::test_slower": (4, "MEDIUM"),
+        "TestIt::test_broken": (None, "HIGH"),
+    }
+
+
 def test_a_decorator_that_seems_to_refuse_what_it_decorates_loses_no_test():
     found = devices_of(
         "test_it.py",

@@ -37,6 +37,8 @@ class Binding(Expressions):
     """Conditions that were taken as met without being known."""
     forks: int
     """Branches under way inside functions of which nobody knows whether they are gone."""
+    defaults: int
+    """Branches under way inside functions that are gone by default only."""
     doubts: int
     """The same, in modules."""
     quiet: int

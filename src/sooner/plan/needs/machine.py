@@ -192,6 +192,7 @@ class Machine(Defining):
         self.trace, self.quiet = Trace(), quiet
         library_fuel, self.library_fuel = self.library_fuel, 4 * LIBRARY_FUEL
         forks, self.forks, doubts, self.doubts = self.forks, 0, self.doubts, 0
+        defaults, self.defaults = self.defaults, 0
         loading, self.loading = self.loading, False
         environment, rank, listener = self.environment, self.rank, self.listener
         self.listener = None
@@ -201,6 +202,7 @@ class Machine(Defining):
             yield
         finally:
             self.library_fuel, self.loading, self.forks, self.doubts = library_fuel, loading, forks, doubts
+            self.defaults = defaults
             self.environment, self.rank, self.listener = environment, rank, listener
             self.fuel, self.trace, self.depth, self.current, self.overrides, self.guesses, self.quiet = state
 

@@ -101,7 +101,7 @@ class State(Statements):
         """Whether the body of a test file is being executed."""
         self.trying = 0
         """Above zero: in the body of a `try`, where a variable of the environment that is not set is an error."""
-        self.forks, self.doubts, self.guesses = 0, 0, 0
+        self.forks, self.doubts, self.guesses, self.defaults = 0, 0, 0, 0
         self.quiet = 0
         """Above zero: inside the library under test, whose device work is not this test's to answer for."""
         self.refusing = False

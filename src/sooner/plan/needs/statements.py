@@ -14,7 +14,7 @@ from typing import Any, Final
 from sooner.plan.needs.binding import others_names
 from sooner.plan.needs.raising import Raising
 from sooner.plan.needs.suspending import Suspended, resumed
-from sooner.plan.needs.testing_names import as_raised
+from sooner.plan.needs.testing_names import as_raised, by_default, is_sure_to_skip
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -166,6 +166,8 @@ class Statements(Raising):
 
     def softly(self, body: Sequence[ast.stmt], env: Env) -> None:
         """Execute what holds by default: a skip in it is one that somebody can switch off."""
+        inside = _in_function(env)  # in a class or a module others may stand there, which skip for reasons of their own
+        self.defaults += inside
         try:
             self.run(body, env)
         except Skip as skip:
@@ -175,9 +177,11 @@ class Statements(Raising):
             raise
         except Return as result:
             made = result.value
-            if isinstance(made, Mark) and made.name == "skipif" and made.args and made.args[0] is True:
-                made.args = (Soft(True), *made.args[1:])
+            if isinstance(made, Mark) and is_sure_to_skip(made.name, made.args):
+                result.value = by_default(made)
             raise
+        finally:
+            self.defaults -= inside
 
     def fork(self, bodies: Sequence[Sequence[ast.stmt]], env: Env) -> None:
         """Follow all branches; go on with what those that do not stop have in common."""

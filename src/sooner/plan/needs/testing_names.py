@@ -107,10 +107,16 @@ def reason_of(mark: Mark) -> str:
 
 def mark_now(machine: "Machine", target: Any, mark: Mark) -> None:
     """A decorator gives a test a mark; a way that only skips is not gone where another may be."""
-    if machine.forks and is_sure_to_skip(mark.name, mark.args):
+    skips = is_sure_to_skip(mark.name, mark.args)
+    if machine.forks and skips:
         machine.guesses += 1
     else:
-        apply_mark(target, mark)
+        apply_mark(target, by_default(mark) if machine.defaults and skips else mark)
+
+
+def by_default(mark: Mark) -> Mark:
+    """A mark that skips, where that holds by default only."""
+    return Mark("skipif", (Soft(True),), {"reason": reason_of(mark)}, mark.path, mark.line, wraps=mark.wraps)
 
 
 def is_sure_to_skip(name: str, args: Sequence[Any]) -> bool:
