@@ -271,6 +271,32 @@ def test_a_decorator_that_skips_a_test_because_a_switch_is_off_skips_by_default_
     }
 
 
+def test_a_decorator_that_is_beyond_the_evaluator_loses_no_other_test_of_its_class():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+            import torch
+
+            def counted(first):
+                total = [a * b + c for a in range(first, 1000) for b in range(1000) for c in range(1000)]
+                return lambda test: test
+
+            class TestIt(unittest.TestCase):
+                @counted(1)
+                @counted(2)
+                def test_counted(self):
+                    torch.zeros(1, device="cuda:1")
+
+                def test_after(self):
+                    torch.zeros(1, device="cuda:3")
+            """
+        },
+    )
+    assert found == {"TestIt::test_counted": (2, 2, 2), "TestIt::test_after": (4, 4, 4)}
+
+
 def test_a_decorator_that_seems_to_refuse_what_it_decorates_loses_no_test():
     found = devices_of(
         "test_it.py",

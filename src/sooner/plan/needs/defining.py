@@ -6,7 +6,7 @@ from typing import Any, TypeGuard
 
 from sooner.plan.needs.calling import Calling, base_names
 from sooner.plan.needs.enumerations import inheritable, is_enumeration, make_members
-from sooner.plan.needs.state import DOUBTED
+from sooner.plan.needs.state import DOUBTED, MODULE_FUEL
 from sooner.plan.needs.values import (
     MISSING,
     Bound,
@@ -65,6 +65,8 @@ class Defining(Calling):
                 return setter
             made = self.call(self.ev(decorator, env), [value], {}, decorator)
         except OutOfFuel:
+            if self.loading:  # what follows in its class is not beyond the evaluator
+                self.fuel = MODULE_FUEL // 4
             return value
         except Raised as raised:  # more likely our ignorance than a file that nobody can import
             if not self.loading or raised.device or raised.kind not in DOUBTED:
