@@ -37,12 +37,15 @@ class Registry:
 def connect_store(host: str, port: int, *, listener: int | None, timeout_s: float) -> Any:
     """The store of a world; the rank that was given the listening descriptor serves it."""
     distributed: Any = importlib.import_module("torch.distributed")
-    timeout = timedelta(seconds=timeout_s)
-    if listener is None:
-        return distributed.TCPStore(host, port, is_master=False, timeout=timeout)
-    return distributed.TCPStore(
-        host, port, is_master=True, timeout=timeout, wait_for_workers=False, master_listen_fd=listener
-    )
+    more: dict[str, Any] = {"is_master": listener is not None, "timeout": timedelta(seconds=timeout_s)}
+    if listener is not None:
+        more |= {"wait_for_workers": False, "master_listen_fd": listener}
+    try:
+        return distributed.TCPStore(host, port, **more)
+    except distributed.DistStoreError as error:  # as distributions build PyTorch
+        if "without libuv" not in str(error):
+            raise
+        return distributed.TCPStore(host, port, use_libuv=False, **more)
 
 
 def open_group(config: GroupConfig, *, rank: int, store: Any, epoch: int) -> None:
