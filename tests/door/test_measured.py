@@ -25,8 +25,8 @@ def test_three(): tested.choose(3)
 
 
 def contexts(suite, *arguments):
-    """Line -> the tests and phases that ran it."""
-    done = suite.pytest("--cov=tested", "--cov-context=test", *arguments)
+    """Line -> the tests and phases that ran it. By the tracer: sys.monitoring tells the first test of a line."""
+    done = suite.pytest("--cov=tested", "--cov-context=test", *arguments, COVERAGE_CORE="ctrace")
     assert done.returncode == 0, done.stdout + done.stderr
     command = [sys.executable, "-m", "coverage", "json", "-q", "--show-contexts"]
     subprocess.run(command, cwd=suite.folder, check=True)
