@@ -1111,6 +1111,67 @@ def test_processes_of_a_pool_that_find_their_rank_in_the_environment_have_a_devi
     assert found == {"test_map": (4, 4, 4), "test_host": (0, None, 0), "test_told": (0, None, 0)}
 
 
+def test_ranks_are_given_to_a_pool_one_by_one():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import functools
+            import multiprocessing
+            import torch
+            from acme import workers
+
+            def body(rank, world_size, more=1):
+                if world_size <= torch.cuda.device_count():
+                    torch.cuda.set_device(rank)
+                return torch.cuda.is_available()
+
+            def wrapped(function, *args, **kwargs):
+                try:
+                    return function(*args, **kwargs)
+                except Exception as error:
+                    raise RuntimeError("told as text") from None
+
+            def test_partial():
+                results, kwargs = [], {"world_size": 2}
+                with multiprocessing.get_context("spawn").Pool(processes=2) as pool:
+                    for rank in range(2):
+                        kwargs["rank"] = rank
+                        call = functools.partial(wrapped, body, **kwargs)
+                        results.append(pool.apply_async(call, error_callback=lambda error: None))
+                    assert all(each.get() == torch.cuda.is_available() for each in results)
+
+            def test_places():
+                with multiprocessing.Pool(4) as pool:
+                    results = [pool.apply_async(body, (rank, 4)) for rank in range(4)]
+                    [each.wait() for each in results]
+
+            def test_names():
+                with multiprocessing.Pool(2) as pool:
+                    [pool.apply(body, kwds={"rank": rank, "world_size": 2}) for rank in range(2)]
+
+            def test_each_item():
+                with multiprocessing.Pool(2) as pool:
+                    list(pool.imap_unordered(functools.partial(body, world_size=2), range(2)))
+
+            def test_a_pool_of_somebody():
+                with workers() as pool:
+                    [pool.apply(body, (rank,), {"world_size": 2}) for rank in range(2)]
+
+            def test_told():
+                told = []
+                with multiprocessing.Pool(2) as pool:
+                    pool.map_async(int, ["3"], callback=told.extend).wait()
+                assert torch.cuda.device_count() >= told[0]
+            """,
+        },
+    )
+    assert found == {
+        "test_partial": (0, 2, 2), "test_places": (0, 4, 4), "test_names": (0, 2, 2), "test_each_item": (0, 2, 2),
+        "test_a_pool_of_somebody": (0, 2, 2), "test_told": (3, 3, 3),
+    }  # fmt: skip
+
+
 def test_what_a_package_of_the_host_calls_a_device_is_another_thing_or_refused_or_only_kept():
     found = devices_of(
         "test_it.py",

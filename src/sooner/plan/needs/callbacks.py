@@ -126,7 +126,8 @@ def executed(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
     )
     if last.startswith("apply"):
         given = names.get("args", rest[0] if rest else ())
-        rest, names = machine.items_of(given) or [], {}
+        named = names.get("kwds", rest[1] if len(rest) > 1 else {})
+        rest, names = machine.items_of(given) or [], named if isinstance(named, dict) else {}
     result = machine.call(function, rest, names)
     return UNKNOWN if last in ("submit", "apply_async") else result
 
