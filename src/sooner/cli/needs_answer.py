@@ -1,5 +1,6 @@
 """What `sooner needs` does: finds the tests, infers, asks them if told to, prints."""
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -117,7 +118,8 @@ def _note_unread(project: Project, found: Sequence[TestNeeds]) -> None:
         if text is None:
             click.echo(f"note: {one_line(path)}: cannot be read, or is too large: its tests are not known", err=True)
         elif parsed(text) is None:
-            click.echo(f"note: {one_line(path)}: no Python that can be read: its tests are not known", err=True)
+            told = f"no Python {sys.version_info[0]}.{sys.version_info[1]}: its tests are not known"
+            click.echo(f"note: {one_line(path)}: {told} (syntax of a newer one is read by sooner in it)", err=True)
 
 
 def _is_asked_for(needs: TestNeeds, least: int) -> bool:
