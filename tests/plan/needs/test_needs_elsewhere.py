@@ -1172,6 +1172,39 @@ def test_ranks_are_given_to_a_pool_one_by_one():
     }  # fmt: skip
 
 
+def test_a_command_is_put_together_of_texts_that_are_not_all_known():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+            import subprocess
+            import sys
+            import torch
+
+            PLACE = os.environ["PLACE"]
+
+            def run(text):
+                subprocess.run([sys.executable, *text.split()], check=True)
+
+            def test_in_place():
+                text = f"-m torch.distributed.run --nproc_per_node={torch.cuda.device_count()} "
+                text += f"work.py --out {PLACE}"
+                run(text)
+
+            def test_in_parts():
+                run("-m torch.distributed.run --nproc_per_node=4 work.py --out " + PLACE + " --quiet")
+            """,
+            "work.py": """
+            import os
+            import torch
+            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+            """,
+        },
+    )
+    assert found == {"test_in_place": (1, 1, 8), "test_in_parts": (4, 4, 4)}
+
+
 def test_what_a_package_of_the_host_calls_a_device_is_another_thing_or_refused_or_only_kept():
     found = devices_of(
         "test_it.py",

@@ -241,6 +241,8 @@ class Expressions(Comparisons, ABC):
             return left if isinstance(left, Enough) else right
         if kind is ast.Div and isinstance(left, Unknown) and isinstance(right, str):
             return beside(left, right)
+        if kind is ast.Add and (isinstance(left, str) or isinstance(right, str)):
+            return Text([*_pieces(left), *_pieces(right)])
         return UNKNOWN
 
     def _ev_unaryop(self, node: ast.UnaryOp, env: Env) -> Any:
