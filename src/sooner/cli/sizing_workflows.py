@@ -376,7 +376,7 @@ def _rows_alike(workflow: Workflow, config: str | None, in_job: str | None, kind
     """
     if in_job is not None:
         return find_matrix(workflow, config, in_job)
-    found = [(job, matrix) for job, matrix in matrices_with(workflow, config)]
+    found = matrices_with(workflow, config)
     alike = [job for job, matrix in found if _kinds(job, matrix, config) <= kinds]
     if len(alike) == 1:
         return find_matrix(workflow, config, alike[0].id)
