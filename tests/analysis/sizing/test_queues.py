@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from sooner.analysis.sizing.candidates import BLIND
-from sooner.analysis.sizing.declared import crowd_of, fitted, split_of
+from sooner.analysis.sizing.declared import begun, crowd_of, fitted, may_overtake, split_of
 from sooner.analysis.sizing.events import Machines, Nodes, Task, play
 from sooner.analysis.sizing.facts import Node, PoolSpec, Steps
 from sooner.analysis.sizing.fifo import starts, starts_by_priority, starts_out_of_order, whole
@@ -456,3 +457,27 @@ def test_rows_that_cannot_be_are_left_out_and_counted():
     assert rows.tolist() == [0, 4]  # the others: ended before it began, no time, nothing but a creation
     assert queue.created.tolist() == [0.0, 9.0]
     assert queue.waits.tolist() == [1.0, 0.0]
+
+
+def crowd_on_two_nodes(*jobs, **options):
+    """Of jobs as (label, created, started, completed): `half` takes 4 of 8 devices, `all` takes 8."""
+    nodes = Nodes(nodes=(Node(count=2, devices=8, widths={"half": 4, "all": 8}),), **options)
+    queues = {
+        label: queue_of(created, started, completed, completed - started)[0]
+        for label in ("half", "all")
+        for created, started, completed in [np.array([job[1:] for job in jobs if job[0] == label], float).T]
+    }
+    return crowd_of(queues, nodes)
+
+
+def test_two_free_halves_of_nodes_are_no_node_that_is_free():
+    crowd = crowd_on_two_nodes(
+        ("half", 0, 0, 100), ("half", 1, 1, 500), ("half", 2, 2, 600), ("half", 3, 3, 100), ("all", 200, 500, 900)
+    )
+    assert begun(crowd, 150, 300)[crowd.position("all")].tolist() == [500]
+
+
+def test_where_nodes_are_not_reserved_narrow_jobs_that_come_later_are_served_before_wide_ones():
+    reserved = crowd_on_two_nodes(("half", 0, 0, 9), ("all", 0, 0, 9)).pool
+    assert not may_overtake(reserved)
+    assert may_overtake(structs.replace(reserved, reserves=False))

@@ -28,6 +28,8 @@ class Crowd(Struct, frozen=True, kw_only=True):
     label: Indices
     """Position in `labels` of each job's; jobs of one label stand in the order of its own queue."""
     pool: Machines | Nodes
+    node: Indices | None = None
+    """Position of the node that each job took, as far as its kind of machines tell it; -1 where it took none."""
 
     def position(self, label: str) -> Indices:
         """Where the jobs of a label are, in the order of its own queue."""
@@ -37,7 +39,8 @@ class Crowd(Struct, frozen=True, kw_only=True):
     def only_told(self) -> "Crowd":
         """Without the jobs whose starts are asked for."""
         kept = ~self.queue.to_predict
-        return structs.replace(self, queue=some_of(self.queue, kept), label=self.label[kept])
+        node = None if self.node is None else self.node[kept]
+        return structs.replace(self, queue=some_of(self.queue, kept), label=self.label[kept], node=node)
 
 
 def some_of(queue: Queue, kept: Flags | Indices) -> Queue:
@@ -73,7 +76,7 @@ def crowd_of(queues: Mapping[str, Queue], pool: Machines | Nodes) -> Crowd:
     order = np.argsort(created, kind="stable")
     has_priorities = any(one.priority is not None for one in several)
     priorities = [np.zeros(len(one)) if one.priority is None else one.priority for one in several]
-    return Crowd(
+    crowd = Crowd(
         labels=labels,
         queue=Queue(
             created=created[order],
@@ -86,6 +89,7 @@ def crowd_of(queues: Mapping[str, Queue], pool: Machines | Nodes) -> Crowd:
         label=np.concatenate([np.full(len(one), index) for index, one in enumerate(several)])[order],
         pool=pool,
     )
+    return _placed(crowd)
 
 
 def _known(seconds: Numbers) -> Numbers:
@@ -139,9 +143,15 @@ def at_work(crowd: Crowd, since: float) -> list[Task]:
     running = np.flatnonzero((queue.started <= since) & (queue.completed > since))
     widths = widths_of(crowd.pool)
     running = running[np.argsort([-widths.get(crowd.labels[i], 1) for i in crowd.label[running]], kind="stable")]
+    nodes = np.full(len(queue), -1) if crowd.node is None else crowd.node
     tasks = [
-        Task(label=crowd.labels[label], created=begin, seconds=left, priority=inf)
-        for label, left in zip(crowd.label[running].tolist(), (queue.completed[running] - since).tolist(), strict=True)
+        Task(label=crowd.labels[label], created=begin, seconds=left, priority=inf, node=node)
+        for label, left, node in zip(
+            crowd.label[running].tolist(),
+            (queue.completed[running] - since).tolist(),
+            nodes[running].tolist(),
+            strict=True,
+        )
     ]
     if isinstance(crowd.pool, Machines) and crowd.pool.idle_s is not None:
         recent = since - crowd.pool.idle_s
@@ -163,6 +173,11 @@ def machines(crowd: Crowd, since: float, labels: Sequence[str] = ()) -> dict[str
 def handover_s(pool: Machines | Nodes) -> float:
     """What it takes to hand over a machine of its own accord: to boot one, or to make a piece of a node ready."""
     return pool.handover_s if isinstance(pool, Nodes) else pool.boot_s
+
+
+def may_overtake(pool: Machines | Nodes) -> bool:
+    """Whether jobs that come later are served before others that wait: narrow ones, where nodes are not reserved."""
+    return isinstance(pool, Nodes) and not pool.reserves
 
 
 def widths_of(pool: Machines | Nodes) -> dict[str, int]:
@@ -202,7 +217,7 @@ def fitted(crowd: Crowd, until: float) -> Crowd:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if height(middle) > wanted else (low, middle)
-    return _with_nodes(crowd, min((high, low), key=lambda count: abs(height(count) - wanted)))
+    return _placed(_with_nodes(crowd, min((high, low), key=lambda count: abs(height(count) - wanted))))
 
 
 def _least(queue: Queue, width: Numbers, end: int, devices: int) -> int:
@@ -212,6 +227,31 @@ def _least(queue: Queue, width: Numbers, end: int, devices: int) -> int:
     change = np.concatenate([-width[ran], width[ran]])
     top = float(np.cumsum(change[np.argsort(times, kind="stable")]).max(initial=0.0))
     return max(1, int(np.ceil(top / devices)))
+
+
+def _placed(crowd: Crowd) -> Crowd:
+    """The same with the node that each job took: the fullest on which it fitted, as jobs began and ended in the record.
+
+    Which node a job ran on is not recorded, and a free half of two nodes is no free node: where wide jobs wait hangs
+    on it. What fits nowhere, since the clocks differ by seconds, takes the emptiest node.
+    """
+    if isinstance(crowd.pool, Machines) or not all(node.count for node in crowd.pool.nodes):
+        return crowd
+    queue, widths = crowd.queue, widths_of(crowd.pool)
+    width = np.array([widths[label] for label in crowd.labels])[crowd.label]
+    ran = np.flatnonzero(~np.isnan(queue.started + queue.completed))
+    times = np.concatenate([queue.completed[ran], queue.started[ran] - handover_s(crowd.pool)])
+    free = np.array([node.devices for node in crowd.pool.nodes for _ in range(node.count)])
+    nodes = np.full(len(queue), -1)
+    for event in np.lexsort((np.arange(len(times)), times)).tolist():
+        job = int(ran[event % len(ran)])
+        if event < len(ran):
+            free[nodes[job]] += width[job] * (nodes[job] >= 0)
+            continue
+        room = np.where(free >= width[job], free, np.iinfo(free.dtype).max)
+        nodes[job] = room.argmin() if (free >= width[job]).any() else free.argmax()
+        free[nodes[job]] -= width[job]
+    return structs.replace(crowd, node=nodes)
 
 
 def _with_nodes(crowd: Crowd, count: int) -> Crowd:

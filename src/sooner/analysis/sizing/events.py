@@ -31,6 +31,8 @@ class Task(Struct, frozen=True, kw_only=True, gc=False):
     group: str = ""
     """A newer job of another `push` in this group cancels the older ones, waiting or running."""
     push: str = ""
+    node: int = -1
+    """Position of the node that it takes, where it fits there; -1: the fullest on which it fits."""
 
 
 class Machines(Struct, frozen=True, kw_only=True):
@@ -217,6 +219,10 @@ class _Replay:
     def priority(self, index: int) -> float:
         """Lower is sooner."""
         return self._places[index]
+
+    def node(self, index: int) -> int:
+        """The node that a job takes, -1 for any."""
+        return self._tasks[index].node
 
     def width(self, index: int, widths: Mapping[str, int]) -> int:
         """Devices that a job takes of a node."""
@@ -425,7 +431,8 @@ class _Split:
         fits = [(free, node) for node, free in enumerate(self._free) if free >= width]
         if not fits:
             return False
-        _, node = min(fits)
+        known = self._replay.node(index)
+        node = known if known >= 0 and self._free[known] >= width else min(fits)[1]
         self._free[node] -= width
         self._place[index] = node
         self._replay.start(index, now, self._pool.handover_s)

@@ -24,7 +24,7 @@ from sooner.analysis.sizing.candidates import (
     past_of,
     replay,
 )
-from sooner.analysis.sizing.declared import Crowd, begun, handover_s, some_of, split_of
+from sooner.analysis.sizing.declared import Crowd, begun, handover_s, may_overtake, some_of, split_of
 from sooner.analysis.sizing.facts import DAY_S, HOUR_S, Indices, Numbers, Percentiles, PoolSpec, Queue, Steps
 from sooner.analysis.sizing.hours import Levels
 from sooner.analysis.sizing.seen import delays, disorder_of, load_of, look, undelayed
@@ -51,6 +51,8 @@ _SHARPNESS: Final = 2.0
 """How fast belief falls with distance: a candidate twice as far off as the closest one counts a seventh."""
 _NOISE: Final = 0.02
 """Distances that differ by less than this are the same."""
+_CLOSE: Final = 0.1
+"""Distance up to which what is declared is believed alone: somebody says so, and others come close by chance."""
 _BLIND_COST: Final = 1.25
 """By how much a candidate that knows of no machines must be closer: it cannot answer what an option does."""
 _LEAST_SHARE: Final = 0.05
@@ -311,7 +313,8 @@ class _Judge:
         """Waits of the jobs of a block where all jobs of the declared machines are replayed."""
         if not len(block.jobs):
             return np.zeros(0)
-        found = begun(crowd, block.since, block.until + self._after_s)[crowd.position(self._spec.label)[block.jobs]]
+        after = _OVERTAKEN_S if may_overtake(crowd.pool) else self._after_s
+        found = begun(crowd, block.since, block.until + after)[crowd.position(self._spec.label)[block.jobs]]
         beyond = np.maximum(0.0, self._drawn(past.delays, len(block.jobs)) - handover_s(crowd.pool))
         waits: Numbers = np.minimum(found, block.until + 30 * DAY_S) - self._queue.created[block.jobs] + beyond
         return np.maximum(0.0, waits)
@@ -331,6 +334,8 @@ class _Judge:
     def _shares(self) -> dict[str, float]:
         """How much each candidate is believed: those that were closest, by how close they were."""
         distances = {name: self._distance(name) * (_BLIND_COST if name in BLIND else 1.0) for name in CANDIDATES}
+        if distances["declared"] <= _CLOSE:
+            return {name: float(name == "declared") for name in CANDIDATES}
         least = min(distances.values())
         return {
             name: float(np.exp(-_SHARPNESS * (apart - least) / (least + _NOISE))) for name, apart in distances.items()
