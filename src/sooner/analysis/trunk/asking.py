@@ -39,8 +39,13 @@ PROBE_AFTER: Final = 1.0
 """Usual lengths of a run after which one asks whether an outage is over."""
 
 
-def is_settled(case: Case, found: Posterior, place: int, to_spare: float = 1.0) -> bool:
-    """Whether this commit is the culprit, as surely as a revert needs; newer ones may have a share of what they may."""
+def is_settled(case: Case, found: Posterior, place: int) -> bool:
+    """Whether this commit is the culprit, as surely as a revert needs, and the machines have worked since it failed."""
+    return _is_sure(case, found, place) and case.has_passed_since(place)
+
+
+def _is_sure(case: Case, found: Posterior, place: int, to_spare: float = 1.0) -> bool:
+    """Whether its probability is that of a revert; newer commits may have a share of what they may."""
     doubt = 1 - case.limits.revert_probability
     misled = max(found.newer(place) / (NEWER * to_spare), found.older(place) / OLDER)
     return found.guilt(place) >= 1 - doubt and misled <= doubt
@@ -114,10 +119,13 @@ def _confirm(case: Case, found: Posterior, place: int, wanted: dict[int, int], m
     pair = [i for i in (place, place - 1) if (is_likely and case.has_ended(i)) or not case.runs_again(i)]
     left = {i: min(cap - case.under_way(i), case.runs_left(i)) for i in pair}
     found = case.weigh(extra)
-    while not is_settled(case, found, place, TO_SPARE) and sum(wanted.values()) < most:
+    while sum(wanted.values()) < most:
+        is_sure = _is_sure(case, found, place, TO_SPARE)
+        if is_sure and case.has_passed_since(place, extra):
+            return
         older = float(found.broken[:place].sum()) + found.burst_now  # what a success of the parent speaks against
         other = 1.0 - found.guilt(place) - older  # what a failure of the suspect speaks against
-        sides = (place, place - 1) if other >= older else (place - 1, place)
+        sides = (place - 1,) if is_sure else (place, place - 1) if other >= older else (place - 1, place)
         side = next((i for i in sides if left.get(i, 0) > wanted.get(i, 0)), None)
         if side is None:
             return

@@ -32,6 +32,8 @@ OUTAGE_ENDED: Final = 0.1
 runs that are asked for at once ..."""
 OUTAGE_SEEN: Final = 0.5
 """... and where an older commit failed meanwhile as well."""
+PASSES_SINCE: Final = 2
+"""Runs of older commits that must have passed since the suspect was seen to fail: in an outage one may pass by luck."""
 AT_ONCE_H: Final = 0.5
 """Runs that start within half an hour may see the same outage."""
 LOST_AFTER: Final = 4.0
@@ -173,6 +175,7 @@ class Case:
         """Places of runs that nobody waits for any longer."""
         self._failed_at: list[tuple[int, float]] = []
         """Failures as (place, hour when it was known)."""
+        self._passed_at: list[tuple[int, float]] = []
         self._old_runs = 0
         self._known: list[Event] = []
         self.failures, self.passes = np.array(failures), np.array(passes)
@@ -190,8 +193,8 @@ class Case:
                 self.pending.append((i, hour))
                 continue
             has_failed = float(status is _FAILURE)
-            if has_failed:
-                self._failed_at.append((i, hour if event.ended_at is None else event.ended_at / 3600))
+            known_at = self._failed_at if has_failed else self._passed_at
+            known_at.append((i, hour if event.ended_at is None else event.ended_at / 3600))
             self.runs.append((hour, has_failed, i))
             self.done.append((i, hour, has_failed))
         self.now = question.now / 3600
@@ -278,6 +281,15 @@ class Case:
             ended = -math.expm1((again - max(own, default=first)) * math.log1p(-BURST_END_HAZARD))
             share = (OUTAGE_ENDED if out is None else OUTAGE_SEEN) * ended
         return found.doubted(place, share)
+
+    def has_passed_since(self, place: int, extra: Sequence[Run] = ()) -> bool:
+        """Whether older commits have passed, or will, in `PASSES_SINCE` runs that ended after this one's first failure.
+
+        Outages fail not only what starts meanwhile, but often all that runs, whenever it started.
+        """
+        failed = min((end for i, end in self._failed_at if i >= place), default=math.inf)
+        passes = sum(i < place and end >= failed for i, end in self._passed_at)
+        return passes + sum(i < place and not has_failed for i, _, has_failed in extra) >= PASSES_SINCE
 
     def _flakes_before(self, hour: float) -> float:
         """The flake rate as it was known before something failed."""
