@@ -254,3 +254,22 @@ def test_odd_documents_have_one_decision_a_signal_within_limits(seed: int) -> No
 def test_nobody_else_is_reverted_in_worlds_of_another_make(world: World, seed: int) -> None:
     loop = drive(msgspec.structs.replace(world, seed=seed), hours=16.0)
     assert loop.reverted <= {f"c{culprit}" for culprit in world.culprits if culprit is not None}
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 0, 2), (2, 3, 1, 0)])
+def test_of_signals_that_are_alike_the_same_one_runs_again_in_whatever_order_they_are_told(
+    order: tuple[int, ...],
+) -> None:
+    events = tuple(
+        Event(
+            sha=f"c{i}",
+            status=Status.FAILURE if i == 9 else Status.SUCCESS,
+            started_at=i / 2 * HOUR,
+            ended_at=(i / 2 + 1) * HOUR,
+        )
+        for i in range(10)
+    )
+    signals = tuple(Signal(key=f"s{k}", events=events) for k in order)
+    commits = tuple(Commit(sha=f"c{i}", time=i / 2 * HOUR) for i in reversed(range(10)))
+    answer = decide(Question(now=6 * HOUR, commits=commits, signals=signals))
+    assert [one.signal for one in answer.decisions if isinstance(one, Rerun)] == ["s0"]

@@ -94,13 +94,14 @@ def _weigh_all(cases: Sequence[Case]) -> list[tuple[Case, Posterior]]:
 def _led(cases: Sequence[tuple[Case, Posterior]]) -> Iterator[Decision]:
     """Conclude; of signals that suspect the same commit one runs again, and the others wait for what it tells.
 
-    That is the one with the most runs of the suspect and its parent, so that it stays the same one.
+    That is the one with the most runs of the suspect and its parent, so that it stays the same one; of several that are
+    alike the one whose key comes first, in whatever order they are told.
     """
     groups: dict[int, list[tuple[Case, Posterior]]] = {}
     for case, found in cases:
         groups.setdefault(suspect_of(found), []).append((case, found))
     for place, group in groups.items():
-        group.sort(key=lambda one: (one[0].runs_about(place), one[1].guilt(place)), reverse=True)
+        group.sort(key=lambda one: (-one[0].runs_about(place), -one[1].guilt(place), one[0].signal.key))
         leading = ""
         for case, found in group:
             decision = _conclude(case, found, leading if place else "")
