@@ -226,6 +226,20 @@ def test_times_in_milliseconds_are_told(here):
     assert done.stderr == "sooner: line 1: times look like milliseconds; they must be epoch seconds\n"
 
 
+def test_runs_that_began_after_the_moment_of_the_document_are_told_and_count(here):
+    skewed, late = (document(now=START - before) for before in (300, 3600))
+    for one in (skewed, late):
+        one["signals"] = [{"key": "x", "events": [{"sha": "a", "status": "failure", "started_at": START}]}]
+        one["commits"] = [{"sha": "a", "time": START}]
+    done = here("trunk", "decide", "--jsonl", stdin=f"{json.dumps(skewed)}\n{json.dumps(late)}\n")
+    assert done.stderr == (
+        "sooner: line 2: runs began after `now`, and count all the same; tell `now` as it is, or leave out what came "
+        "later\n"
+    )
+    first, second = (json.loads(line)["decisions"] for line in done.stdout.splitlines())
+    assert first == second
+
+
 def test_events_of_no_commit_of_the_document_are_told(here):
     short = document()
     short["commits"] = [{**commit, "sha": commit["sha"] + "0123456"} for commit in short["commits"]]
@@ -237,7 +251,7 @@ def test_events_of_no_commit_of_the_document_are_told(here):
 
 def test_a_failure_that_stands_twice_is_told(here):
     run = {"status": "failure", "started_at": START, "ended_at": START + 9}
-    attempts, repeated = document(), document()
+    attempts, repeated = document(now=START + 60), document(now=START + 60)
     sha = attempts["commits"][0]["sha"]
     attempts["signals"] = [{"key": "x", "events": [{"sha": sha, **run, "attempt": k} for k in (1, 2)]}]
     repeated["signals"] = [{"key": "x", "events": [{"sha": sha, **run}] * 2}]

@@ -3,12 +3,14 @@
 import codecs
 import itertools
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 if TYPE_CHECKING:
     from sooner.analysis.trunk.facts import Policy, Question
+
+_CLOCKS_DIFFER_S: Final = 600.0
 
 
 @click.command()
@@ -90,11 +92,19 @@ def _doubts(question: "Question") -> set[str]:
         found.add("commits look oldest first; they must be newest first")
     if question.now >= EPOCH_MS:
         found.add("times look like milliseconds; they must be epoch seconds")
+    elif _runs_begin_later(question):
+        found.add("runs began after `now`, and count all the same; tell `now` as it is, or leave out what came later")
     if _is_elsewhere(question):
         found.add("no event is of one of the commits, so none is looked at; both must spell a commit alike")
     if _has_repeats(question):
         found.add("a failure stands there twice, alike in all, and counts as two; leave repeats out, or tell `attempt`")
     return found
+
+
+def _runs_begin_later(question: "Question") -> bool:
+    """Whether runs began later than clocks that differ can explain: a replay that tells too much, or other units."""
+    latest = question.now + _CLOCKS_DIFFER_S
+    return any(event.started_at > latest for signal in question.signals for event in signal.events)
 
 
 def _is_elsewhere(question: "Question") -> bool:
