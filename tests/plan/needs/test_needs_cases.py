@@ -718,3 +718,23 @@ def test_a_file_is_given_up_in_its_middle_where_no_time_is_left():
         inference.of_file("t.py")
     asked.clear()
     assert inference.of_file("nowhere.py") == []
+
+
+def test_types_of_pytorch_that_are_looked_for_by_their_names_are_cases():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import pytest, torch
+
+            NAMES = ("float8_e4m3fn", "float8_e5m2", "float")
+            FOUND = [getattr(torch, name) for name in NAMES if hasattr(torch, name)]
+
+            @pytest.mark.parametrize("dtype", FOUND, ids=lambda each: str(each).rsplit(".", 1)[-1])
+            def test_narrow(dtype):
+                torch.zeros(2, dtype=dtype, device="cuda:1")
+            """
+        },
+    )
+    names = ("float8_e4m3fn", "float8_e5m2", "float")
+    assert found == {f"test_narrow[{name}]": (2, 2, 2) for name in names}

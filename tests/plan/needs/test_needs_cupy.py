@@ -321,3 +321,32 @@ def test_arrays_that_the_library_makes_of_cupy_or_rapids_need_a_device():
     )
     needing = dict.fromkeys(("test_made", "test_read"), (1, 1, 1))
     assert found == needing | {"test_seeded": (0, 1, 1), "test_chosen": (0, None, 0)}
+
+
+def test_lists_that_the_library_has_written_down_are_cases():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "cupyx/scipy/interpolate/_kernels.py": """
+            import cupy
+
+            _KERNELS = {"linear", "cubic"}
+            _ORDERS = {"linear": 1, "cubic": 3}
+            _MADE = list(cupy.kernels())
+            """,
+            "tests/test_it.py": """
+            import cupy, pytest
+            from cupyx.scipy.interpolate._kernels import _KERNELS, _MADE, _ORDERS
+
+            @pytest.mark.parametrize("kernel", sorted(_KERNELS))
+            def test_kernels(kernel):
+                assert _ORDERS[kernel]
+                cupy.arange(3)
+
+            @pytest.mark.parametrize("kernel", _MADE)
+            def test_made(kernel):
+                cupy.arange(3)
+            """,
+        },
+    )
+    assert found == dict.fromkeys(("test_kernels[cubic]", "test_kernels[linear]", "test_made"), (1, 1, 1))

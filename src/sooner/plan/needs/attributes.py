@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members
+from sooner.plan.needs.outside_kinds import is_scalar_type
 from sooner.plan.needs.special_methods import set_plainly
 from sooner.plan.needs.state import State
 from sooner.plan.needs.values import (
@@ -256,4 +257,5 @@ def _has_outside(path: str, name: str) -> bool | None:
     """Whether what lies outside the tree has an attribute; None where that is not known."""
     if path == "request" or name in _LACK.get(path, ()):
         return False
-    return True if name in _HAVE.get(path, ()) else None
+    is_type = path == "torch" and is_scalar_type(Ext(f"{path}.{name}"))
+    return True if is_type or name in _HAVE.get(path, ()) else None

@@ -204,9 +204,14 @@ class Natives:
         return MISSING
 
     def constant(self, path: str) -> Any:
-        """What the rules say that a name outside is, or MISSING."""
+        """What the rules say that a name outside is, or its own file, where that is in the tree; else MISSING."""
         rule = self.machine.rules.constant(path)
-        return MISSING if rule is None else self.value_of(rule, "value", [], {})
+        if rule is not None:
+            return self.value_of(rule, "value", [], {})
+        module, _, name = path.rpartition(".")
+        if not name.isupper() or not self.machine.rules.is_outside(module):
+            return MISSING
+        return self.machine.sources.written_down(module, name, self.machine.current[0]) or MISSING
 
     def override(self, path: str) -> Any:
         """What the test has put in the place of something, or MISSING."""

@@ -82,6 +82,18 @@ class Sources:
             lines = self._lines[path] = (self.read(path) or "").splitlines()
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
+    def written_down(self, module: str, name: str, importer: str) -> Any:
+        """A list, set or table of plain values that a module in the tree gives a name; None where it has none.
+
+        For modules that are not executed because rules stand in for them.
+        """
+        path = self.module(module, importer)
+        tree = self.tree(path) if path else None
+        for each in tree.body if tree else ():
+            if isinstance(each, ast.Assign) and any(isinstance(to, ast.Name) and to.id == name for to in each.targets):
+                return _plain_container(each.value)
+        return None
+
     def forget(self, path: str) -> None:
         """Let go of a file that is not needed again."""
         self._trees.pop(path, None)
@@ -187,6 +199,14 @@ class Sources:
             path = f"{prefix}/__init__.py" if prefix else "__init__.py"
             return self._used(importer, prefix.replace("/", "."), path if path in self.files else None)
         return self._used(importer, name, self._at(prefix, name.replace(".", "/")))
+
+
+def _plain_container(node: ast.expr) -> Any:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return None
+    return value if isinstance(value, list | tuple | set | dict) else None
 
 
 def parsed(text: str) -> ast.Module | None:
