@@ -738,3 +738,38 @@ def test_types_of_pytorch_that_are_looked_for_by_their_names_are_cases():
     )
     names = ("float8_e4m3fn", "float8_e5m2", "float")
     assert found == {f"test_narrow[{name}]": (2, 2, 2) for name in names}
+
+
+def test_a_case_that_absl_is_told_the_name_of_has_it_however_long():
+    name = "of_" + "many_words_" * 12
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": f"""
+            from absl.testing import parameterized
+
+            class NamedTest(parameterized.TestCase):
+                @parameterized.named_parameters(dict(testcase_name="{name}", size=2))
+                def test_it(self, size):
+                    pass
+            """
+        },
+    )
+    assert list(found) == [f"NamedTest::test_it_{name}"]
+
+
+def test_members_of_enumerations_outside_of_the_tree_are_texts_with_their_class():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import pytest
+            from acme.kinds import Mode
+
+            @pytest.mark.parametrize("name", [str(Mode.FAST).lower(), f"as_{Mode.SLOW}"])
+            def test_it(name):
+                pass
+            """
+        },
+    )
+    assert list(found) == ["test_it[mode.fast]", "test_it[as_Mode.SLOW]"]

@@ -10,7 +10,7 @@ from msgspec import Struct
 from sooner.plan.needs.enumerations import is_mixed_member
 from sooner.plan.needs.fixtures import Fixtures, argument_names
 from sooner.plan.needs.machine import Machine
-from sooner.plan.needs.outside_kinds import is_scalar_type
+from sooner.plan.needs.outside_kinds import is_scalar_type, member_text
 from sooner.plan.needs.suspending import Manager
 from sooner.plan.needs.testing_names import SWALLOWING
 from sooner.plan.needs.values import (
@@ -39,8 +39,6 @@ NO_CASES: Final = "NOTSET"
 _DTYPES: Final = re.compile(r"torch\.(b?float\d*|double|half|u?int\d+|long|short|bool|bfloat16|complex\d+|float8_\w+)")
 _SCALARS_WITH_NAMES: Final = ("jax.", "ml_dtypes.", "numpy.")
 """Whose types of numbers are classes, or say their name as classes do."""
-_MEMBERS: Final = re.compile(r"(?!torch\.|jax\.)(?:[\w.]+\.)?[A-Z]\w*[a-z]\w*\.[A-Z][A-Z0-9_]+")
-"""`SoftmaxType.SCALED`: more likely a member of an enumeration than anything else, but PyTorch's and JAX's own."""
 
 
 class Axis(Struct, frozen=True):
@@ -200,9 +198,7 @@ def _name_outside(value: Ext) -> str | None:
         return last
     if _DTYPES.fullmatch(value.path) or last.startswith("float8") or last == "bfloat16":
         return None
-    if _MEMBERS.fullmatch(value.path):
-        return ".".join(value.path.split(".")[-2:])
-    return None if "()" in value.path else last
+    return member_text(value) or (None if "()" in value.path else last)
 
 
 def _expanded(machine: Machine, mark: Mark, func: Any) -> Axis | None:
@@ -268,7 +264,9 @@ def _absl(machine: Machine, mark: Mark, func: Any, *, by_values: bool) -> Axis |
             row = [values] if row is None else row
             name = row[0] if kind == "named" and row else index
             given = dict(zip(names, row[1:] if kind == "named" else row, strict=False))
-        name = plain_id(name, "name", index)  # also where it is not known: an id is the same in each run
+        name = hard(name)
+        if not isinstance(name, str):  # also where it is not known: an id is the same in each run
+            name = plain_id(name, "name", index)
         name = f"_{name}" if kind == "named" and not str(name).startswith("_") else str(name)
         rows.append((ids[index] if ids else name, given, []))
     return Axis(rows, suffix=True)

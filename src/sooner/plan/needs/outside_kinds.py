@@ -9,12 +9,19 @@ from sooner.plan.needs.values import Cls, Ext, Native, Param, Unknown, hard, is_
 _PARAMETER_SET: Final = "pytest.ParameterSet"
 _SCALAR: Final = "__scalar__"
 _MADE: Final = re.compile(r"(?:\w+\.)+_*[A-Z]\w*\(\)")
+_MEMBER: Final = re.compile(r"(?!torch\.|jax\.)(?:[\w.]+\.)?[A-Z]\w*[a-z]\w*\.[A-Z][A-Z0-9_]+")
+"""`SoftmaxType.SCALED`: more likely a member of an enumeration than anything else, but PyTorch's and JAX's own."""
 _SCALARS: Final = re.compile(r"(b?float|u?int|complex|bool)\w*")
 
 
 def is_scalar_type(value: Any) -> bool:
     """Whether something outside is a type of numbers (`jax.numpy.float32`, `torch.int64`)."""
     return isinstance(value, Ext) and "." in value.path and bool(_SCALARS.fullmatch(name_of(value)))
+
+
+def member_text(value: Ext) -> str | None:
+    """How what looks like a member of an enumeration outside is written (`Mode.FAST` of `acme.Mode.FAST`), or None."""
+    return ".".join(value.path.split(".")[-2:]) if _MEMBER.fullmatch(value.path) else None
 
 
 def kind_outside(value: Any) -> Ext | None:

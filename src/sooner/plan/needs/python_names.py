@@ -16,6 +16,7 @@ from sooner.plan.needs.outside_kinds import (
     is_of_outside,
     is_scalar_type,
     kind_outside,
+    member_text,
 )
 from sooner.plan.needs.values import (
     MISSING,
@@ -333,11 +334,13 @@ def _str(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 
 
 def _text_outside(value: Ext) -> Any:
-    """What PyTorch's names are written as, and types of numbers (`jax.numpy.float32.dtype`)."""
+    """What PyTorch's names, types of numbers (`jax.numpy.float32.dtype`) and members of enumerations are written as."""
     kind = Ext(value.path.removesuffix(".dtype"))
     if kind.path != value.path and is_scalar_type(kind):
         return name_of(kind)
-    return value.path if value.path.startswith("torch.") else UNKNOWN
+    if value.path.startswith("torch."):
+        return value.path
+    return member_text(value) or UNKNOWN
 
 
 def _text_of(machine: "Machine", value: Inst) -> Any:
