@@ -1302,3 +1302,42 @@ def test_a_test_whose_file_fails_to_be_imported_without_a_device_fails_then():
         "test_it.py", {"test_it.py": "import torch\nx = torch.ones(1, device='cuda:1')\ndef test_it(): pass\n"}
     )
     assert found == {"test_it": (2, 2, 2)}
+
+
+def test_a_server_that_sglangs_own_helper_starts_needs_what_its_options_ask_for():
+    found = devices_of(
+        "test/srt/test_it.py",
+        {
+            "test/srt/test_it.py": """
+            from sglang.srt.utils import is_npu, kill_process_tree
+            from sglang.test.test_utils import CustomTestCase, popen_launch_server
+
+            class TestReplicas(CustomTestCase):
+                @classmethod
+                def setUpClass(cls):
+                    options = ["--dp", 2, "--disable-cuda-graph"] if is_npu() else ["--dp", 2]
+                    cls.process = popen_launch_server("model", "http://localhost", timeout=60, other_args=options)
+
+                def test_asked(self):
+                    pass
+
+            class TestAttention(CustomTestCase):
+                @classmethod
+                def setUpClass(cls):
+                    options = ["--tp", "4", "--enable-dp-attention", "--dp", "4"]
+                    cls.process = popen_launch_server("model", "http://localhost", timeout=60, other_args=options)
+
+                def test_asked(self):
+                    pass
+
+            class TestAlone(CustomTestCase):
+                def test_asked(self):
+                    popen_launch_server("model", "http://localhost", 60)
+            """
+        },
+    )
+    assert found == {
+        "TestReplicas::test_asked": (2, 2, 2),
+        "TestAttention::test_asked": (4, 4, 4),
+        "TestAlone::test_asked": (1, 1, 1),
+    }

@@ -22,8 +22,9 @@ _LAUNCHERS: Final = re.compile(
 )
 _MPI: Final = re.compile(r"(mpirun|mpiexec|srun|horovodrun)")
 _PARALLEL: Final = re.compile(
-    r"^(--tensor-parallel-size|-tp|--tp|--tp-size|--pipeline-parallel-size|-pp|--pp|--pp-size|--data-parallel-size|-dp|--dp)$"
+    r"^(--tensor-parallel-size|-tp|--tp|--tp-size|--pipeline-parallel-size|-pp|--pp|--pp-size|--data-parallel-size|-dp|--dp|--dp-size)$"
 )
+_REPLICAS: Final = ("--data-parallel-size", "-dp", "--dp", "--dp-size")
 _GPUS: Final = re.compile(r"^--?(?:[a-z]+[-_])*(?:n[-_]?|num[-_])gpus?$")
 _TOLD_GPUS: Final = re.compile(r"^(?:N|N_|NUM_)GPUS?$")
 _ON_DEVICES: Final = re.compile(r"\b(cuda|nccl|get_accelerator|Accelerator\(|hip|set_device)\b|\.cuda\(")
@@ -394,13 +395,17 @@ def _uses_devices(machine: "Machine", words: list[Any]) -> bool:
 
 
 def parallel_size(words: list[Any]) -> Any:
-    """Devices that an engine's options ask for: tensor times pipeline times data parallel."""
+    """Devices that an engine's options ask for: tensor times pipeline times data parallel.
+
+    Replicas of the attention alone (sglang's `--enable-dp-attention`) share the devices of the tensor parallel ranks.
+    """
     size = 1
+    is_shared = "--enable-dp-attention" in words
     for index, word in enumerate(words):
         if not isinstance(word, str):
             continue
         name, equals, value = word.partition("=")
-        if _PARALLEL.match(name):
+        if _PARALLEL.match(name) and not (is_shared and name in _REPLICAS):
             number = _number(value if equals else words[index + 1] if index + 1 < len(words) else UNKNOWN)
             if not isinstance(number, int):
                 return UNKNOWN
