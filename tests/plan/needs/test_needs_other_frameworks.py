@@ -1111,6 +1111,68 @@ def test_combinations_of_tensorflows_strategies_are_tests_with_its_names_and_nee
     }
 
 
+def test_combinations_of_a_class_in_tensorflows_own_tree_are_tests_and_so_are_numbers_of_gpus_that_they_require():
+    found = devices_of(
+        "tensorflow/python/distribute/values_test.py",
+        {
+            "tensorflow/python/distribute/values_test.py": """
+            from absl.testing import parameterized
+            from tensorflow.python.distribute import combinations, mirrored_strategy, strategy_combinations
+            from tensorflow.python.eager import context
+            from tensorflow.python.framework import constant_op, ops, test_util
+            from tensorflow.python.ops import variables
+            from tensorflow.python.platform import test
+
+            @combinations.generate(
+                combinations.combine(
+                    distribution=[
+                        strategy_combinations.central_storage_strategy_with_two_gpus,
+                        strategy_combinations.multi_worker_mirrored_2x1_gpu,
+                    ],
+                    synchronization=[variables.VariableSynchronization.ON_READ],
+                    mode=["graph"]))
+            class VariableTest(test.TestCase, parameterized.TestCase):
+                def testMade(self, distribution, synchronization):
+                    with distribution.scope():
+                        variables.Variable(1.0, synchronization=synchronization)
+
+            class CopyTest(test.TestCase, parameterized.TestCase):
+                @combinations.generate(combinations.combine(mode=["eager"], required_gpus=2))
+                def testCopied(self):
+                    with ops.device("/gpu:1"):
+                        constant_op.constant(1.0)
+
+                def testCounted(self):
+                    if not test.is_gpu_available():
+                        self.skipTest("no GPU")
+                    constant_op.constant(1.0)
+
+                @test_util.run_gpu_only
+                def testMarked(self):
+                    with context.device("/device:GPU:0"):
+                        constant_op.constant(1.0)
+
+                def testBuilt(self):
+                    with ops.Graph().as_default(), ops.device("/gpu:0"):
+                        pass
+
+                def testOnAll(self):
+                    mirrored_strategy.MirroredStrategy(mirrored_strategy.all_local_devices())
+            """
+        },
+    )
+    mode = "mode_graph_synchronization_VariableSynchronizationONREAD"
+    assert found == {
+        f"VariableTest::testMade_test_distribution_CentralStorage2GPUs_{mode}": (2, 2, 2),
+        f"VariableTest::testMade_test_distribution_MultiWorkerMirrored2x1GPU_{mode}": (1, 1, 1),
+        "CopyTest::testCopied_test_mode_eager_requiredgpus_2": (2, 2, 2),
+        "CopyTest::testCounted": (1, 1, 1),
+        "CopyTest::testMarked": (1, 1, 1),
+        "CopyTest::testBuilt": (0, 1, 1),
+        "CopyTest::testOnAll": (0, 1, 8),
+    }
+
+
 def test_the_trainer_of_transformers_takes_all_devices_in_its_own_tree_too():
     found = devices_of(
         "tests/trainer/test_it.py",
