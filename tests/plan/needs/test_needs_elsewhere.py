@@ -1310,7 +1310,7 @@ def test_a_server_that_sglangs_own_helper_starts_needs_what_its_options_ask_for(
         {
             "test/srt/test_it.py": """
             from sglang.srt.utils import is_npu, kill_process_tree
-            from sglang.test.test_utils import CustomTestCase, popen_launch_server
+            from sglang.test.test_utils import CustomTestCase, popen_launch_server, run_bench_one_batch_server
 
             class TestReplicas(CustomTestCase):
                 @classmethod
@@ -1333,6 +1333,10 @@ def test_a_server_that_sglangs_own_helper_starts_needs_what_its_options_ask_for(
             class TestAlone(CustomTestCase):
                 def test_asked(self):
                     popen_launch_server("model", "http://localhost", 60)
+
+                def test_measured(self):
+                    options = ["--tp-size", 2, "--pp-size", 2]
+                    run_bench_one_batch_server("model", "http://localhost", None, None, options)
             """
         },
     )
@@ -1340,4 +1344,5 @@ def test_a_server_that_sglangs_own_helper_starts_needs_what_its_options_ask_for(
         "TestReplicas::test_asked": (2, 2, 2),
         "TestAttention::test_asked": (4, 4, 4),
         "TestAlone::test_asked": (1, 1, 1),
+        "TestAlone::test_measured": (4, 4, 4),
     }
