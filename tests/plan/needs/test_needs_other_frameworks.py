@@ -1173,6 +1173,41 @@ def test_combinations_of_a_class_in_tensorflows_own_tree_are_tests_and_so_are_nu
     }
 
 
+def test_trainers_of_trl_take_all_devices_in_its_own_tree_and_where_it_is_not_there():
+    text = """
+        from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
+
+        def test_trained():
+            SFTTrainer("model", args=SFTConfig(output_dir="x")).train()
+
+        def test_on_the_host():
+            DPOTrainer("model", ref_model=None, args=DPOConfig(output_dir="x", use_cpu=True)).train()
+        """
+    library = {
+        "trl/__init__.py": "from .trainer import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer",
+        "trl/trainer.py": """
+        from transformers import Trainer, TrainingArguments
+
+        class SFTConfig(TrainingArguments):
+            pass
+
+        class SFTTrainer(Trainer):
+            def __init__(self, model, args=None, **more):
+                self.processed = unheard_of(model, args)
+                super().__init__(model=self.processed, args=args)
+
+        class DPOConfig(TrainingArguments):
+            pass
+
+        class DPOTrainer(Trainer):
+            pass
+        """,
+    }
+    wanted = {"test_trained": (0, 1, 8), "test_on_the_host": (0, None, 0)}
+    assert devices_of("tests/test_it.py", {"tests/test_it.py": text}) == wanted
+    assert devices_of("tests/test_it.py", library | {"tests/test_it.py": text}) == wanted
+
+
 def test_the_trainer_of_transformers_takes_all_devices_in_its_own_tree_too():
     found = devices_of(
         "tests/trainer/test_it.py",
