@@ -675,3 +675,48 @@ def test_a_library_that_is_told_to_use_a_device_does_where_there_is_one():
     said = {name: (each.min, each.gpu_min, each.full, each.confidence.value) for name, each in found.items()}
     told = dict.fromkeys(("test_class", "test_function", "test_outside"), (0, 1, 1, "medium"))
     assert said == told | {"test_host": (0, None, 0, "high")}
+
+
+def test_what_the_library_makes_of_a_class_that_the_rules_know_is_made_as_that_is():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/trainers.py": """
+            from transformers import Trainer, TrainingArguments
+
+            class Arguments(TrainingArguments):
+                pass
+
+            class RewardTrainer(Trainer):
+                def __init__(self, model, args=None, **more):
+                    self.reward = unheard_of(model, args)
+                    super().__init__(model=model, args=args)
+
+            class OtherTrainer(Trainer):
+                def __init__(self, *, teacher):
+                    super().__init__(teacher.student, teacher.arguments)
+            """,
+            "tests/test_it.py": """
+            from acme.trainers import Arguments, OtherTrainer, RewardTrainer
+
+            def test_trained():
+                RewardTrainer("model", args=Arguments(output_dir="x")).train()
+
+            def test_on_the_host():
+                RewardTrainer("model", args=Arguments(output_dir="x", use_cpu=True)).train()
+
+            def test_only_told():
+                Arguments(output_dir="x")
+
+            def test_made_of_something_else():
+                assert OtherTrainer(teacher=None)
+            """,
+        },
+    )
+    assert found == {
+        "test_trained": (0, 1, 8),
+        "test_on_the_host": (0, None, 0),
+        "test_only_told": (0, 1, 1),
+        "test_made_of_something_else": (0, 1, 1),
+    }

@@ -463,7 +463,24 @@ class Calling(Attributes):
         # Making something of the library under test may take devices, which its arguments say.
         name = _DISTRIBUTED if _DISTRIBUTED in base_names(cls) else cls.name
         self.natives.call_outside(Unknown(f"{cls.module.name}.{name}"), args, kwargs)
-        return None if isinstance(cls.find("__record__"), list) else Inst(cls)
+        return None if isinstance(cls.find("__record__"), list) else self._made_as_its_base(cls, args, kwargs)
+
+    def _made_as_its_base(self, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> Inst:
+        """An instance of a class of the library under test: a base that the rules know is made of what it is given.
+
+        Raises:
+            Raised: The base lacks a device.
+        """
+        made = Inst(cls)
+        known = next((each for each in cls.mro if isinstance(each, Cls) and each.module.is_model), None)
+        init = MISSING if known is None else known.find("__init__")
+        if isinstance(init, Func):
+            try:
+                self.call(init, [made, *args], kwargs)
+            except Raised as raised:
+                if raised.device:  # else it is told other things than its base
+                    raise
+        return made
 
     def _fill(self, made: Inst, cls: Cls, fields: list[str], args: list[Any], kwargs: dict[str, Any]) -> None:
         given = dict(zip(fields, args, strict=False)) | kwargs
