@@ -170,3 +170,14 @@ def test_no_outcome_is_known_before_its_job_was_asked_for(history):
 def test_clocks_that_differ_make_no_minutes_below_zero(history):
     facts, _ = record(history, job("unit"), job("lint", at=1, completed=AT - 300))
     assert sorted(facts.minutes.tolist()) == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("places", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_the_pool_of_a_job_is_where_it_ran_last_in_whatever_order_its_rows_come(history, places):
+    runs = [
+        job("unit", "c1", 0, runner="small"),
+        job("unit", "c2", 100, runner="large"),
+        job("unit", "c3", 200, SKIPPED, started=None, completed=None),  # no machine: it did not run
+    ]
+    facts, _ = record(history, *(runs[i] for i in places))
+    assert facts.runner == ["large"]

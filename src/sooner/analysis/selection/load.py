@@ -102,7 +102,7 @@ def _record(rows: Columns, chosen: Flags, lines: _Lines, notes: list[str]) -> Re
     jobs, names = _job_names(rows, chosen)
     commit, commits = _packed(rows.text("commit").codes[chosen], rows.text("commit").names)
     state = _blocked(rows, state, known)
-    runners = _runners(rows, chosen, jobs, len(names))
+    runners = _runners(rows, chosen, jobs, len(names), known)
     places = {name: i for i, name in enumerate(names)}
     at = {sha: i for i, sha in enumerate(commits)}
     kept = {(at[c], places[j]): line for (c, j), line in lines(names).items() if c in at and j in places}
@@ -189,10 +189,13 @@ def _blocked(rows: Columns, state: Any, known: Numbers) -> Any:
     return np.where(hidden, np.int8(State.BLOCKED), state)
 
 
-def _runners(rows: Columns, chosen: Flags, jobs: Indices, count: int) -> list[str]:
+def _runners(rows: Columns, chosen: Flags, jobs: Indices, count: int, known: Numbers) -> list[str]:
+    """The pool on which each job ran last; rows come in any order, from GitHub's API the newest first."""
     codes, names = rows.text("runner")
+    ran = codes[chosen] >= 0
+    order = np.argsort(known[chosen][ran], kind="stable")
     last = np.full(count, -1, dtype=np.int64)
-    last[jobs] = codes[chosen]
+    last[jobs[ran][order]] = codes[chosen][ran][order]
     return [names[code] if code >= 0 else "" for code in last]
 
 
