@@ -181,3 +181,31 @@ def test_the_pool_of_a_job_is_where_it_ran_last_in_whatever_order_its_rows_come(
     ]
     facts, _ = record(history, *(runs[i] for i in places))
     assert facts.runner == ["large"]
+
+
+@pytest.mark.parametrize("outcome", [SKIPPED, HistoryOutcome.CANCELLED])
+@pytest.mark.parametrize("part", ["test (a)", "test / a", "test (b) / a (c)"])
+def test_a_matrix_or_a_called_workflow_that_was_skipped_whole_is_no_job(history, part, outcome):
+    facts, notes = record(history, job(part), job("test", "c2", 100, outcome), job("lint", "c2", 100))
+    assert facts.jobs == ["lint", part]
+    assert "skipped whole, so these names are no jobs: 'test'" in notes
+
+
+def test_a_name_that_github_never_filled_in_is_no_job(history):
+    facts, _ = record(history, job("test a"), job("test ${{ matrix.part }}", "c2", 100, SKIPPED))
+    assert facts.jobs == ["test a"]
+
+
+def test_a_job_that_runs_beside_others_that_begin_with_its_name_keeps_its_skips(history):
+    rows = [job("test (a)"), job("test", "c1", 5), job("test", "c2", 100, SKIPPED)]
+    rows += [job("nightly", "c2", 100, SKIPPED), job("nightly (b)", workflow="other")]
+    facts, notes = record(history, *rows)
+    assert states(facts)["c2", "test"] == "SKIPPED"
+    assert "nightly" in facts.jobs  # the other is another workflow's
+    assert notes == []
+
+
+def test_a_job_that_was_skipped_before_it_was_cut_into_a_matrix_was_one(history):
+    rows = [job("test"), job("test", "c2", 100, SKIPPED), job("test (a)", "c3", 200), job("test", "c4", 300, SKIPPED)]
+    facts, _ = record(history, *rows)
+    assert {commit for commit, name in states(facts) if name == "test"} == {"c1", "c2"}

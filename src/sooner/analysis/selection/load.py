@@ -36,6 +36,11 @@ _MINUTE: Final = 60.0
 _UNTIMED_S: Final = 1.0
 """A job without an end took at least this: its outcome is not known the moment that it starts."""
 
+_PARTS: Final = re.compile(r" \(| / ")
+"""What stands between the name of a matrix, or of a called workflow, and the part that tells its jobs apart."""
+_EXPRESSION: Final = "${{"
+_MOST_NAMED: Final = 5
+
 EVERYTHING_MEASURE: Final = "selection.everything"
 RECALL_MEASURE: Final = "selection.recall"
 DROPPED_MEASURE: Final = "selection.dropped"
@@ -91,6 +96,7 @@ def _record(rows: Columns, chosen: Flags, lines: _Lines, notes: list[str]) -> Re
     asked, started = _first(rows, "created", "queued", "started", "completed"), rows.number("started")
     known = _first(rows, "completed", "closed")
     chosen = chosen & (state != State.NOT_RUN) & np.isfinite(asked)
+    chosen &= ~_unexpanded(rows, chosen, state, asked, notes)
     if not chosen.any():
         raise UsageError("no job of the history has a commit, an outcome and a time: nothing can be put in order")
     seconds = rows.number("completed") - started
@@ -155,6 +161,36 @@ def _job_names(rows: Columns, chosen: Flags) -> tuple[Indices, list[str]]:
     unique = sorted(set(labels))
     place = {label: i for i, label in enumerate(unique)}
     return np.array([place[label] for label in labels], dtype=np.int64)[packed], unique
+
+
+def _unexpanded(rows: Columns, chosen: Flags, state: Any, asked: Numbers, notes: list[str]) -> Flags:
+    """Whole matrices and called workflows that did not run: GitHub shows one, by the name that its jobs begin with.
+
+    Nothing can run such a name. A job of that name is told from it by having run since there are the others.
+    """
+    (jobs, names), flows = rows.text("job"), rows.text("workflow").codes
+    shape = (int(flows.max(initial=-1)) + 2, len(names))  # the last workflow: none
+    first, last, parted = np.full(shape, np.inf), np.full(shape, -np.inf), np.full(shape, np.inf)
+    has_run = (state == State.PASSED) | (state == State.FAILED) | (state == State.INFRASTRUCTURE)
+    ran = chosen & has_run
+    np.minimum.at(first, (flows[ran], jobs[ran]), asked[ran])
+    np.maximum.at(last, (flows[ran], jobs[ran]), asked[ran])
+    place = {name: code for code, name in enumerate(names)}
+    for code, name in enumerate(names):
+        for part in _PARTS.finditer(name):
+            if (whole := place.get(name[: part.start()])) is not None:
+                parted[:, whole] = np.minimum(parted[:, whole], first[:, code])
+        if _EXPRESSION in name:
+            parted[:, code] = -np.inf
+    never = np.isneginf(last)
+    parted[never & np.isfinite(parted)] = -np.inf
+    parted[~never & (last >= parted)] = np.inf
+    found: Flags = chosen & ~has_run & (asked >= parted[flows, jobs])
+    if found.any():
+        told = [repr(names[code]) for code in np.unique(jobs[found]).tolist()]
+        more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
+        notes.append(f"skipped whole, so these names are no jobs: {', '.join(told[:_MOST_NAMED])}{more}")
+    return found
 
 
 def _beside(workflow: str, job: str) -> str:
