@@ -4,7 +4,7 @@ import codecs
 import hashlib
 import os
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,9 +16,11 @@ from sooner.cli.jobs_project import project_settings, tell_of_idle
 from sooner.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from sooner.analysis.selection.change import Answer
+    from sooner.analysis.selection.change import Answer, Wish
+    from sooner.analysis.selection.cover import Constraints
     from sooner.analysis.selection.facts import Record
     from sooner.analysis.selection.policy import Goal, Learner
+    from sooner.analysis.selection.request import Asked
     from sooner.analysis.selection.settings import JobSettings
 
 
@@ -64,19 +66,16 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
     facts, where = trunk_of(options)
     import msgspec
 
-    from sooner.analysis.selection.change import Wish, answer, without_needs
-    from sooner.analysis.selection.request import area_jobs, asked, changed_paths, in_sample, only_documentation
+    from sooner.analysis.selection.change import Wish, answer
+    from sooner.analysis.selection.request import area_jobs, changed_paths, in_sample, only_documentation
     from sooner.analysis.selection.settings import constraints
-    from sooner.model.text import one_line
 
     names = list(facts.jobs)
     known_files = files_of(options["root"], where)
     learner = learned(facts, settings, known_files)
     view, ranking = learner.ranked(len(facts.commits))
     living = [names[job] for job in ranking.order]
-    request = asked(message, living)
-    for words in request.ignored:
-        click.echo(f"note: {one_line(words)} names no job: it changes nothing", err=True)
+    request = _request(message, living, {names[job] for job in learner.terms.pinned})
     files = changed_paths(listed)
     share = _sample_share(options, settings)
     identity = (
@@ -93,8 +92,7 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
     rules = constraints(names, settings, frozenset())
     level, lifts = wanted.level(learner.past), _lifts(facts, learner, known_files)
     found = answer(names, view, ranking, level=level, past=learner.past, wish=wish, rules=rules, lifts=lifts)
-    for job, need in without_needs(found, wish, names, rules):
-        click.echo(f"note: {job!r} runs and needs {need!r}: {one_line(request.skipped[need])}", err=True)
+    _tell_of_lacks(found, wish, names, rules)
     if alarm := _alarm(options, where, learner):
         found = msgspec.structs.replace(found, drift="; ".join(text for text in (alarm, found.drift) if text))
     if found.drift:
@@ -104,6 +102,30 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
             click.echo("note: --record without --id: no outcome will be found for it; give the head sha", err=True)
         _record(options["root"], options["repository"], identity, found)
     return found
+
+
+def _request(message: str, living: Sequence[str], pinned: Collection[str]) -> "Asked":
+    """What the messages ask for; what they cannot have is told."""
+    from sooner.analysis.selection.request import asked, without_pinned
+    from sooner.model.text import one_line
+
+    request, kept = without_pinned(asked(message, living), pinned)
+    for words in request.ignored:
+        click.echo(f"note: {one_line(words)} names no job: it changes nothing", err=True)
+    for job, words in kept:
+        click.echo(f"note: {job!r} is pinned and runs all the same: {one_line(words)}", err=True)
+    return request
+
+
+def _tell_of_lacks(found: "Answer", wish: "Wish", names: Sequence[str], rules: "Constraints") -> None:
+    """What the project lays down and the change has skipped."""
+    from sooner.analysis.selection.change import unmet_floors, without_needs
+    from sooner.model.text import one_line
+
+    for job, need in without_needs(found, wish, names, rules):
+        click.echo(f"note: {job!r} runs and needs {need!r}: {one_line(wish.asked.skipped[need])}", err=True)
+    for floor, words in unmet_floors(found, wish, names, rules):
+        click.echo(f"note: fewer of {floor!r} run than tool.sooner.jobs.floors asks for: {one_line(words)}", err=True)
 
 
 def _sample_share(options: Mapping[str, Any], settings: "JobSettings") -> float:

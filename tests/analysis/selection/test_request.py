@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sooner.analysis.selection.calibrate import Past
-from sooner.analysis.selection.change import Wish, answer, drift, without_needs
+from sooner.analysis.selection.change import Wish, answer, drift, unmet_floors, without_needs
 from sooner.analysis.selection.cover import Constraints, Floor
 from sooner.analysis.selection.decide import Ranking
 from sooner.analysis.selection.facts import FLOOR_MIN, State, record
@@ -276,6 +276,18 @@ def test_what_is_skipped_is_dropped_with_the_words_that_ask_for_it():
     assert whys(found.jobs).keys() == {"b"}
     assert whys(found.dropped)["a"] == "[ci skip a]"
     assert "x" not in whys(found.dropped)
+
+
+def test_a_floor_whose_job_is_skipped_takes_another_one_with_what_it_needs_and_is_named_where_there_is_none():
+    rules = Constraints(floors=(Floor(name="gpu", jobs=frozenset({2, 3, 5}), least=1),), needs={3: (0, 1)})
+    wish = Wish(asked=Asked(skipped={"b": "[ci skip b]", "c": "[ci skip c]"}))
+    found = told(wish, rules=rules)
+    assert whys(found.jobs) == {"d": "floor: at least 1 of gpu", "a": "d needs it"}
+    assert unmet_floors(found, wish, list("abcdef"), rules) == []
+    wish = Wish(asked=Asked(skipped=dict.fromkeys("cdf", "[ci skip *]")))
+    found = told(wish, rules=rules)
+    assert whys(found.dropped)["d"] == "[ci skip *]"
+    assert unmet_floors(found, wish, list("abcdef"), rules) == [("gpu", "[ci skip *]")]
 
 
 def test_what_runs_without_a_job_that_it_needs_is_named_with_that_job():

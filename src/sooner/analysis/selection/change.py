@@ -1,6 +1,6 @@
 """The jobs of one change: what the rule proposes, what the change asks for, what the project lays down. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -93,11 +93,12 @@ def answer(
         chosen = {names[job]: said for job in ranking.order} | dict.fromkeys(wish.asked.added, said)
     else:
         chosen = _with_needs(own | dict(wish.asked.added), names, rules, whys)
-    dropped = {job: why for job, why in whys.items() if job not in chosen}
-    for job, why in wish.asked.skipped.items():
-        if job in whys or job in chosen:
-            chosen.pop(job, None)
-            dropped[job] = why
+    skipped = wish.asked.skipped
+    if not skipped.keys().isdisjoint(chosen):
+        chosen = {job: why for job, why in chosen.items() if job not in skipped}
+        chosen = _with_floors(chosen, names, ranking, rules, skipped)
+        chosen = _with_needs(chosen, names, rules, whys.keys() - skipped.keys())
+    dropped = {job: skipped.get(job, why) for job, why in whys.items() if job not in chosen}
     expected = recall_at(past, level)
     return Answer(
         jobs=tuple(Line(job=job, why=why) for job, why in chosen.items()),
@@ -112,9 +113,11 @@ def answer(
     )
 
 
-def _with_floors(chosen: dict[str, str], names: Sequence[str], ranking: Ranking, rules: Constraints) -> dict[str, str]:
+def _with_floors(
+    chosen: dict[str, str], names: Sequence[str], ranking: Ranking, rules: Constraints, skipped: Collection[str] = ()
+) -> dict[str, str]:
     for floor in rules.floors:
-        alive = [job for job in ranking.order if job in floor.jobs]
+        alive = [job for job in ranking.order if job in floor.jobs and names[job] not in skipped]
         for job in alive:
             if sum(names[one] in chosen for one in alive) >= floor.least:
                 break
@@ -132,7 +135,7 @@ def _predicted(files: Sequence[str], lifts: Sequence[Lift], alive: Mapping[str, 
 
 
 def _with_needs(
-    chosen: dict[str, str], names: Sequence[str], rules: Constraints, alive: Mapping[str, str]
+    chosen: dict[str, str], names: Sequence[str], rules: Constraints, alive: Collection[str]
 ) -> dict[str, str]:
     """These, and of what exists now all that they need."""
     place = {name: i for i, name in enumerate(names)}
@@ -156,6 +159,14 @@ def without_needs(found: Answer, wish: Wish, names: Sequence[str], rules: Constr
         for need in rules.needs.get(place[job], ())
         if names[need] in wish.asked.skipped
     ]
+
+
+def unmet_floors(found: Answer, wish: Wish, names: Sequence[str], rules: Constraints) -> list[tuple[str, str]]:
+    """Facets of which fewer jobs run than must, because the change skips some, each with the words that skip one."""
+    running, skipped = {line.job for line in found.jobs}, wish.asked.skipped
+    short = [floor for floor in rules.floors if sum(names[job] in running for job in floor.jobs) < floor.least]
+    words = [(floor.name, next((skipped[names[j]] for j in floor.jobs if names[j] in skipped), "")) for floor in short]
+    return [(name, why) for name, why in words if why]
 
 
 def drift(past: Past, level: float) -> str:

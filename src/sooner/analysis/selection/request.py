@@ -6,13 +6,14 @@ than a glob.
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sooner.model.errors import UsageError
 
@@ -100,6 +101,16 @@ def asked(message: str, jobs: Sequence[str]) -> Asked:
     ignored += _NOT_CLOSED.findall(_DIRECTIVE.sub("", message))[:_MOST_NAMED]
     skipped = {job: why for job, why in skipped.items() if job not in added}
     return Asked(everything=everything, added=added, skipped=skipped, ignored=tuple(ignored))
+
+
+def without_pinned(request: Asked, pinned: Collection[str]) -> tuple[Asked, list[tuple[str, str]]]:
+    """What is asked for, but that pinned jobs run all the same; and those, each with the words that would skip it.
+
+    What a project lays down is not for everybody to take away who can write a commit message.
+    """
+    kept = [(job, why) for job, why in request.skipped.items() if job in pinned]
+    skipped = {job: why for job, why in request.skipped.items() if job not in pinned}
+    return replace(request, skipped=skipped), kept
 
 
 def matching(glob: str, jobs: Sequence[str], place: str) -> list[str]:
