@@ -67,7 +67,8 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
     import msgspec
 
     from sooner.analysis.selection.change import Wish, answer
-    from sooner.analysis.selection.request import area_jobs, changed_paths, in_sample, only_documentation
+    from sooner.analysis.selection.decide import HALF
+    from sooner.analysis.selection.request import area_jobs, changed_paths, drawn_part, in_sample, only_documentation
     from sooner.analysis.selection.settings import constraints
 
     names = list(facts.jobs)
@@ -81,6 +82,7 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
     identity = (
         options["identity"] or hashlib.sha256("\0".join([message, *files]).encode("utf-8", "replace")).hexdigest()
     )
+    level = wanted.level(learner.past)
     quiet = learner.harmless if only_documentation(files, settings.documentation) else frozenset()
     wish = Wish(
         asked=request,
@@ -88,10 +90,13 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
         files=tuple(files),
         quiet=quiet,
         sampled=in_sample(identity, share),
+        part=drawn_part(identity) if wanted.is_bound(level) else HALF,
     )
     rules = constraints(names, settings, frozenset())
-    level, lifts = wanted.level(learner.past), _lifts(facts, learner, known_files)
-    found = answer(names, view, ranking, level=level, past=learner.past, wish=wish, rules=rules, lifts=lifts)
+    found = answer(
+        names, view, ranking, level=level, past=learner.past, wish=wish, rules=rules,
+        lifts=_lifts(facts, learner, known_files),
+    )  # fmt: skip
     _tell_of_lacks(found, wish, names, rules)
     if alarm := _alarm(options, where, learner):
         found = msgspec.structs.replace(found, drift="; ".join(text for text in (alarm, found.drift) if text))

@@ -112,6 +112,13 @@ def test_what_is_left_or_overdrawn_goes_to_later_commits_up_to_a_quarter():
     assert choose(ranking(first=dict.fromkeys(range(9), "new")), 0.1).bank == -25.0
 
 
+@pytest.mark.parametrize("level", [0.23, 0.25, 0.29, 0.4])
+def test_where_no_bank_is_carried_a_drawn_part_keeps_the_budget_on_average(level):
+    costs = [choose(ranking(), level, part=(i + 0.5) / 1000).cost for i in range(1000)]
+    assert sum(costs) / 1000 == pytest.approx(100.0 * level)
+    assert max(costs) - min(costs) <= 10.0
+
+
 def test_what_runs_in_any_case_runs_whatever_it_costs_and_leaves_less_for_others():
     choice = choose(ranking(order=[7, *range(7), 8, 9], first={7: "pinned"}), 0.2)
     assert choice.selected == [7, 0]

@@ -24,6 +24,7 @@ from sooner.analysis.selection.request import (
     UnknownJobError,
     area_jobs,
     asked,
+    drawn_part,
     in_sample,
     matching,
     only_documentation,
@@ -176,6 +177,15 @@ def test_the_sample_is_the_same_for_the_same_change_and_of_its_size():
     assert 0.025 < sum(drawn) / len(drawn) < 0.035
     assert not in_sample("x", 0.0)
     assert in_sample("x", 1.0)
+
+
+def test_what_is_drawn_for_the_budget_is_the_same_for_the_same_change_and_nothing_to_do_with_the_sample():
+    parts = [drawn_part(f"{i:040x}") for i in range(2000)]
+    assert parts == [drawn_part(f"{i:040x}") for i in range(2000)]
+    assert all(0.0 < part <= 1.0 for part in parts)
+    assert 0.48 < sum(parts) / 2000 < 0.52
+    sampled = [part for i, part in enumerate(parts) if in_sample(f"{i:040x}", 0.3)]
+    assert 0.45 < sum(sampled) / len(sampled) < 0.55
 
 
 def test_a_name_wins_over_a_glob():

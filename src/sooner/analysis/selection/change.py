@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from sooner.analysis.selection.calibrate import Past, recall_at
 from sooner.analysis.selection.cover import Constraints
-from sooner.analysis.selection.decide import Ranking, choose, reasons
+from sooner.analysis.selection.decide import HALF, Ranking, choose, reasons
 from sooner.analysis.selection.hazard import View
 from sooner.analysis.selection.lift import Lift, folders
 from sooner.analysis.selection.request import Asked
@@ -54,6 +54,8 @@ class Wish(Struct, frozen=True, kw_only=True):
     quiet: frozenset[int] = frozenset()
     """Jobs that it cannot break, because it touches only documentation."""
     sampled: bool = False
+    part: float = HALF
+    """How much must fit of the job at which the level ends; drawn for each change where the level is a budget's."""
 
 
 def answer(
@@ -79,7 +81,7 @@ def answer(
         rules: Floors and dependencies.
         lifts: Folders that predict jobs.
     """
-    choice = choose(ranking, level, without=wish.quiet)
+    choice = choose(ranking, level, without=wish.quiet, part=wish.part)
     whys = {names[job]: why for job, why in reasons(view, ranking, choice).items()}
     chosen = {names[job]: whys[names[job]] for job in choice.selected}
     for harmless in wish.quiet:

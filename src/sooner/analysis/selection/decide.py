@@ -31,6 +31,8 @@ GRACE_RUNS: Final = 10.0
 _LATELY: Final = 5
 """Commits. Of 0, 2, 5, 10 and 20, five saw the most red on the first half of Apache Ozone's table."""
 _NEEDED: Final = "another selected job needs it"
+HALF: Final = 0.5
+"""A job is paid for if so much of it fits."""
 _BANK: Final = 0.25
 """What one commit left of its budget, or overdrew, is carried to the next ones, up to this share of all minutes."""
 
@@ -233,7 +235,14 @@ class _Cover:
         self._value[list(jobs)] = -1.0
 
 
-def choose(ranking: Ranking, level: float, bank: float = 0.0, without: frozenset[int] = frozenset()) -> Choice:
+def choose(
+    ranking: Ranking,
+    level: float,
+    bank: float = 0.0,
+    without: frozenset[int] = frozenset(),
+    *,
+    part: float = HALF,
+) -> Choice:
     """The jobs that a budget pays for.
 
     Args:
@@ -241,6 +250,8 @@ def choose(ranking: Ranking, level: float, bank: float = 0.0, without: frozenset
         level: Share of the cost of all jobs that may be spent, 0 to 1; from 1 on everything runs.
         bank: What earlier commits left, or overdrew.
         without: Jobs that this commit cannot break. Those that were lately red run all the same: are they still?
+        part: A job is taken if so much of it fits. Who carries no bank on draws it from 0 to 1 for each change: the
+            budget is then what changes cost on average.
     """
     without -= ranking.red
     budget = level * ranking.total + bank
@@ -257,7 +268,7 @@ def choose(ranking: Ranking, level: float, bank: float = 0.0, without: frozenset
             continue
         fresh = _with_needs(job, ranking, selected)
         price = float(ranking.cost[[one for one in fresh if one not in reserved]].sum())
-        if job not in ranking.first and level < 1.0 and saved + spent + price / 2 > budget:
+        if job not in ranking.first and level < 1.0 and saved + spent + part * price > budget:
             break
         added |= dict.fromkeys(set(fresh) - {job}, _NEEDED)
         selected |= dict.fromkeys(fresh)

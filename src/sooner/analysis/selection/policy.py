@@ -60,6 +60,10 @@ class Goal:
             return wanted
         return min(wanted, self.budget)
 
+    def is_bound(self, level: float) -> bool:
+        """Whether a level is the budget's, which changes must keep on average."""
+        return level == self.budget
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:

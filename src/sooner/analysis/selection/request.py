@@ -173,5 +173,15 @@ def only_documentation(files: Sequence[str], globs: Sequence[str] = DOCUMENTATIO
 
 def in_sample(identity: str, share: float) -> bool:
     """Whether a change belongs to the share that runs everything: the same answer for the same change, every time."""
-    digest = hashlib.sha256(b"sooner jobs sample\0" + identity.encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:8]) < share * 2**64
+    return _drawn("sample", identity) < share * 2**64
+
+
+def drawn_part(identity: str) -> float:
+    """How much of the job at which the budget ends must fit for it to run: above 0, to 1, the same for a change."""
+    return (_drawn("budget", identity) + 1) / 2**64
+
+
+def _drawn(what: str, identity: str) -> int:
+    """A number below 2^64."""
+    text = f"sooner jobs {what}\0{identity}"
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8])
