@@ -119,6 +119,16 @@ def test_a_new_job_runs_until_it_is_known_and_a_gone_job_is_forgotten():
     assert all(2 not in chosen[commit] for commit in range(166, 200))
 
 
+def test_where_everything_runs_a_job_that_was_away_for_long_runs_too():
+    attempts = [(i, 0, State.PASSED, i * HOUR, 30.0) for i in range(120)]
+    attempts += [(i, 1, State.PASSED, i * HOUR, 30.0) for i in (10, 11, 12, 100)]  # forgotten until it came back
+    attempts += [(i, 2, State.PASSED, i * HOUR, 30.0) for i in (40, 90)]  # seldom, and hardly known yet
+    facts = record([f"{i:040x}" for i in range(120)], ["a", "back", "weekly"], attempts)
+    chosen = selections(facts, Goal(budget=1.0), train=0.5)
+    assert (1 in chosen[100], 2 in chosen[90]) == (True, True)
+    assert cost_share(facts, chosen) == 1.0
+
+
 def test_a_renamed_job_keeps_what_is_known_of_it():
     attempts = []
     for commit in range(300):

@@ -270,9 +270,7 @@ class Sweep:
         gap = self._gap()
         alive: Flags = (self._last >= 0) & (commit - self._last <= np.maximum(_FEWEST_GAPS, _GAPS * gap))
         if commit < len(self._seen):
-            alive = alive.copy()
-            new = self._seen[commit]
-            alive[new[self._last[new] < 0]] = True
+            alive[self._seen[commit]] = True  # new, or back after long
         return alive
 
 
