@@ -172,20 +172,31 @@ def test_one_is_said_in_the_singular():
     assert [counted(n, "row") for n in (0, 1, 2, 1200)] == ["0 rows", "1 row", "2 rows", "1,200 rows"]
 
 
-def test_a_selection_that_rests_on_one_breakage_says_so_in_the_singular():
-    answer = Selection(
-        jobs=(), level=1.0, cost_share=1.0, expected=Point(level=1.0, recall=1.0, low=0.05), frontier=(),
-        breakages=1, enough_evidence=False, needed=99, fixed=None, note="",
-    )  # fmt: skip
-    assert "of 1 breakage so far this level" in selection_text(answer)
+def test_a_level_is_said_with_the_breakages_that_it_rests_on_and_catches_nothing_where_none_is_known():
+    def said(**known):
+        point = Point(level=0.6, **known)
+        answer = Selection(
+            jobs=(), level=0.6, cost_share=0.6, expected=point, frontier=(point,),
+            breakages=20, enough_evidence=False, needed=99, fixed=None, note="",
+        )  # fmt: skip
+        return selection_text(answer)
+
+    some = said(recall=1.0, low=0.767, breakages=11.31)
+    assert "of 11.3 breakages before it would have caught 100.0 %, at least 76.7 % (95 %)" in some
+    none = said(recall=1.0, low=0.0, breakages=0.0)
+    assert "at a level of 60.0 %; no breakage is known that tells what it would catch" in none
+    assert none.splitlines()[3].split() == ["60.0", "%", "-", "-"]
+    assert "100.0" not in none
 
 
 def test_a_fixed_set_of_very_many_jobs_names_the_first_and_counts_the_others():
+    point = Point(level=1.0, recall=1.0, low=0.9, breakages=9.0)
+
     def said(count):
         names = tuple(f"j{number}" for number in range(count))
         fixed = FixedSet(jobs=names, cost_share=0.5, covered=9, breakages=9, gap=0.0, proven=True, by="exact")
         answer = Selection(
-            jobs=(), level=1.0, cost_share=1.0, expected=Point(level=1.0, recall=1.0, low=0.9), frontier=(),
+            jobs=(), level=1.0, cost_share=1.0, expected=point, frontier=(),
             breakages=9, enough_evidence=False, needed=99, fixed=fixed, note="",
         )  # fmt: skip
         return selection_text(answer)

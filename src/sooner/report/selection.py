@@ -33,12 +33,13 @@ def backtest_text(summary: Summary, *, recall: float | None, budget: float | Non
     rate = _NOTHING_BROKE
     if summary.breakages:
         rate = f"{percent(summary.recall)} [{percent(summary.low)}, {percent(summary.high)}]"
-    was = f"{percent(summary.expected.recall)}, at least {percent(summary.expected.low)} (95 %)"
+    expected = summary.expected
+    was = _would_have_caught(expected.recall, expected.low, expected.breakages)
     lines = [
         f"{before}; asked for {', '.join(asked)}",
         f"caught  {summary.caught} of {counted(summary.breakages, 'breakage')}: {rate}",
         f"cost    {percent(summary.cost)} of running everything",
-        f"level   {percent(summary.level)} of the cost; of the breakages before it would have caught {was}",
+        f"level   {percent(summary.level)} of the cost; {was}",
         f"stated bound held in {summary.windows.held} of {summary.windows.count} rolling windows",
         f"missed breakages stayed red for {summary.red_hours:.0f} hours together{_later(summary)}",
         "other readings of a breakage:",
@@ -47,7 +48,7 @@ def backtest_text(summary: Summary, *, recall: float | None, budget: float | Non
         share = percent(score.recall) if score.breakages else _NOTHING_BROKE
         lines.append(f"  {name:<10} {score.caught} of {score.breakages}: {share}")
     asked_for = 0.0 if recall is None else recall
-    is_missed, is_few = summary.expected.recall < asked_for, summary.breakages < trials_for(asked_for)
+    is_missed, is_few = expected.recall < asked_for, summary.breakages < trials_for(asked_for)
     if is_missed:
         lines.append(f"not reached: by what was known at the end this level catches less than {percent(asked_for)}")
     if not summary.enough_evidence and summary.level < 1.0 and (is_few or not is_missed):
@@ -80,9 +81,15 @@ def answer_text(answer: Answer) -> str:
         lines.append("everything runs")
     lines += [f"run   {short(line.job)}: {short(line.why, _LONGEST_WHY)}" for line in answer.jobs]
     lines += [f"drop  {short(line.job)}: {short(line.why, _LONGEST_WHY)}" for line in answer.dropped]
-    bound = f"{percent(answer.recall)} of the breakages so far, at least {percent(answer.recall_low)}"
-    lines.append(f"level {percent(answer.level)} of the cost of all jobs, which would have caught {bound}")
+    was = _would_have_caught(answer.recall, answer.recall_low, answer.breakages)
+    lines.append(f"level {percent(answer.level)} of the cost of all jobs; {was}")
     return "\n".join(lines)
+
+
+def _would_have_caught(recall: float, low: float, breakages: float) -> str:
+    if not breakages:
+        return "no breakage is known that tells what it would catch"
+    return f"of {breakages:.1f} breakages before it would have caught {percent(recall)}, at least {percent(low)} (95 %)"
 
 
 def selection_text(selection: Selection) -> str:
@@ -95,9 +102,8 @@ def selection_text(selection: Selection) -> str:
     expected = selection.expected
     parts = [table(rows, right=(2, 3, 4, 5, 6)), _frontier_text(selection)]
     parts.append(
-        f"chosen: {percent(selection.cost_share)} of the cost, at a level of {percent(selection.level)}; of"
-        f" {counted(selection.breakages, 'breakage')} so far this level would have caught {percent(expected.recall)},"
-        f" at least {percent(expected.low)} (95 %)"
+        f"chosen: {percent(selection.cost_share)} of the cost, at a level of {percent(selection.level)};"
+        f" {_would_have_caught(expected.recall, expected.low, expected.breakages)}"
     )
     if fixed := selection.fixed:
         distance = "the optimum" if fixed.proven and fixed.gap < _TINY else f"within {percent(fixed.gap)} of the bound"
@@ -140,7 +146,9 @@ def flakes_text(held: HeldOut, control: Control | None, code: Control | None) ->
 
 def _frontier_text(selection: Selection) -> str:
     rows = [("COST", "RECALL", "AT LEAST")]
-    rows += [(percent(one.level), percent(one.recall), percent(one.low)) for one in selection.frontier]
+    for one in selection.frontier:
+        known = (percent(one.recall), percent(one.low)) if one.breakages else ("-", "-")
+        rows.append((percent(one.level), *known))
     return table(rows, right=(0, 1, 2))
 
 

@@ -185,7 +185,7 @@ def summary(
     missed = misses(facts, found["judged"], selected)
     later = [one.red_hours for one in missed if one.detected_after_commits is not None and one.red_hours is not None]
     level = steps[-1].level if steps else 1.0
-    expected = recall_at(past, level) if past is not None else Point(level=level, recall=0.0, low=0.0)
+    expected = recall_at(past, level) if past is not None else Point(level=level, recall=0.0, low=0.0, breakages=0.0)
     return Summary(
         commits=len(steps),
         trained_on=len(facts.commits) - len(steps),

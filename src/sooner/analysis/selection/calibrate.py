@@ -43,6 +43,8 @@ class Point(Struct, frozen=True, kw_only=True):
     recall: float
     low: float
     """Lower end of the one-sided interval of 95 % (Clopper and Pearson 1934)."""
+    breakages: float
+    """How many this rests on: each counts by its probability. With none the recall says nothing."""
 
 
 def caught(past: Past) -> tuple[Numbers, float]:
@@ -74,7 +76,9 @@ def recall_at(past: Past, level: float) -> Point:
     """What a level would have caught of the past, with its bound."""
     found, total = caught(past)
     hits = float(np.interp(level, _LEVELS, found)) if level < 1.0 else total
-    return Point(level=level, recall=hits / total if total > _LEAST_WEIGHT else 1.0, low=lower_bound(hits, total))
+    if total <= _LEAST_WEIGHT:
+        return Point(level=level, recall=1.0, low=0.0, breakages=0.0)
+    return Point(level=level, recall=hits / total, low=lower_bound(hits, total), breakages=total)
 
 
 def frontier(past: Past) -> list[Point]:

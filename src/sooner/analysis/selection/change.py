@@ -40,6 +40,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     recall_low: float
     drift: str
     """What is wrong with the rule's promise of late; empty where nothing is."""
+    breakages: float = 0.0
+    """That the calibration rests on; see `Point`."""
     would_drop: tuple[str, ...] = ()
     """Jobs that the rule, with its floors and areas, would leave out by itself: what a full run tests."""
 
@@ -110,6 +112,7 @@ def answer(
         level=level,
         recall=expected.recall,
         recall_low=expected.low,
+        breakages=expected.breakages,
         drift=drift(past, level),
         would_drop=tuple(job for job in whys if job not in own),
     )
