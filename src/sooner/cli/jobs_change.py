@@ -192,6 +192,7 @@ def _record(root: str | None, repository: str, identity: str, found: "Answer") -
     """Leave in the history what was selected: dropped jobs are only measured where everything ran."""
     import time
 
+    from sooner.analysis.selection.calibrate import promised_recall
     from sooner.analysis.selection.load import DROPPED_MEASURE, EVERYTHING_MEASURE, RECALL_MEASURE
 
     History, _ = history_door()  # noqa: N806 - a class
@@ -205,7 +206,8 @@ def _record(root: str | None, repository: str, identity: str, found: "Answer") -
             repository=repository, commit=identity, name=name, value=value, at=Epoch(at), subject=subject
         )  # fmt: skip
 
-    rows = [row(EVERYTHING_MEASURE, float(found.run_all), now), row(RECALL_MEASURE, found.recall, now + _AFTER_S)]
+    promised = promised_recall(recall=found.recall, breakages=found.breakages, level=found.level)
+    rows = [row(EVERYTHING_MEASURE, float(found.run_all), now), row(RECALL_MEASURE, promised, now + _AFTER_S)]
     rows += [row(DROPPED_MEASURE, 1.0, now + _AFTER_S, job) for job in found.would_drop]
     with History(history_at(root)) as history:
         history.add_measures(rows)

@@ -4,6 +4,7 @@ import pytest
 
 pytest.importorskip("scipy")
 
+from sooner.analysis.selection.calibrate import promised_recall
 from sooner.analysis.selection.records import Kept, Verdict, promise
 
 
@@ -27,6 +28,14 @@ def test_one_miss_of_many_is_what_was_promised():
     verdicts = [outcome(0, "gpu", failures=1), *(outcome(i, "unit", failures=1) for i in range(1, 20))]
     found = promise(kept(20), verdicts, {})
     assert (found.broken, found.missed, found.alarm) == (20, 1, "")
+
+
+def test_who_has_caught_all_so_far_has_not_promised_to_miss_none():
+    promised = promised_recall(recall=1.0, breakages=11.3, level=0.6)
+    assert promised == pytest.approx(11.9 / 12.3)
+    verdicts = [outcome(0, "gpu", failures=1), *(outcome(i, "unit", failures=1) for i in range(1, 20))]
+    assert promise(kept(20, recall=promised), verdicts, {}).alarm == ""
+    assert promised_recall(recall=1.0, breakages=0.0, level=0.6) == 0.6
 
 
 def test_a_breakage_that_a_kept_job_saw_too_is_no_miss():

@@ -65,6 +65,11 @@ def caught(past: Past) -> tuple[Numbers, float]:
     return np.cumsum(gains), float(total)
 
 
+def promised_recall(*, recall: float, breakages: float, level: float) -> float:
+    """The probability that the next breakage is caught, as `level_for` reckons it: what a record may be held to."""
+    return (recall * breakages + _UNKNOWN * level) / (breakages + _UNKNOWN)
+
+
 def level_for(past: Past, recall: float) -> float:
     """The lowest level at which the next breakage is caught with this probability."""
     found, total = caught(past)

@@ -1,4 +1,4 @@
-"""What `[ci skip ...]` cannot take away from `sooner jobs for-change`."""
+"""What `[ci skip ...]` cannot take away from `sooner jobs for-change`, and what is recorded of a change."""
 
 import json
 
@@ -50,3 +50,16 @@ def test_a_facet_of_which_one_job_is_skipped_has_another_one(skipping, skipped):
     jobs, told = skipping(f"x [ci skip gpu {skipped}]")
     assert jobs == {"lint", "gpu b" if skipped == "a" else "gpu a"}
     assert "floors" not in told
+
+
+def test_where_no_breakage_is_known_no_recall_but_that_of_chance_is_promised(skipping, here, project):
+    from sooner.history import History, Where
+
+    skipping("x")  # the history
+    done = here("jobs", "for-change", "--history", "h", "--budget", "0.6", "--record", "--id", "p1")
+    assert "no breakage is known that tells what it would catch" in done.stdout
+    with History(project / "h") as history:
+        rows = history.columns("measures", ["name", "value"], Where())
+    codes, names = rows.text("name")
+    (value,) = rows.number("value")[codes == names.index("selection.recall")]
+    assert value == 0.6
