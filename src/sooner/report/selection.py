@@ -40,7 +40,7 @@ def backtest_text(summary: Summary, *, recall: float | None, budget: float | Non
         f"caught  {summary.caught} of {counted(summary.breakages, 'breakage')}: {rate}",
         f"cost    {percent(summary.cost)} of running everything",
         f"level   {percent(summary.level)} of the cost; {was}",
-        f"stated bound held in {summary.windows.held} of {summary.windows.count} rolling windows",
+        f"stated bound held in {summary.windows.held} of {summary.windows.count} rolling windows{_empty(summary)}",
         f"missed breakages stayed red for {summary.red_hours:.0f} hours together{_later(summary)}",
         "other readings of a breakage:",
     ]
@@ -65,6 +65,10 @@ def backtest_text(summary: Summary, *, recall: float | None, budget: float | Non
     if len(summary.missed) > _MOST_MISSED:
         lines.append(f"  ... and {len(summary.missed) - _MOST_MISSED} more (--json)")
     return "\n".join(lines)
+
+
+def _empty(summary: Summary) -> str:
+    return f", {summary.windows.empty} of them without a breakage" if summary.windows.empty else ""
 
 
 def _later(summary: Summary) -> str:

@@ -425,6 +425,7 @@ def test_where_nothing_broke_nobody_is_told_that_all_was_caught():
     lines = backtest_text(done.summary, recall=None, budget=0.5).splitlines()
     assert lines[1] == "caught  0 of 0 breakages: there was nothing to catch"
     assert "  persisted  0 of 0: there was nothing to catch" in lines
+    assert "stated bound held in 1 of 1 rolling windows, 1 of them without a breakage" in lines
 
 
 def test_a_recall_that_a_budget_does_not_reach_is_not_only_called_a_lack_of_evidence():

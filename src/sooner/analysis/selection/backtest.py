@@ -56,6 +56,8 @@ class Windows(Struct, frozen=True, kw_only=True):
     count: int
     held: int
     """Windows of 100 commits in which the recall was not provably below what had been stated."""
+    empty: int
+    """Of these, those without a breakage: any bound holds there."""
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -214,14 +216,15 @@ def windows(broken: dict[int, list[int]], steps: list[Step]) -> Windows:
     """Rolling windows; one fails where so many misses would be rare (1 in 20) if the stated bound were true."""
     from scipy.stats import binom
 
-    count = held = 0
+    count = held = empty = 0
     for begin in range(0, max(1, len(steps) - _WINDOW + 1), _STRIDE):
         some = [step for step in steps[begin : begin + _WINDOW] if step.commit in broken]
         hits = sum(not step.selected.isdisjoint(broken[step.commit]) for step in some)
         stated = max((step.stated for step in some), default=0.0)
         count += 1
+        empty += not some
         held += int(not some or binom.cdf(hits, len(some), stated) > 0.05)  # noqa: PLR2004 - 1 in 20
-    return Windows(count=count, held=held)
+    return Windows(count=count, held=held, empty=empty)
 
 
 class Backtest(Struct, frozen=True, kw_only=True):
