@@ -25,7 +25,7 @@ from sooner.analysis.selection.names import known_lineage
 from sooner.analysis.selection.policy import Goal, Learner, Terms
 from sooner.analysis.selection.settings import JobSettings
 from sooner.analysis.selection.together import Together
-from sooner.analysis.selection.truth import cost_share, score, truths
+from sooner.analysis.selection.truth import Truth, cost_share, interval, score, truths
 from sooner.report.selection import backtest_text
 
 GPUS = Floor(name="gpu", jobs=(8, 10, 11), least=2)
@@ -145,6 +145,17 @@ def test_a_renamed_job_keeps_what_is_known_of_it():
     view, ranking = learner.ranked(230)
     assert view.runs[2] > 150
     assert ranking.order[0] == 2
+
+
+@pytest.mark.parametrize(("caught", "low", "high"), [(4, 0.398, 1.0), (2, 0.068, 0.932), (0, 0.0, 0.602)])
+def test_the_interval_of_few_breakages_is_that_of_their_number_however_alike_the_blocks_are(caught, low, high):
+    jobs, commits = np.zeros(4, dtype=np.int64), np.arange(4) * 100
+    truth = Truth(commit=commits, job=jobs, probability=np.ones(4))
+    selected = {commit: frozenset({0} if place < caught else ()) for place, commit in enumerate(commits.tolist())}
+    found = interval(truth, selected)
+    assert found[0] <= low + 0.001
+    assert found[1] >= high - 0.001
+    assert found[0] <= caught / 4 <= found[1]
 
 
 def test_cells_that_were_not_run_cost_nothing():

@@ -71,7 +71,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     recall: float
     low: float
     high: float
-    """Block bootstrap, 95 %."""
+    """Block bootstrap, 95 %, at least as wide as the exact interval."""
     breakages: int
     caught: int
     by_definition: dict[str, Score]

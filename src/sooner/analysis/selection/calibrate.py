@@ -91,11 +91,11 @@ def frontier(past: Past) -> list[Point]:
     return [recall_at(past, level / 100) for level in range(5, 101, 5)]
 
 
-def lower_bound(hits: float, trials: float) -> float:
+def lower_bound(hits: float, trials: float, *, tail: float = _TAIL) -> float:
     """One-sided lower bound of a share (Clopper and Pearson 1934); counts may be expected ones."""
     from scipy.special import betaincinv
 
-    return float(betaincinv(hits, trials - hits + 1, _TAIL)) if hits > _LEAST_WEIGHT else 0.0
+    return float(betaincinv(hits, trials - hits + 1, tail)) if hits > _LEAST_WEIGHT else 0.0
 
 
 def trials_for(recall: float) -> int:
