@@ -4,7 +4,7 @@
 `sooner.history.ingest` reads other systems' files. Nothing here imports DuckDB before a history is opened.
 """
 
-from sooner.history.branches import of_requests, trunk_among
+from sooner.history.branches import lands_on, of_requests, trunk_among
 from sooner.history.commit import Added
 from sooner.history.durations import Subject
 from sooner.history.errors import HistoryError, IngestError
@@ -42,6 +42,7 @@ __all__ = [
     "check_named",
     "check_one_repository",
     "known_durations",
+    "lands_on",
     "of_requests",
     "record_run",
     "surroundings",

@@ -107,6 +107,19 @@ def test_a_branch_that_was_named_needs_no_choice(history):
     assert (list(facts.commits), notes) == (["x1"], [])
 
 
+@pytest.mark.parametrize("where", [{}, {"branch": "main"}])
+def test_what_a_merge_queue_runs_for_a_branch_is_about_the_branch(history, where):
+    def queued(name, number, at):
+        branch = f"gh-readonly-queue/main/pr-{number}-{'0a' * 20}"
+        return job(name, f"c{number}", at, branch=branch, event="merge_group")
+
+    rows = [queued("unit", 1, 0), queued("unit", 2, 10), job("nightly", "c2", 20, branch="main", event="schedule")]
+    other = job("unit", "x1", 30, branch="gh-readonly-queue/release/1/pr-9-ab")
+    facts, notes = record(history, *rows, other, **where)
+    assert (list(facts.commits), facts.jobs) == (["c1", "c2"], ["nightly", "unit"])
+    assert ("of 2 branches only 'main' is used (--branch names another one)" in notes) is not bool(where)
+
+
 def test_attempts_without_a_commit_or_a_time_are_left_out_and_said(history):
     facts, notes = record(
         history, job("a"), job("a", "", 5), job("b", "c2", 9, created=None, started=None, completed=None)

@@ -7,7 +7,7 @@ from sooner.analysis.trunk.load_digest import runs_of_jobs, runs_of_tests
 from sooner.analysis.trunk.load_jobs import Jobs, landed_jobs
 from sooner.analysis.trunk.load_tests import Tests
 from sooner.history import History, HistoryOutcome, JobRow, TestRow, Where, of_requests
-from sooner.history.branches import trunk_among
+from sooner.history.branches import lands_on, trunk_among
 
 FAILED, PASSED, RUNNING, SKIPPED = (
     HistoryOutcome.FAILED,
@@ -195,6 +195,19 @@ def test_flakes_of_another_branch_are_not_the_trunks(tmp_path) -> None:
 )
 def test_the_trunk_is_what_is_usually_called_so_else_the_busiest_branch(attempts: dict[str, int], trunk: str) -> None:
     assert trunk_among(attempts) == trunk
+
+
+@pytest.mark.parametrize(
+    ("branch", "onto"),
+    [
+        ("gh-readonly-queue/main/pr-12-0a1b", "main"),
+        ("gh-readonly-queue/release/2.1/pr-7-ffff", "release/2.1"),
+        ("gh-readonly-queue/main", "gh-readonly-queue/main"),
+        ("main", "main"),
+    ],
+)
+def test_a_branch_of_a_merge_queue_is_for_the_branch_that_its_name_holds(branch: str, onto: str) -> None:
+    assert lands_on(branch) == onto
 
 
 REQUESTS = [("pull_request", None), ("pull_request_target", 7), ("", 7)]

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from sooner.analysis.selection.facts import Flags, Indices, Numbers, Record, State, numbered, recorded
 from sooner.analysis.selection.records import Kept, Verdict
@@ -13,8 +14,10 @@ from sooner.history import (
     Columns,
     History,
     HistoryOutcome,
+    Texts,
     Where,
     check_one_repository,
+    lands_on,
     of_requests,
     trunk_among,
     unknown_name,
@@ -53,38 +56,59 @@ FOLDED_2019: Final = ("_build", "_test", "-build", "-test", "_multigpu", "_NO_AV
 def trunk(history: History, where: Where) -> tuple[Record, list[str]]:
     """All attempts on one branch of one repository, and what a reader should know about how they were chosen.
 
-    Attempts on pull requests are left out: a change that never landed broke nothing, and mended nothing either.
+    Attempts on pull requests are left out: a change that never landed broke nothing, and mended nothing either. Those
+    of a merge queue count: they were about to land, and may be all that there is.
 
     Raises:
         UsageError: The history holds nothing to select from, or several repositories.
     """
-    rows = history.columns("jobs", [*_TEXTS, *_TIMES], where, ordered=False)
-    if not len(rows):
+    anywhere = replace(where, branch="")
+    rows = history.columns("jobs", [*_TEXTS, *_TIMES], anywhere, ordered=False)
+    branches = _branches(rows)
+    asked_for = np.ones(len(rows), dtype=bool)
+    if where.branch:
+        asked_for = branches.codes == _code(branches, lands_on(where.branch))
+    if not asked_for.any():
         nothing = "the history holds no jobs to select from: `sooner ingest` takes them in"
         raise UsageError(unknown_name(history, where) or nothing)
     notes: list[str] = []
     check_one_repository(history, where, "jobs")
-    chosen = _landed(rows, where, notes)
-    return _record(rows, chosen, partial(_failure_lines, history, where), notes), notes
+    chosen = _landed(rows, branches, asked_for, notes)
+    facts = _record(rows, chosen, partial(_failure_lines, history, anywhere), notes)
+    if lost := int(asked_for.sum()) - len(facts.known):
+        notes.append(f"{lost:,} attempts say nothing here (other branches, still running, without a time)")
+    return facts, notes
 
 
-def _landed(rows: Columns, where: Where, notes: list[str]) -> Flags:
+def _branches(rows: Columns) -> Texts:
+    """The branch that each row is about."""
+    codes, names = rows.text("branch")
+    known = sorted({lands_on(name) for name in names})
+    place = {name: code for code, name in enumerate(known)}
+    return Texts(np.array([place[lands_on(name)] for name in names] + [-1], dtype=np.int32)[codes], known)
+
+
+def _code(texts: Texts, name: str) -> int:
+    """The number of a text; one that nothing has where there is none."""
+    return texts.names.index(name) if name in texts.names else len(texts.names)
+
+
+def _landed(rows: Columns, branches: Texts, asked_for: Flags, notes: list[str]) -> Flags:
     """Which rows are about commits of the branch."""
-    chosen: Flags = (rows.text("commit").codes >= 0) & (rows.text("job").codes >= 0)
-    if not chosen.all():
-        notes.append(f"{int((~chosen).sum()):,} attempts without commit or job are left out")
+    chosen: Flags = asked_for & (rows.text("commit").codes >= 0) & (rows.text("job").codes >= 0)
+    if lacking := int((asked_for & ~chosen).sum()):
+        notes.append(f"{lacking:,} attempts without commit or job are left out")
     landed = ~of_requests(rows)
     if chosen.any() and not (chosen & landed).any():
         raise UsageError(f"all {int(chosen.sum()):,} attempts are on pull requests: ingest those of the trunk too")
     chosen &= landed
-    codes, names = rows.text("branch")
-    if not where.branch and (codes[chosen] >= 0).any():
-        found, counts = np.unique(codes[chosen & (codes >= 0)], return_counts=True)
-        if len(found) > 1:
-            known = {names[code]: int(count) for code, count in zip(found, counts, strict=True)}
-            best = trunk_among(known)
-            chosen &= codes == names.index(best)
-            notes.append(f"of {len(known)} branches only {best!r} is used (--branch names another one)")
+    codes, names = branches
+    found, counts = np.unique(codes[chosen & (codes >= 0)], return_counts=True)
+    if len(found) > 1:
+        known = {names[code]: int(count) for code, count in zip(found, counts, strict=True)}
+        best = trunk_among(known)
+        chosen &= codes == names.index(best)
+        notes.append(f"of {len(known)} branches only {best!r} is used (--branch names another one)")
     return chosen
 
 
@@ -103,8 +127,6 @@ def _record(rows: Columns, chosen: Flags, lines: _Lines, notes: list[str]) -> Re
     typical = float(np.nanmedian(seconds[chosen])) if np.isfinite(seconds[chosen]).any() else _UNTIMED_S
     known = np.where(np.isfinite(known), known, np.fmax(asked, started) + max(typical, _UNTIMED_S))
     known = np.maximum(known, asked)  # clocks differ: nothing is known before it is asked for
-    if lost := int((~chosen).sum()):
-        notes.append(f"{lost:,} attempts say nothing here (other branches, still running, without a time)")
     jobs, names = _job_names(rows, chosen)
     commit, commits = _packed(rows.text("commit").codes[chosen], rows.text("commit").names)
     state = _blocked(rows, state, known)
