@@ -189,7 +189,8 @@ def test_every_kth_commit_runs_everything():
 def test_the_first_commit_of_each_night_runs_everything():
     made = project(commits=120)  # three commits a day
     chosen = selections(made.facts, Goal(budget=0.3), full_nightly=True)
-    assert all((len(chosen[commit]) == 12) == (commit % 3 == 0) for commit in range(87, 120))
+    assert all((len(chosen[commit]) == 12) == (commit % 3 == 0) for commit in range(84, 120))
+    assert len(selections(made.facts, Goal(budget=0.3), full_nightly=True, train=0.71)[85]) < 12  # not its day's first
 
 
 def test_a_backstop_says_how_long_breakages_went_unseen():

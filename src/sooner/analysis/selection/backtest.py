@@ -101,7 +101,6 @@ class _Spender:
         self.steps: list[Step] = []
         self._bank, self._level, self._stated = 0.0, 1.0, 0.0
         self._spent: dict[int, Indices] = {}
-        self._day = -1
 
     def learn(self, learner: Learner) -> None:
         """Find the level anew."""
@@ -123,9 +122,8 @@ class _Spender:
 
     def _is_full(self, learner: Learner, commit: int) -> bool:
         """Whether a backstop runs everything here."""
-        day, before = int(learner.facts.decided[commit] // _DAY_S), self._day
-        self._day = day
-        nightly = self.plan.full_nightly and before not in {-1, day}
+        day, before = (int(learner.facts.decided[at] // _DAY_S) for at in (commit, commit - 1))
+        nightly = self.plan.full_nightly and (commit == 0 or before < day)
         return nightly or (self.plan.full_every > 0 and len(self.steps) % self.plan.full_every == 0)
 
 
