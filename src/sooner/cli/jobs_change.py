@@ -67,7 +67,6 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
     import msgspec
 
     from sooner.analysis.selection.change import Wish, answer
-    from sooner.analysis.selection.decide import HALF
     from sooner.analysis.selection.request import area_jobs, changed_paths, drawn_part, in_sample, only_documentation
     from sooner.analysis.selection.settings import constraints
 
@@ -82,7 +81,6 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
     identity = (
         options["identity"] or hashlib.sha256("\0".join([message, *files]).encode("utf-8", "replace")).hexdigest()
     )
-    level = wanted.level(learner.past)
     quiet = learner.harmless if only_documentation(files, settings.documentation) else frozenset()
     wish = Wish(
         asked=request,
@@ -90,11 +88,11 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
         files=tuple(files),
         quiet=quiet,
         sampled=in_sample(identity, share),
-        part=drawn_part(identity) if wanted.is_bound(level) else HALF,
+        part=drawn_part(identity),
     )
     rules = constraints(names, settings, frozenset())
     found = answer(
-        names, view, ranking, level=level, past=learner.past, wish=wish, rules=rules,
+        names, view, ranking, level=wanted.level(learner.past), past=learner.past, wish=wish, rules=rules,
         lifts=_lifts(facts, learner, known_files),
     )  # fmt: skip
     _tell_of_lacks(found, wish, names, rules)

@@ -87,6 +87,23 @@ def test_a_budget_is_kept_and_a_recall_is_reached():
     assert np.mean(caught) >= 0.94
 
 
+@pytest.mark.parametrize("goal", [Goal(recall=0.9), Goal(recall=0.7), Goal(budget=0.8), Goal(budget=0.9)])
+def test_what_is_stated_of_a_level_holds_where_one_job_is_half_of_the_cost(goal):
+    """A budget that ends within a dear job runs it on some commits only: it catches that share of its breakages."""
+    chance, attempts = np.random.default_rng(5), []
+    for block in range(0, 1200, 6):
+        broken = int(chance.random() < 0.4)
+        for c in range(block, block + 6):
+            for job in (0, 1):
+                state = State.FAILED if job == broken and c < block + 2 else State.PASSED
+                attempts += [(c, job, state, c * 8 * HOUR + repeat * HOUR, 30.0) for repeat in (0, 1)]
+    facts = record([f"{i:040x}" for i in range(1200)], ["a", "b"], attempts)
+    found = Backtest.run(facts, Plan(goal=goal, train=0.5)).summary
+    assert found.windows.held >= 0.95 * found.windows.count
+    assert found.recall > (goal.recall or 0.7) - 0.05
+    assert found.expected.recall == pytest.approx(found.recall, abs=0.12)
+
+
 def test_jobs_that_break_together_are_not_all_paid_for():
     made = project(
         seed=9, jobs=18, commits=900, rate=0.05, block=6, alone=0.0, flake=0.005, repeats=0.5, minutes=[20] * 18
@@ -390,7 +407,12 @@ def test_jobs_that_only_ever_fail_alone_are_not_given_up_where_nothing_is_repeat
 
 
 def test_what_a_level_would_have_caught_is_a_plain_number_that_a_record_can_hold():
-    past = Past(commit=np.array([3, 3, 7]), real=np.array([0.9, 0.5, 0.4]), level=np.array([0.2, 0.1, 0.8]))
+    past = Past(
+        commit=np.array([3, 3, 7]),
+        real=np.array([0.9, 0.5, 0.4]),
+        level=np.array([0.2, 0.1, 0.8]),
+        width=np.zeros(3),
+    )
     found = recall_at(past, 0.5)
     assert found.recall == pytest.approx(0.95 / 1.35)
     assert (type(found.recall), type(found.low)) == (float, float)

@@ -94,7 +94,7 @@ def ranking(count=10, **more):
     """Jobs that cost ten minutes each, in their order."""
     given = {
         "order": list(range(count)), "cost": np.full(count, 10.0), "total": 10.0 * count, "first": {},
-        "share": np.linspace(0, 1, count), "score": np.full(count, 1 / count),
+        "share": np.linspace(0, 1, count), "width": np.full(count, 1 / count), "score": np.full(count, 1 / count),
     }  # fmt: skip
     return Ranking(**{**given, **more})
 

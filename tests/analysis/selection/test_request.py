@@ -230,11 +230,12 @@ def told(wish=Wish(asked=Asked()), *, level=0.0, rules=Constraints(), lifts=(), 
     """The answer about six jobs of ten minutes, in their order; those that are gone exist no more."""
     order = [job for job in range(6) if job not in gone]
     ranking = Ranking(
-        order=order, share=np.array([2.0 if job in gone else job / 6 for job in range(6)]), cost=np.full(6, 10.0),
+        order=order, share=np.array([2.0 if job in gone else job / 6 for job in range(6)]), width=np.full(6, 1 / 6),
+        cost=np.full(6, 10.0),
         total=10.0 * len(order), score=np.full(6, 1 / 6), first={}, rules=rules,
     )  # fmt: skip
     view = SimpleNamespace(red_job=np.array([], int), red_commit=np.array([], int), commit=9, minutes=np.full(6, 10.0))
-    past = Past(commit=np.array([], int), real=np.array([]), level=np.array([]))
+    past = Past(commit=np.array([], int), real=np.array([]), level=np.array([]), width=np.array([]))
     return answer(list("abcdef"), view, ranking, level=level, past=past, wish=wish, rules=rules, lifts=lifts)
 
 
@@ -315,7 +316,13 @@ def test_drift_is_said_where_the_latest_breakages_are_missed_more_often(old, lat
     count = len(levels)
     # Of a commit's jobs the first that sees it counts; doubtful ones do not.
     commit, real = np.tile(np.arange(count), 3), np.repeat([1.0, 1.0, 0.4], count)
-    found = drift(Past(commit=commit, real=real, level=np.concatenate([levels, levels + 1, levels * 0])), 0.5)
+    past = Past(
+        commit=commit,
+        real=real,
+        level=np.concatenate([levels, levels + 1, levels * 0]),
+        width=np.zeros(3 * count),
+    )
+    found = drift(past, 0.5)
     assert bool(found) is says
     if says:
         assert found.startswith("drift: of the last 6 breakages this level would have missed 4, of the 14 before 0")

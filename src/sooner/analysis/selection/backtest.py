@@ -107,7 +107,7 @@ class _Spender:
         goal = self.plan.goal
         level = goal.level(learner.past)
         self._stated = recall_at(learner.past, level).low
-        self._level = _steered(learner, level, self._spent) if goal.is_bound(level) and level < 1.0 else level
+        self._level = _steered(learner, level, self._spent) if level == goal.budget and level < 1.0 else level
 
     def decide(self, learner: Learner, commit: int, ranking: Ranking) -> None:
         """Choose the jobs of a commit."""

@@ -1,9 +1,10 @@
 """How far down its order a commit must go so that few enough breakages are missed: learned from earlier ones. Pure.
 
 Each breakage of the past has a level: the share of the cost of all jobs that its commit would have had to spend until
-the first of the jobs that really broke was run. The share of breakages with a level of at most L is what a budget of L
-catches, and the next breakage is exchangeable with these, so their quantile is a bound (split conformal prediction;
-Vovk, Gammerman and Shafer 2005).
+the first of the jobs that really broke was run. Where the budget ends within that job, it is run on as large a share
+of the commits as the budget pays for. What a budget of L catches is the sum of these shares, and the next breakage is
+exchangeable with the past ones, so their quantile is a bound (split conformal prediction; Vovk, Gammerman and Shafer
+2005).
 
 One further breakage, of which nothing is known, counts as if its level were uniform: with
 few breakages the level stays high by itself, and without any it is the recall that was asked for.
@@ -33,6 +34,9 @@ class Past:
     real: Numbers
     """Probability that the job really broke there."""
     level: Numbers
+    """At which half of the job is paid for."""
+    width: Numbers
+    """How much more pays for all of it than for nothing of it."""
 
 
 class Point(Struct, frozen=True, kw_only=True):
@@ -49,10 +53,11 @@ class Point(Struct, frozen=True, kw_only=True):
 
 def caught(past: Past) -> tuple[Numbers, float]:
     """Expected number of breakages caught at each of 201 levels from 0 to 1, and of breakages."""
-    gains = np.zeros(len(_LEVELS))
+    found = np.zeros(len(_LEVELS))
     total = 0.0
     order = np.lexsort((past.level, past.commit))
     commits, levels, real = past.commit[order], past.level[order], past.real[order]
+    widths = np.maximum(past.width[order], 1e-9)
     missed = 1.0
     for i in range(len(order)):
         if i == 0 or commits[i] != commits[i - 1]:
@@ -60,9 +65,10 @@ def caught(past: Past) -> tuple[Numbers, float]:
             missed = 1.0
         step = missed * real[i]
         missed -= step
-        gains[min(int(np.searchsorted(_LEVELS, levels[i] - 1e-9)), len(_LEVELS) - 1)] += step
+        found += step * np.clip((_LEVELS - levels[i]) / widths[i] + 0.5, 0.0, 1.0)
     total += 1.0 - missed
-    return np.cumsum(gains), float(total)
+    found[-1] = total
+    return found, float(total)
 
 
 def promised_recall(*, recall: float, breakages: float, level: float) -> float:

@@ -57,7 +57,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     """Jobs that it cannot break, because it touches only documentation."""
     sampled: bool = False
     part: float = HALF
-    """How much must fit of the job at which the level ends; drawn for each change where the level is a budget's."""
+    """How much must fit of the job at which the level ends, drawn for each change."""
 
 
 def answer(

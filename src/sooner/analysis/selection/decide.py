@@ -45,6 +45,8 @@ class Ranking:
     share: Numbers
     """By job: share of all minutes that is spent when the job is half done, with all that it needs and that has not run
     by then; 2.0 for jobs that do not exist now."""
+    width: Numbers
+    """By job: how much of all minutes that is. A budget that ends within it pays for the job on some commits only."""
     cost: Numbers
     """By job: minutes x price x the probability that it runs at all."""
     total: float
@@ -105,12 +107,13 @@ def rank(
     until = None if rules.floors else until  # the best job of a facet may stand far down
     order = _greedy(_Cover(score / cost, together), np.flatnonzero(view.alive).tolist(), begin, until)
     if rules.needs or rules.floors:
-        share = _shares_by_rules(order, cost, total, first, rules=rules, alive=view.alive)
+        share, width = _shares_by_rules(order, cost, total, first, rules=rules, alive=view.alive)
     else:
-        share = _shares(order, cost, total, first)
+        share, width = _shares(order, cost, total, first)
     return Ranking(
         order=order,
         share=share,
+        width=width,
         cost=cost,
         total=total,
         score=score,
@@ -121,23 +124,24 @@ def rank(
     )
 
 
-def _shares(order: list[int], cost: Numbers, total: float, first: Mapping[int, str]) -> Numbers:
-    share = np.full(len(cost), 2.0)
+def _shares(order: list[int], cost: Numbers, total: float, first: Mapping[int, str]) -> tuple[Numbers, Numbers]:
+    share, width = np.full(len(cost), 2.0), np.zeros(len(cost))
     if order:
         done = np.cumsum(cost[order])
         share[order] = (done - cost[order] / 2) / max(total, 1e-9)
-    share[list(first)] = 0.0
-    return share
+        width[order] = cost[order] / max(total, 1e-9)
+    share[list(first)] = width[list(first)] = 0.0
+    return share, width
 
 
 def _shares_by_rules(
     order: list[int], cost: Numbers, total: float, first: Mapping[int, str], *, rules: Constraints, alive: Flags
-) -> Numbers:
+) -> tuple[Numbers, Numbers]:
     """The same where floors are paid for first, and jobs bring along what they need, as `choose` takes them.
 
     The promise must know what that costs.
     """
-    share, left = np.full(len(cost), 2.0), set(np.flatnonzero(alive).tolist())
+    share, width, left = np.full(len(cost), 2.0), np.zeros(len(cost)), set(np.flatnonzero(alive).tolist())
     reserved = _reserved(order, rules, left.__contains__, first)
     share[reserved], spent = 0.0, float(cost[reserved].sum())
     left.difference_update(reserved)
@@ -146,10 +150,14 @@ def _shares_by_rules(
             continue
         fresh = _bundle(job, rules.needs, left.__contains__)
         price = float(cost[fresh].sum())
-        share[fresh] = 0.0 if job in first else min(1.0, (spent + price / 2) / max(total, 1e-9))
+        if job in first:
+            share[fresh] = 0.0
+        else:
+            share[fresh] = min(1.0, (spent + price / 2) / max(total, 1e-9))
+            width[fresh] = price / max(total, 1e-9)
         left.difference_update(fresh)
         spent += price
-    return share
+    return share, width
 
 
 def _reserved(

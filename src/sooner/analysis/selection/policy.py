@@ -60,10 +60,6 @@ class Goal:
             return wanted
         return min(wanted, self.budget)
 
-    def is_bound(self, level: float) -> bool:
-        """Whether a level is the budget's, which changes must keep on average."""
-        return level == self.budget
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
@@ -109,14 +105,14 @@ class Learner:
         """[breakage, job]: what really broke, as known when it learned last."""
         self._rates: Rates | None = None
         # A red cell's levels and likelihoods are noted when its commit is ranked, and looked at once it is known.
-        self._level = np.full(len(self.all_cells), np.nan)
+        self._level, self._width = np.full((2, len(self.all_cells)), np.nan)
         self._likelihood = np.full((len(MIXTURE), len(self.all_cells)), np.nan)
         self._red_cells = _by_commit(self.all_cells, len(facts.commits))
         self._trained = -1
         self._quiet = np.array(sorted(quiet), dtype=np.int64)
         self.harmless: frozenset[int] = frozenset()
         """Jobs that changes of documentation alone have never broken, often enough."""
-        self.past = Past(commit=np.zeros(0, dtype=np.int64), real=np.zeros(0), level=np.zeros(0))
+        self.past = Past(commit=np.zeros(0, dtype=np.int64), real=np.zeros(0), level=np.zeros(0), width=np.zeros(0))
         """Earlier breakages, with their levels."""
         self.judged_cells: Cells | None = None
         self.judged: Judged | None = None
@@ -163,7 +159,7 @@ class Learner:
         self.events = _breakages(known, began, len(self.facts.jobs))
         some = (began > COUNTED) & np.isfinite(self._level[place])
         at = place[some]
-        self.past = Past(commit=known.commit[some], real=began[some], level=self._level[at])
+        self.past = Past(commit=known.commit[some], real=began[some], level=self._level[at], width=self._width[at])
         self._mixture = self._mixed(known, began, place)
         self.harmless = self._never_broken(known, judged)
         self.minutes = mean_minutes(self.facts, before=now)
@@ -217,6 +213,7 @@ class Learner:
             jobs = self.all_cells.job[reds]
             share = ranking.share[jobs]
             # Of an order that ended early, nothing is known of the jobs behind its end.
+            self._width[reds] = ranking.width[jobs]
             self._level[reds] = share if until is None else np.where(share <= 1.0, share, np.nan)
             self._likelihood[:, reds] = view.shares()[:, jobs]
         return view, ranking
