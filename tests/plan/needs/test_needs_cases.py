@@ -756,20 +756,3 @@ def test_a_case_that_absl_is_told_the_name_of_has_it_however_long():
         },
     )
     assert list(found) == [f"NamedTest::test_it_{name}"]
-
-
-def test_members_of_enumerations_outside_of_the_tree_are_texts_with_their_class():
-    found = devices_of(
-        "tests/test_it.py",
-        {
-            "tests/test_it.py": """
-            import pytest
-            from acme.kinds import Mode
-
-            @pytest.mark.parametrize("name", [str(Mode.FAST).lower(), f"as_{Mode.SLOW}"])
-            def test_it(name):
-                pass
-            """
-        },
-    )
-    assert list(found) == ["test_it[mode.fast]", "test_it[as_Mode.SLOW]"]

@@ -16,7 +16,6 @@ from sooner.plan.needs.outside_kinds import (
     is_of_outside,
     is_scalar_type,
     kind_outside,
-    member_text,
 )
 from sooner.plan.needs.values import (
     MISSING,
@@ -334,13 +333,11 @@ def _str(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 
 
 def _text_outside(value: Ext) -> Any:
-    """What PyTorch's names, types of numbers (`jax.numpy.float32.dtype`) and members of enumerations are written as."""
+    """What PyTorch's names are written as, and types of numbers (`jax.numpy.float32.dtype`)."""
     kind = Ext(value.path.removesuffix(".dtype"))
     if kind.path != value.path and is_scalar_type(kind):
         return name_of(kind)
-    if value.path.startswith("torch."):
-        return value.path
-    return member_text(value) or UNKNOWN
+    return value.path if value.path.startswith("torch.") else UNKNOWN
 
 
 def _text_of(machine: "Machine", value: Inst) -> Any:

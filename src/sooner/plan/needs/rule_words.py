@@ -17,6 +17,7 @@ from sooner.plan.needs.jax_devices import WORDS as JAX_WORDS
 from sooner.plan.needs.launchers import launch, parallel_size, write_settings
 from sooner.plan.needs.meshes import WORDS as MESH_WORDS
 from sooner.plan.needs.op_names import names
+from sooner.plan.needs.outside_kinds import member_text
 from sooner.plan.needs.parameterized_classes import class_of_cases
 from sooner.plan.needs.programs import run_as_program
 from sooner.plan.needs.replacing import kept
@@ -431,6 +432,12 @@ def _settings_written(machine: "Machine", args: list[Any]) -> Any:
     return write_settings(machine, hard(args[0]) if args else None)
 
 
+def _member_name(_machine: "Machine", args: list[Any]) -> Any:
+    """What looks like a member of an enumeration outside, as it is written (`Mode.FAST`)."""
+    value = _first(args)
+    return (member_text(value) if isinstance(value, Ext) else None) or UNKNOWN
+
+
 def _is_torchruns(machine: "Machine", _args: list[Any]) -> Any:
     """Whether the file at hand speaks of what torchrun sets: its tests are started by it."""
     return _TORCHRUN.search(machine.sources.read(machine.current[0]) or "") is not None
@@ -505,7 +512,8 @@ WORDS: Final[dict[str, Word]] = {
     "launched": _launched, "settings_written": _settings_written, "is_torchruns": _is_torchruns,
     "spawned": _spawned, "cuda_workers": _cuda_workers, "sizes_up_to": _sizes_up_to,
     "device_tests": instantiate, "class_of_cases": class_of_cases, "op_names": names,
-    "dtype_name": dtype_name, "drawn": drawn, "jax_default": _jax_default, **JAX_WORDS, **MESH_WORDS,
+    "member_name": _member_name, "dtype_name": dtype_name, "drawn": drawn, "jax_default": _jax_default,
+    **JAX_WORDS, **MESH_WORDS,
 }  # fmt: skip
 
 
