@@ -237,6 +237,16 @@ def test_what_windows_writes_before_a_text_is_not_of_it(here, project, kept, enc
     assert {"job": "lint", "why": "[ci skip lint]"} in found["dropped"]
 
 
+def test_changed_files_may_come_through_a_pipe(here, project, kept):
+    (project / "pyproject.toml").write_text('[tool.sooner.jobs.areas]\n"src/**" = ["docs"]\n')
+    options = ("--history", kept, "--sample", "0", "--budget", "0.2", "--json")
+    found = answer(here("jobs", "for-change", "--files-file", "-", *options, stdin="src/a.py\n"))
+    assert {"job": "docs", "why": "area src/**"} in found["jobs"]
+    done = here("jobs", "for-change", "--files-file", "-", "--message-file", "-", *options, stdin="src/a.py\n")
+    assert done.returncode == 4
+    assert "cannot both be stdin" in done.stderr
+
+
 def test_an_unknown_setting_names_the_nearest(here, project, kept):
     (project / "pyproject.toml").write_text('[tool.sooner.jobs]\npined = ["lint"]\n')
     done = change(here, project, kept)

@@ -4,6 +4,7 @@ import codecs
 import hashlib
 import os
 import secrets
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -60,6 +61,8 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
     Raises:
         UsageError: A file that cannot be read, or a job that nobody knows.
     """
+    if str(options["message_file"]) == str(options["files_file"]) == "-":
+        raise UsageError("--message-file and --files-file cannot both be stdin: write one of them into a file")
     message, listed = _read(options["message_file"]), _read(options["files_file"])
     settings = project_settings()
     wanted = aim(options, settings)
@@ -151,7 +154,7 @@ def _read(path: Path | None) -> str:
     if path is None:
         return ""
     try:
-        data = path.read_bytes()
+        data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))

@@ -12,8 +12,10 @@ from sooner.model.outcomes import ExitCode
 @click.command("for-change")
 @history_options
 @goal_options
-@click.option("--message-file", type=click.Path(dir_okay=False, path_type=Path), help="Messages of all its commits.")
-@click.option("--files-file", type=click.Path(dir_okay=False, path_type=Path), help="Changed files, one a line.")
+@click.option("--message-file", type=click.Path(dir_okay=False, path_type=Path),
+              help="Messages of all its commits (- for stdin).")  # fmt: skip
+@click.option("--files-file", type=click.Path(dir_okay=False, path_type=Path),
+              help="Changed files, one a line (- for stdin).")  # fmt: skip
 @click.option("--id", "identity", default="", metavar="TEXT", help="Of the change (its head sha): decides the sample.")
 @click.option("--sample", type=float, metavar="SHARE", help="Share of changes that run everything (default: 0.03).")
 @click.option("--format", "format_", type=click.Choice(["text", "json", "matrix", "github-output"]), default="text")
