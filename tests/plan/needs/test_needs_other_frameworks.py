@@ -1369,3 +1369,31 @@ def test_colossalais_mesh_fails_without_its_ranks_and_a_cache_is_only_emptied_wh
         "test_cache": (1, 1, 1, "fail"),
         "test_skipped": (None, None, None, "skip"),
     }
+
+
+def test_a_pool_of_pinned_memory_with_an_allocator_of_the_tests_own_needs_no_device():
+    found = devices_of(
+        "test_pool.py",
+        {
+            "test_pool.py": """
+            from cupy.cuda import pinned_memory
+
+            class Fake(pinned_memory.PinnedMemory):
+                def __init__(self, size):
+                    self.ptr = 1
+                    self.size = size
+
+            def allocate(size):
+                return pinned_memory.PinnedMemoryPointer(Fake(size), 0)
+
+            def test_pool():
+                pool = pinned_memory.PinnedMemoryPool(allocator=allocate)
+                pool.malloc(1000)
+                pool.free_all_blocks()
+
+            def test_memory():
+                pinned_memory.PinnedMemory(1000)
+            """
+        },
+    )
+    assert found == {"test_pool": (0, None, 0), "test_memory": (1, 1, 1)}
