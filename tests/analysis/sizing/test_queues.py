@@ -481,3 +481,10 @@ def test_where_nodes_are_not_reserved_narrow_jobs_that_come_later_are_served_bef
     reserved = crowd_on_two_nodes(("half", 0, 0, 9), ("all", 0, 0, 9)).pool
     assert not may_overtake(reserved)
     assert may_overtake(structs.replace(reserved, reserves=False))
+
+
+def test_a_job_that_ended_the_moment_it_began_keeps_no_devices():
+    cancelled = [("half", at, at, at) for at in range(10)]
+    crowd = crowd_on_two_nodes(*cancelled, ("all", 20, 20, 100), ("half", 21, 21, 400), ("all", 150, 400, 500))
+    places = crowd.node[crowd.position("all")].tolist() + crowd.node[crowd.position("half")].tolist()
+    assert places == [0, 0, *[-1] * 10, 1]

@@ -239,14 +239,15 @@ def _placed(crowd: Crowd) -> Crowd:
         return crowd
     queue, widths = crowd.queue, widths_of(crowd.pool)
     width = np.array([widths[label] for label in crowd.labels])[crowd.label]
-    ran = np.flatnonzero(~np.isnan(queue.started + queue.completed))
-    times = np.concatenate([queue.completed[ran], queue.started[ran] - handover_s(crowd.pool)])
+    taken = queue.started - handover_s(crowd.pool)
+    ran = np.flatnonzero(queue.completed > taken)  # what ended the moment it began held nothing
+    times = np.concatenate([queue.completed[ran], taken[ran]])
     free = np.array([node.devices for node in crowd.pool.nodes for _ in range(node.count)])
     nodes = np.full(len(queue), -1)
-    for event in np.lexsort((np.arange(len(times)), times)).tolist():
+    for event in np.argsort(times, kind="stable").tolist():  # at one moment devices become free before they are taken
         job = int(ran[event % len(ran)])
         if event < len(ran):
-            free[nodes[job]] += width[job] * (nodes[job] >= 0)
+            free[nodes[job]] += width[job]
             continue
         room = np.where(free >= width[job], free, np.iinfo(free.dtype).max)
         nodes[job] = room.argmin() if (free >= width[job]).any() else free.argmax()
