@@ -8,6 +8,7 @@ all).
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -103,9 +104,9 @@ def visible_env(devices: Sequence[Device]) -> dict[str, str]:
 
 
 def widest_gang(devices: Sequence[Device]) -> int:
-    """How many of these devices one unit can hold: all, except that CUDA opens one MIG instance a process."""
-    whole = sum(device.kind is not DeviceKind.MIG for device in devices)
-    return whole or min(len(devices), 1)
+    """How many of these devices one unit can hold: all of a node, except that CUDA opens one MIG instance a process."""
+    whole = Counter(device.node for device in devices if device.kind is not DeviceKind.MIG)
+    return max(whole.values(), default=min(len(devices), 1))
 
 
 def matching(entry: str, ordinals: Sequence[Device | None], devices: Sequence[Device]) -> Device | None:

@@ -6,7 +6,8 @@ from typing import NewType
 from msgspec import Struct
 
 DeviceId = NewType("DeviceId", str)
-"""Stable name of a device on its machine: `nvidia:0`, `mig:MIG-...`, `amd:2`, `cpu:1`, `virtual:3`."""
+"""Stable name of a device on its machine: `nvidia:0`, `mig:MIG-...`, `amd:2`, `cpu:1`, `virtual:3`; in a run on several
+machines behind the machine's name: `gpu-node-7/nvidia:0`."""
 
 
 class DeviceKind(StrEnum):
@@ -45,8 +46,15 @@ class Device(Struct, frozen=True, kw_only=True):
     """NUMA node, -1 where unknown."""
     links: tuple[int, ...] = ()
     """Indices of the devices that a fast link (NVLink, xGMI) joins to this one; a double link is listed twice."""
+    node: str = ""
+    """The machine that has it, where a run has several; a unit's devices are of one."""
 
     @property
     def label(self) -> str:
-        """How people call it in progress lines: `GPU 3`, `slot 2`."""
-        return f"slot {self.index}" if self.kind is DeviceKind.CPU else f"GPU {self.index}"
+        """How people call it in progress lines: `GPU 3`, `slot 2`, `GPU 3 of gpu-node-7`."""
+        return f"{self.word} {self.index}{f' of {self.node}' if self.node else ''}"
+
+    @property
+    def word(self) -> str:
+        """What people call devices of its kind."""
+        return "slot" if self.kind is DeviceKind.CPU else "GPU"

@@ -13,10 +13,14 @@ def check_needs(plan: Plan, devices: Sequence[Device], *, text: str = "") -> tup
 
     Args:
         plan: What is to run.
-        devices: What it can run on. A device whose memory is not known (0) counts as large enough.
+        devices: What it can run on; a unit's devices are of one node. One whose memory is not known (0) counts as large
+            enough.
         text: The TOML text that the plan was read from; with it an error names the line of the key itself.
     """
-    memories = sorted((device.memory_mib or float("inf") for device in devices), reverse=True)
+    nodes: dict[str, list[float]] = {}
+    for device in devices:
+        nodes.setdefault(device.node, []).append(device.memory_mib or float("inf"))
+    memories = [sorted(node, reverse=True) for node in nodes.values()]
     lacking = [(index, *_lack(unit, memories)) for index, unit in enumerate(plan.units)]
     found = [entry for entry in lacking if entry[1]]
     locator = Locator(text) if text and found else None
@@ -33,11 +37,18 @@ def check_needs(plan: Plan, devices: Sequence[Device], *, text: str = "") -> tup
     )
 
 
-def _lack(unit: Unit, memories: Sequence[float]) -> tuple[str, int, int]:
-    """Key, need and what is there; an empty key where it is enough. `memories` are sorted, largest first."""
+def _lack(unit: Unit, nodes: Sequence[Sequence[float]]) -> tuple[str, int, int]:
+    """Key, need and what is there; an empty key where it is enough.
+
+    Args:
+        unit: Runs on one node.
+        nodes: Memories of each node's devices, largest first.
+    """
     need = unit.need
-    if need.devices > len(memories):
-        return "devices", need.devices, len(memories)
-    if need.devices and need.memory_mib > (smallest := memories[need.devices - 1]):
+    widest = max(map(len, nodes), default=0)
+    if need.devices > widest:
+        return "devices", need.devices, widest
+    smallest = max((node[need.devices - 1] for node in nodes if len(node) >= need.devices), default=0.0)
+    if need.devices and need.memory_mib > smallest:
         return "memory_mib", need.memory_mib, int(smallest)
     return "", 0, 0

@@ -50,12 +50,14 @@ def and_more(cases: int) -> str:
 
 
 def device_label(ids: Sequence[str], devices: Mapping[str, Device]) -> str:
-    """`GPU 3`, `GPU 0,1,2,3`, `the host`."""
+    """`GPU 3`, `GPU 0,1,2,3`, `GPU 0,1 of gpu-node-7`, `the host`."""
     if not ids:
         return "the host"
-    labels = [devices[device].label if device in devices else device for device in ids]
-    kind = labels[0].split()[0]
-    return f"{kind} {','.join(label.split()[-1] for label in labels)}"
+    known = [devices[device] for device in ids if device in devices]
+    if len(known) < len(ids):
+        return ", ".join(ids)
+    where = f" of {known[0].node}" if known[0].node else ""
+    return f"{known[0].word} {','.join(str(device.index) for device in known)}{where}"
 
 
 def seconds(value: float) -> str:

@@ -4,13 +4,14 @@ The bound is the largest of several relaxations, each exact for what it looks at
 
 - *full-width units* run alone, so their times add up; everything else runs beside none of them;
 - of the rest, *area*: device-seconds over devices;
-- of the rest, *width classes*: at most floor(N / w) units at least w wide run at once;
+- of the rest, *width classes*: at most floor(N / w) units at least w wide run at once, over all nodes;
 - of the rest, the *longest* unit; over all, the longest *chain* of units that run after each other.
 
 For eight devices and widths 1, 2, 4, 8 this is: time of 8-wide + max(area / 8, longest, half the time of 4-wide, ...).
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 
 from sooner.model.devices import Device
 from sooner.model.units import UnitKey
@@ -20,17 +21,20 @@ from sooner.schedule.work import Work
 def lower_bound(works: Sequence[Work], seconds: Mapping[UnitKey, float], devices: Sequence[Device]) -> float:
     """Seconds below which no schedule of these units on these devices can end.
 
-    Units wider than the fleet, which never run, and units that need no device are left out of the area. A shared unit
+    Units wider than any node, which never run, and units that need no device are left out of the area. A shared unit
     counts with the share of the largest device's memory that it takes.
     """
     count = len(devices)
-    runnable = [work for work in works if 0 < work.devices <= count]
+    nodes = Counter(device.node for device in devices).values()
+    runnable = [work for work in works if 0 < work.devices <= max(nodes, default=0)]
     full = sum(seconds[work.key] for work in runnable if work.devices == count and not work.shared)
     rest = [work for work in runnable if work.devices < count or work.shared]
-    return max(full + _bound_of_rest(rest, seconds, devices), _longest_chain(works, seconds))
+    return max(full + _bound_of_rest(rest, seconds, devices, nodes), _longest_chain(works, seconds))
 
 
-def _bound_of_rest(rest: Sequence[Work], seconds: Mapping[UnitKey, float], devices: Sequence[Device]) -> float:
+def _bound_of_rest(
+    rest: Sequence[Work], seconds: Mapping[UnitKey, float], devices: Sequence[Device], nodes: Collection[int]
+) -> float:
     if not rest:
         return 0.0
     count = len(devices)
@@ -39,7 +43,7 @@ def _bound_of_rest(rest: Sequence[Work], seconds: Mapping[UnitKey, float], devic
     longest = max(seconds[work.key] for work in rest)
     exclusive = [work for work in rest if not work.shared]
     classes = (
-        sum(seconds[work.key] for work in exclusive if work.devices >= width) / (count // width)
+        sum(seconds[work.key] for work in exclusive if work.devices >= width) / sum(size // width for size in nodes)
         for width in {work.devices for work in exclusive}
     )
     return max(area, longest, *classes)

@@ -4,7 +4,7 @@ Devices are positions in the list that the run was given. Sets of devices are Py
 thousand devices they are several times faster than sets.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sooner.model.devices import Device
 
@@ -33,17 +33,31 @@ def lowest(mask: int, count: int) -> int:
     return chosen
 
 
-def closeness(devices: Sequence[Device]) -> list[list[int]] | None:
-    """How close each pair is (higher is closer), or None where nothing sets pairs apart."""
+Closeness = Mapping[int, Mapping[int, int]]
+"""How close the device at one position is to that at another; higher is closer."""
+
+
+def closeness(devices: Mapping[int, Device]) -> Closeness | None:
+    """How close each pair of one node's devices is, by position, or None where nothing sets pairs apart."""
     if len(devices) > _TOPOLOGY_LIMIT:
         return None
-    table = [[0] * len(devices) for _ in devices]
-    for i, a in enumerate(devices):
-        for j, b in enumerate(devices):
-            if i != j:
-                table[i][j] = _LINK * a.links.count(b.index) + _SAME_NUMA * (a.numa == b.numa >= 0)
-    values = {value for i, row in enumerate(table) for j, value in enumerate(row) if i != j}
+    table = {
+        i: {
+            j: _LINK * a.links.count(b.index) + _SAME_NUMA * (a.numa == b.numa >= 0) if i != j else 0
+            for j, b in devices.items()
+        }
+        for i, a in devices.items()
+    }
+    values = {value for i, row in table.items() for j, value in row.items() if i != j}
     return table if len(values) > 1 else None
+
+
+def by_node(devices: Sequence[Device]) -> list[dict[int, Device]]:
+    """The devices of each node, by position; nodes in the order of their first devices."""
+    found: dict[str, dict[int, Device]] = {}
+    for i, device in enumerate(devices):
+        found.setdefault(device.node, {})[i] = device
+    return list(found.values())
 
 
 class Fleet:
@@ -51,7 +65,10 @@ class Fleet:
 
     def __init__(self, devices: Sequence[Device]) -> None:
         self._memory = [device.memory_mib for device in devices]
-        self._close = closeness(devices)
+        nodes = by_node(devices)
+        self._nodes = [sum(1 << i for i in node) for node in nodes]
+        """The devices of each node: a gang is of one."""
+        self._close = dict(zip(self._nodes, map(closeness, nodes), strict=True))
         self._memory_masks: dict[int, int] = {}
         self._shared_users = [0] * len(devices)
         self._shared_mib = [0] * len(devices)
@@ -80,17 +97,42 @@ class Fleet:
     def gang(self, width: int, *, memory_mib: int, allowed: int, avoid: int = 0) -> int:
         """The closest free gang of this width among `allowed`, or 0; devices to `avoid` only where needed."""
         candidates = self.free & allowed & self.fitting(memory_mib)
-        preferred = candidates & ~avoid
-        if preferred.bit_count() >= width:
-            candidates = preferred
-        if candidates.bit_count() < width:
+        node = self._tightest(candidates & ~avoid, width)
+        if node:
+            candidates &= ~avoid
+        else:
+            node = self._tightest(candidates, width)
+        if not node:
             return 0
-        if self._close is None:
-            return lowest(candidates, width)
-        return self._closest(self._close, list(positions(candidates)), width)
+        close = self._close[node]
+        if close is None:
+            return lowest(candidates & node, width)
+        return self._closest(close, list(positions(candidates & node)), width)
+
+    def _tightest(self, candidates: int, width: int) -> int:
+        """Of the nodes that have so many of these devices, that with the fewest; 0 where none has."""
+        if len(self._nodes) == 1:
+            return self._nodes[0] if candidates.bit_count() >= width else 0
+        counts = ((candidates & node).bit_count() for node in self._nodes)
+        enough = [(count, i) for i, count in enumerate(counts) if count >= width]
+        return self._nodes[min(enough)[1]] if enough else 0
+
+    def of_one_node(self, mask: int) -> list[int]:
+        """These devices, node by node."""
+        return [mask & node for node in self._nodes]
+
+    def widest(self, memory_mib: int) -> int:
+        """How wide a unit of this size may be: one node must have its devices, in use or not."""
+        fitting = self.fitting(memory_mib)
+        return max(((fitting & node).bit_count() for node in self._nodes), default=0)
+
+    @property
+    def has_nodes(self) -> bool:
+        """Whether the devices are of several machines."""
+        return len(self._nodes) > 1
 
     @staticmethod
-    def _closest(close: list[list[int]], free: list[int], width: int) -> int:
+    def _closest(close: Closeness, free: list[int], width: int) -> int:
         """Grow a gang from every seed; take the one that is close within and leaves the others close."""
         if width == len(free):
             return sum(1 << i for i in free)
@@ -110,6 +152,10 @@ class Fleet:
 
     def shared_gang(self, width: int, *, memory_mib: int, allowed: int) -> int:
         """Devices on which a shared unit fits: those already shared first, the fullest of them first."""
+        gangs = (self._shared_gang(width, memory_mib=memory_mib, allowed=allowed & node) for node in self._nodes)
+        return max(filter(None, gangs), key=lambda gang: (gang & self._open).bit_count(), default=0)
+
+    def _shared_gang(self, width: int, *, memory_mib: int, allowed: int) -> int:
         fits = [
             i for i in positions(self._open & allowed & ~self.gone)
             if self._memory[i] == 0 or self._shared_mib[i] + memory_mib <= self._memory[i]

@@ -171,7 +171,7 @@ class Scheduler:
                 self._enqueue(i, commands)
 
     def _fits_ever(self, work: Work) -> bool:
-        return not work.devices or self._fleet.fitting(work.memory_mib).bit_count() >= work.devices
+        return not work.devices or self._fleet.widest(work.memory_mib) >= work.devices
 
     def _enqueue(self, index: int, commands: list[Command]) -> None:
         """Let a unit wait for devices, or conclude it where no such gang is left."""
@@ -186,9 +186,10 @@ class Scheduler:
     def _conclude_unplaced(self, index: int, commands: list[Command]) -> None:
         """A unit that fits nowhere: a coverage hole, or what its last attempt said."""
         work = self._works[index]
-        present = self._fleet.fitting(work.memory_mib).bit_count()
+        present = self._fleet.widest(work.memory_mib)
         size = f" of {work.memory_mib} MiB" if work.memory_mib else ""
-        cause = f"needs {work.devices} devices{size}, the run has {present}"
+        there = f"no node of the run has more than {present}" if self._fleet.has_nodes else f"the run has {present}"
+        cause = f"needs {work.devices} devices{size}, {there}"
         self._conclude(index, self._last[index], cause if self._last[index] is Outcome.HOLE else "", commands)
 
     def _conclude(self, index: int, outcome: Outcome, cause: str, commands: list[Command]) -> None:
@@ -248,7 +249,7 @@ class Scheduler:
         if self._reservation and self._reservation.devices & 1 << device:
             self._reservation = None
         for shape in [shape for shape in self._queues if shape[0]]:
-            if self._fleet.fitting(shape[1]).bit_count() < shape[0]:
+            if self._fleet.widest(shape[1]) < shape[0]:
                 for _, index in self._queues.pop(shape):
                     self._conclude_unplaced(index, commands)
 
@@ -337,12 +338,17 @@ class Scheduler:
             return
         if kept is not None and self._ranks[kept.index] <= self._ranks[index]:
             return
-        candidates = positions(self._fleet.fitting(work.memory_mib) & ~self._fleet.away)
-        soonest = sorted((max(now, self._ends[i]), i) for i in candidates)[: work.devices]
-        if len(soonest) < work.devices:
+        candidates = self._fleet.of_one_node(self._fleet.fitting(work.memory_mib) & ~self._fleet.away)
+        soonest = [self._soonest(some, work.devices, now) for some in candidates if some.bit_count() >= work.devices]
+        if not soonest:
             return  # another run holds what is missing: nobody knows until when, so the others go on
-        devices = sum(1 << i for _, i in soonest)
-        self._reservation = _Reservation(index, devices, soonest[-1][0], devices & ~self._fleet.free)
+        until, devices = min(soonest)
+        self._reservation = _Reservation(index, devices, until, devices & ~self._fleet.free)
+
+    def _soonest(self, devices: int, width: int, now: float) -> tuple[float, int]:
+        """When so many of these are expected to be free, and which."""
+        ends = sorted((max(now, self._ends[i]), i) for i in positions(devices))[:width]
+        return ends[-1][0], sum(1 << i for _, i in ends)
 
     def _start_next(self, shape: _Shape, gang: int, now: float, commands: list[Command]) -> None:
         _, index = heapq.heappop(self._queues[shape])
