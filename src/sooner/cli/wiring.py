@@ -28,6 +28,7 @@ from sooner.run.engine import Engine, RunOptions
 from sooner.run.finish import complete
 from sooner.run.folder import RunFolder, new_run_path, prepare_state_folder, register_run
 from sooner.run.launch import RUN_MARKER
+from sooner.run.machine import Machine
 from sooner.run.ports import Ports
 from sooner.run.records import JUnitFile, write_records
 from sooner.run.stopping import StopSignals, take_interrupts
@@ -149,22 +150,20 @@ def _engine(
     # -P: the finisher must not import from the current folder.
     finisher = [sys.executable, "-P", "-m", "sooner.run.finish", str(folder.path)]
 
-    def supervisor(on_report: Callable[[Report], None]) -> Supervisor:
-        made = Supervisor(marker=f"{RUN_MARKER}={run_id}", finisher=finisher, on_report=on_report)
-        made.start()
-        return made
+    def machines(on_report: Callable[[Report], None]) -> dict[str, Machine]:
+        supervisor = Supervisor(marker=f"{RUN_MARKER}={run_id}", finisher=finisher, on_report=on_report)
+        supervisor.start()
+        root = lease_root(os.environ)
+        return {"": Machine(LeaseBook(root), monitor, Ports(root), supervisor)}
 
-    root, settings = lease_root(os.environ), prepared.settings
+    settings = prepared.settings
     return Engine(
         plan=prepared.plan,
         devices=prepared.devices,
         scheduler=scheduler_of(prepared),
         works={work.key: work for work in prepared.works},
         folder=folder,
-        book=LeaseBook(root),
-        monitor=monitor,
-        ports=Ports(root),
-        supervisor=supervisor,
+        machines=machines,
         options=RunOptions(
             run_id=run_id,
             host_slots=host_slots(),

@@ -84,7 +84,7 @@ def lease_all(devices: Sequence[Device], *, holder: str, tell: Callable[[str], o
         holder: Who others are told to wait for.
         tell: Hears, once, that this takes more than a moment.
     """
-    holding = Holding(LeaseBook(lease_root(os.environ)), devices, holder=holder)
+    holding = Holding({"": LeaseBook(lease_root(os.environ))}, devices, holder=holder)
     patience_ends = time.monotonic() + _PATIENCE_S
     while True:
         holding.acquire()

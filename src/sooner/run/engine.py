@@ -7,7 +7,6 @@ sure that every planned unit has exactly one verdict when it returns.
 
 import asyncio
 import itertools
-import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,8 +14,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from sooner.devices.leases import LeaseBook
-from sooner.devices.proof import Monitor
 from sooner.model.devices import Device, DeviceKind
 from sooner.model.errors import DevicesError
 from sooner.model.events import (
@@ -40,11 +37,11 @@ from sooner.run.holding import Holding
 from sooner.run.journal import Journal
 from sooner.run.junit_files import Stamp, stamp_of
 from sooner.run.launch import spawn_of
-from sooner.run.ports import Ports
+from sooner.run.machine import LeasedPort, Machine, Watch
 from sooner.run.quarantined import Quarantined
 from sooner.run.records import kept_junit_path, own_junit_path
 from sooner.run.replanner import Replanner
-from sooner.run.supervision.client import Report, Supervisor, decode_wait_status
+from sooner.run.supervision.client import Report, decode_wait_status
 from sooner.schedule.scheduler import Scheduler
 from sooner.schedule.strikes import Strikes
 from sooner.schedule.work import Away, Begin, Command, Conclude, Ended, PutAside, Reorder, Returned, Start, Stop, Work
@@ -76,7 +73,8 @@ class _Running(Struct):
     unit: Unit
     attempt: int
     positions: tuple[int, ...]
-    port_fds: list[int]
+    machine: Machine
+    ports: Sequence[LeasedPort]
     timeout_s: float
     oom_kills: int = 0
     """OOM kills of the machine just after it started."""
@@ -95,10 +93,8 @@ class Engine:
         scheduler: Knows the units that are still to run.
         works: The same units, by key.
         folder: The run's folder, held.
-        book: The machine's leases.
-        monitor: Proves devices free.
-        ports: Hands out TCP ports.
-        supervisor: Builds the supervisor, given who hears its reports.
+        machines: Makes what is known of each machine, by the name of its node, given who hears reports; that of the
+            empty name is this one, on which units without a device run.
         options: How to treat the units.
         listeners: Hear every event once it is on the disk.
         verdicts: Verdicts from before a resume.
@@ -113,10 +109,7 @@ class Engine:
         scheduler: Scheduler,
         works: Mapping[UnitKey, Work],
         folder: RunFolder,
-        book: LeaseBook,
-        monitor: Monitor,
-        ports: Ports,
-        supervisor: Callable[[Callable[[Report], None]], Supervisor],
+        machines: Callable[[Callable[[Report], None]], Mapping[str, Machine]],
         options: RunOptions,
         listeners: Sequence[Callable[[Event], None]],
         verdicts: Mapping[UnitKey, Verdict],
@@ -126,15 +119,13 @@ class Engine:
         self._devices = devices
         self._scheduler = scheduler
         self._folder = folder
-        self._monitor = monitor
-        self._ports = ports
         self._options = options
         self._units = {unit.key: unit for unit in plan.units}
         self._logs = log_names(plan)
         self._quarantined = Quarantined(folder)
-        self._book = book
-        self._holding = Holding(book, devices, holder=options.run_id)
-        self._supervisor = supervisor(self._on_report)
+        self._machines = machines(self._on_report)
+        books = {node: machine.book for node, machine in self._machines.items()}
+        self._holding = Holding(books, devices, holder=options.run_id)
         self._journal = Journal(folder, units=len(plan.units), listeners=listeners)
         self._strikes = Strikes(len(devices))
         self._replanner = Replanner(
@@ -171,8 +162,9 @@ class Engine:
             SupervisionError: Units can no longer be started.
         """
         self._began_at = clock.now()
-        self._supervisor.listen()
         try:
+            for machine in self._machines.values():
+                machine.starter.listen()
             self._guarded(self._begin)
             await self._done.wait()
             if self._failure is not None:
@@ -181,9 +173,11 @@ class Engine:
             code = exit_code_of(self._verdicts.values(), interrupted=self.interrupted)
             self._journal.append(RunFinished(at=clock.now(), run=self._options.run_id, exit_code=code))
         finally:
-            self._supervisor.close()
+            for machine in self._machines.values():
+                machine.starter.close()
             self._holding.close()
-            self._ports.close()
+            for machine in self._machines.values():
+                machine.ports.close()
             await self._journal.close()
         return self._verdicts
 
@@ -207,7 +201,7 @@ class Engine:
         )
         gained = self._holding.acquire()
         for position in gained:
-            self._monitor.baseline(self._devices[position])
+            self._watch(position).baseline(self._devices[position])
         for position in self._holding.missing:
             self._scheduler.handle(Away(self._began_at, position))
             self._held_elsewhere.add(position)
@@ -219,6 +213,12 @@ class Engine:
         self._journal.append(
             DeviceChanged(at=clock.now(), device=self._devices[position].id, state=state, reason=reason)
         )
+
+    def _machine_of(self, positions: Sequence[int]) -> Machine:
+        return self._machines[self._devices[positions[0]].node if positions else ""]
+
+    def _watch(self, position: int) -> Watch:
+        return self._machines[self._devices[position].node].watch
 
     # What the scheduler commands
 
@@ -236,23 +236,24 @@ class Engine:
     def _start(self, command: Start) -> None:
         unit = self._units[command.key]
         spawn_id = str(next(self._serial))
+        machine = self._machine_of(command.devices)
         try:
-            leased = self._ports.lease(unit.need.ports)
+            leased = machine.ports.lease(unit.need.ports)
         except DevicesError as error:
-            self._running[spawn_id] = self._entry(unit, command, [])
+            self._running[spawn_id] = self._entry(unit, command, machine, [])
             lost = Report(id=spawn_id, kind="lost", at=clock.now(), error=str(error))
             asyncio.get_running_loop().call_soon(self._on_report, lost)
             return
-        running = self._running[spawn_id] = self._entry(unit, command, [fd for _, fd in leased])
+        running = self._running[spawn_id] = self._entry(unit, command, machine, leased)
         if (junit := own_junit_path(unit, self._folder)) is not None:
             running.junit_before = stamp_of(junit)
-        self._supervisor.spawn(
+        machine.starter.spawn(
             spawn_of(
                 unit,
                 spawn_id=spawn_id,
                 attempt=command.attempt,
                 devices=[self._devices[i] for i in command.devices],
-                ports=[port for port, _ in leased],
+                ports=[port.number for port in leased],
                 folder=self._folder,
                 log=self._logs[unit.key],
                 run_id=self._options.run_id,
@@ -262,12 +263,13 @@ class Engine:
             )
         )
 
-    def _entry(self, unit: Unit, command: Start, port_fds: list[int]) -> _Running:
+    def _entry(self, unit: Unit, command: Start, machine: Machine, ports: Sequence[LeasedPort]) -> _Running:
         return _Running(
             unit=unit,
             attempt=command.attempt,
             positions=command.devices,
-            port_fds=port_fds,
+            machine=machine,
+            ports=ports,
             timeout_s=unit.timeout_s or self._options.timeout_s,
         )
 
@@ -302,13 +304,19 @@ class Engine:
     # What wardens report
 
     def _on_report(self, report: Report) -> None:
-        self._guarded(self._started if report.kind == "started" else self._ended, report)
+        match report.kind:
+            case "started":
+                self._guarded(self._started, report)
+            case "gone":
+                self._guarded(self._node_gone, report)
+            case _:
+                self._guarded(self._ended, report)
 
     def _started(self, report: Report) -> None:
         running = self._running[report.id]
         running.started_at = report.at
         running.oom_kills = oom_kill_count()
-        self._ports.lease_ahead()
+        running.machine.ports.lease_ahead()
         self._journal.append(
             Started(
                 at=report.at,
@@ -326,10 +334,10 @@ class Engine:
 
     def _ended(self, report: Report) -> None:
         running = self._running.pop(report.id)
-        for fd in running.port_fds:
-            os.close(fd)
+        for port in running.ports:
+            port.release()
         key = running.unit.key
-        fault = next((fault for i in running.positions if (fault := self._monitor.fault(self._devices[i]))), "")
+        fault = next((fault for i in running.positions if (fault := self._fault(i))), "")
         attempt = attempt_of(
             report,
             running.unit,
@@ -339,7 +347,7 @@ class Engine:
             started_at=report.started_at or running.started_at or report.at,
             timeout_s=running.timeout_s,
             asked_to_stop=running.asked_to_stop,
-            oom_kills=oom_kill_count() - running.oom_kills if _was_killed(report) else 0,
+            oom_kills=self._oom_kills(report, running),
             device_fault=fault,
             junit_before=running.junit_before,
         )
@@ -377,7 +385,22 @@ class Engine:
         if not self._done.is_set():
             self._apply(self._scheduler.handle(Reorder(clock.now(), ranks)))
 
+    def _node_gone(self, report: Report) -> None:
+        """A machine was lost: its devices with it; what ran there is reported for itself."""
+        for position, device in enumerate(self._devices):
+            if device.node == report.id:
+                self._put_aside(position, report.error)
+
+    @staticmethod
+    def _oom_kills(report: Report, running: _Running) -> int:
+        if not _was_killed(report):
+            return 0
+        return oom_kill_count() - running.oom_kills if report.oom_kills is None else report.oom_kills
+
     # Devices
+
+    def _fault(self, position: int) -> str:
+        return self._watch(position).fault(self._devices[position])
 
     def _not_proven_free(self, positions: Sequence[int], now: float) -> tuple[int, ...]:
         """Devices that something still uses: they are watched until they are free or the time is over.
@@ -386,7 +409,7 @@ class Engine:
         """
         shared = {i for running in self._running.values() for i in running.positions}
         alone = [i for i in positions if self._is_real(i) and i not in shared]
-        busy = tuple(i for i in alone if self._monitor.not_free(self._devices[i]))
+        busy = tuple(i for i in alone if self._watch(i).not_free(self._devices[i]))
         for position in busy:
             if position not in self._settling:
                 self._settling[position] = now + self._options.settle_s
@@ -397,7 +420,7 @@ class Engine:
         return self._devices[position].kind not in (DeviceKind.VIRTUAL, DeviceKind.CPU)
 
     def _settle(self, position: int) -> None:
-        reason = self._monitor.not_free(self._devices[position])
+        reason = self._watch(position).not_free(self._devices[position])
         now = clock.now()
         if reason and now < self._settling[position]:
             asyncio.get_running_loop().call_later(_SETTLE_POLL_S, self._guarded, self._settle, position)
@@ -414,7 +437,7 @@ class Engine:
         A fault that only the output of a gang speaks of cannot be laid on one of its members.
         """
         if fault:
-            faulty = [i for i in running.positions if self._monitor.fault(self._devices[i])]
+            faulty = [i for i in running.positions if self._fault(i)]
         elif attempt.cause.startswith("device fault"):
             faulty = [i for i in running.positions if len(running.positions) == 1]
         else:
@@ -424,7 +447,7 @@ class Engine:
         for position in faulty:
             self._put_aside(position, attempt.cause)
             if self._is_real(position):
-                self._book.put_aside(self._devices[position], attempt.cause, time.time())
+                running.machine.book.put_aside(self._devices[position], attempt.cause, time.time())
 
     def _put_aside(self, position: int, reason: str) -> None:
         if position in self._holding.gone:
@@ -452,7 +475,7 @@ class Engine:
         if not self._scheduler.has_waiting:
             return
         for position in self._holding.acquire():
-            self._monitor.baseline(self._devices[position])
+            self._watch(position).baseline(self._devices[position])
             if position in self._held_elsewhere:
                 self._held_elsewhere.discard(position)
                 self._change(position, "available")
@@ -469,15 +492,15 @@ class Engine:
         """A signal asks for the end, in the event loop. First: let units clean up. Again: no more grace."""
         name = signal.Signals(signum).name
         if self._interrupted:
-            for spawn_id in self._running:
-                self._supervisor.kill(spawn_id)
+            for spawn_id, running in self._running.items():
+                running.machine.starter.kill(spawn_id)
             return
         self._interrupted = f"the run was interrupted by {name}"
         self._journal.append(Interrupted(at=clock.now(), reason=name))
         self._scheduler.handle(Stop(clock.now()))
         for spawn_id, running in self._running.items():
             running.asked_to_stop = True
-            self._supervisor.stop(spawn_id)
+            running.machine.starter.stop(spawn_id)
         self._apply(())
 
 

@@ -2,31 +2,31 @@
 
 A run holds what it can get and uses it until nothing waits any more, then gives idle devices back early. A run that has
 nothing running and still cannot start may hold devices while it waits for more only behind the machine's one
-*turnstile*; without it, it gives everything back and tries again. So of several runs that want all devices exactly one
-gathers them, and the others follow.
+*turnstile* (where a run has several machines: those of all, taken in one order); without it, it gives everything back
+and tries again. So of several runs that want all devices exactly one gathers them, and the others follow.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from sooner.devices.leases import Lease, LeaseBook
 from sooner.model.devices import Device
+from sooner.run.machine import Book, Held
 
 
 class Holding:
     """The devices of one run, as positions in its device list.
 
     Args:
-        book: The machine's leases.
+        books: The leases of each machine, by the name of its node.
         devices: The devices of the run.
         holder: The run's name, as others shall read it.
     """
 
-    def __init__(self, book: LeaseBook, devices: Sequence[Device], *, holder: str) -> None:
-        self._book = book
+    def __init__(self, books: Mapping[str, Book], devices: Sequence[Device], *, holder: str) -> None:
+        self._books = books
         self._devices = devices
         self._holder = holder
-        self._leases: dict[int, Lease] = {}
-        self._turnstile: Lease | None = None
+        self._leases: dict[int, Held] = {}
+        self._turnstiles: list[Held] = []
         self.gone: set[int] = set()
         """Devices put aside: never leased again by this run."""
 
@@ -43,7 +43,8 @@ class Holding:
         """Lease what is missing and free now; returns what was gained."""
         gained = []
         for i in self.missing:
-            lease = self._book.try_lease(self._devices[i], holder=self._holder)
+            device = self._devices[i]
+            lease = self._books[device.node].try_lease(device, holder=self._holder)
             if lease is not None:
                 self._leases[i] = lease
                 gained.append(i)
@@ -51,15 +52,19 @@ class Holding:
 
     def may_gather(self) -> bool:
         """Whether this run may hold devices while it waits for more."""
-        if self._turnstile is None:
-            self._turnstile = self._book.turnstile(holder=self._holder)
-        return self._turnstile is not None
+        if not self._turnstiles:
+            for node in sorted({device.node for device in self._devices}):
+                turnstile = self._books[node].turnstile(holder=self._holder)
+                if turnstile is None:
+                    self.end_gathering()
+                    return False
+                self._turnstiles.append(turnstile)
+        return True
 
     def end_gathering(self) -> None:
         """Something runs: others may gather."""
-        if self._turnstile is not None:
-            self._turnstile.release()
-            self._turnstile = None
+        while self._turnstiles:
+            self._turnstiles.pop().release()
 
     def release(self, positions: Sequence[int]) -> list[int]:
         """Give back devices that nothing runs on; returns those that were held."""
@@ -70,7 +75,8 @@ class Holding:
 
     def holder_of(self, position: int) -> str:
         """Who holds a device that this run does not; empty where nobody does any more."""
-        return self._book.holder_of(self._devices[position]) or ""
+        device = self._devices[position]
+        return self._books[device.node].holder_of(device) or ""
 
     def close(self) -> None:
         """Give everything back."""

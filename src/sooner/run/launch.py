@@ -55,6 +55,7 @@ def spawn_of(
         timeout_s=timeout_s,
         grace_s=grace_s,
         leases=leases,
+        junit=values["junit"],
     )
 
 

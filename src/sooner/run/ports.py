@@ -9,7 +9,7 @@ import fcntl
 import os
 import socket
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from sooner.model.errors import DevicesError
 
@@ -19,8 +19,20 @@ _STRIDE: Final = 7
 """A step that has no common divisor with the range: neighbours in time are not neighbours in number."""
 
 
+class Port(NamedTuple):
+    """A leased port."""
+
+    number: int
+    fd: int
+    """Of its lock."""
+
+    def release(self) -> None:
+        """Give it back."""
+        os.close(self.fd)
+
+
 class Ports:
-    """Hands out ports; close the descriptors to give them back.
+    """Hands out ports.
 
     Args:
         root: The folder of lock files, shared by everybody on the machine.
@@ -29,26 +41,26 @@ class Ports:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._next = os.getpid() * 31 % (_LAST - _FIRST)
-        self._ahead: list[tuple[int, int]] = []
+        self._ahead: list[Port] = []
 
-    def lease(self, count: int) -> list[tuple[int, int]]:
-        """Lease `count` ports: (port, descriptor of its lease).
+    def lease(self, count: int) -> list[Port]:
+        """Lease `count` ports.
 
         Raises:
             DevicesError: No port is free.
         """
-        leased: list[tuple[int, int]] = []
+        leased: list[Port] = []
         while self._ahead and len(leased) < count:
-            port, fd = self._ahead.pop()
-            if _is_unused(port):
-                leased.append((port, fd))
+            port = self._ahead.pop()
+            if _is_unused(port.number):
+                leased.append(port)
             else:
-                os.close(fd)
+                port.release()
         try:
             return self._lease(count, leased)
         except (OSError, DevicesError) as error:
-            for _, fd in leased:
-                os.close(fd)
+            for port in leased:
+                port.release()
             raise DevicesError(f"{count} TCP ports cannot be leased: {error}") from error
 
     def lease_ahead(self) -> None:
@@ -59,11 +71,11 @@ class Ports:
 
     def close(self) -> None:
         """Give back what was leased ahead."""
-        for _, fd in self._ahead:
-            os.close(fd)
+        for port in self._ahead:
+            port.release()
         self._ahead.clear()
 
-    def _lease(self, count: int, leased: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    def _lease(self, count: int, leased: list[Port]) -> list[Port]:
         for _ in range(_LAST - _FIRST):
             if len(leased) == count:
                 return leased
@@ -71,7 +83,7 @@ class Ports:
             port = _FIRST + self._next
             fd = self._lock(port)
             if fd is not None and _is_unused(port):
-                leased.append((port, fd))
+                leased.append(Port(port, fd))
             elif fd is not None:
                 os.close(fd)
         raise DevicesError(f"no TCP port between {_FIRST} and {_LAST} is free")

@@ -43,10 +43,15 @@ class Spawn(Struct, frozen=True, kw_only=True):
     grace_s: float = 10.0
     leases: Sequence[int] = ()
     """Descriptors of device leases that must live as long as the unit's last process."""
+    junit: str = ""
+    """The JUnit file that it writes, to be brought back from another machine."""
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What a warden says: `started`, then `ended`; or `unstartable`; or the guardian says `lost`."""
+    """What a warden says: `started`, then `ended`; or `unstartable`; or the guardian says `lost`.
+
+    Of another machine `gone` is said, once, when it is lost; `id` is its name.
+    """
 
     id: str
     kind: str
@@ -61,6 +66,8 @@ class Report(Struct, frozen=True, kw_only=True):
     leaked: tuple[str, ...] = ()
     survivors: tuple[str, ...] = ()
     error: str = ""
+    oom_kills: int | None = None
+    """OOM kills on another machine while it ran; None where that is for the runner to count."""
 
 
 class Supervisor:
@@ -175,7 +182,7 @@ class Supervisor:
     def spawn(self, spawn: Spawn) -> None:
         """Ask for a unit to be started; `started` or `unstartable` is reported."""
         request: dict[str, Any] = {"op": "spawn", "py_spy": self._py_spy, **msgspec.structs.asdict(spawn)}
-        del request["leases"]
+        del request["leases"], request["junit"]
         self._running.add(spawn.id)
         if pid := self._give_to_spare(request, spawn.leases):
             self._taken.append((pid, spawn.id))
