@@ -34,7 +34,7 @@ _RUN_OPTIONS: Final[Sequence[Callable[[Any], Any]]] = (
     click.option("--durations", metavar="PATH", type=click.Path(exists=True), help="JSON file or run folder."),
     click.option("--history", metavar="DIR", help="Where the run's record goes and durations come from, or none."),
     click.option("--quarantine", metavar="FILE", help="What it names runs as always and fails no run; or none."),
-    click.option("--backend", type=click.Choice(["local"]), default="local", help="Where units run."),
+    click.option("--backend", type=click.Choice(["local", "ray"]), help="Run on this machine, or on a Ray cluster."),
     click.option("--replay", type=click.Choice(["all", "failed", "none"]), help="Which logs to print at the end."),
     click.option("--json", "as_json", is_flag=True, help="The summary as JSON on stdout; all else on stderr."),
 )

@@ -4,6 +4,7 @@ import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from sooner.model.outcomes import BROKEN, Outcome
 from sooner.model.units import Plan, UnitKey, unit_key
 from sooner.plan.checks import check_needs
 from sooner.plan.durations import expected, merge, read_durations
+from sooner.run.backends.node import Node
 from sooner.run.folder import RunFolder, past_runs
 from sooner.schedule.order import assumed_seconds, ranks
 from sooner.schedule.scheduler import Scheduler
@@ -53,6 +55,8 @@ class Prepared(Struct, frozen=True, kw_only=True):
     settings: RunSettings
     quarantine: str = ""
     """Text of the quarantine file; empty where there is none."""
+    nodes: tuple[Node, ...] = ()
+    """The other machines that `devices` are of; empty where all are this machine's."""
 
 
 def prepare(
@@ -63,15 +67,30 @@ def prepare(
     settled: Mapping[UnitKey, Verdict] | None = None,
     attempts: Attempts | None = None,
     folder: RunFolder | None = None,
+    elsewhere: ExitStack | None = None,
 ) -> Prepared:
     """Find devices, look up durations, cut the shard, check that everything fits.
+
+    Args:
+        plan: What to run.
+        cli: What the command line gave.
+        text: The plan's source, to name lines in errors.
+        settled: Verdicts from before a resume.
+        attempts: Attempts from before a resume, of units that have no verdict.
+        folder: Of the run, where it is known already.
+        elsewhere: Lets go of what other machines were asked for; without it nothing but this machine is looked at.
 
     Raises:
         SoonerError: With what is wrong, before anything has started.
     """
     settings = run_settings(cli)
     quarantine = quarantine_file(settings.quarantine)
-    devices, notes = _devices(settings)
+    nodes: tuple[Node, ...] = ()
+    if settings.backend == "ray" and elsewhere is not None:
+        nodes, notes = _nodes(settings, elsewhere)
+        devices = tuple(device for node in nodes for device in node.devices)
+    else:
+        devices, notes = _devices(settings)
     past = _past(plan, cli.get("durations"), folder, history=history_root(settings.history))
     plan = _sharded(plan, cli.get("shard"), cli.get("durations"))
     unsettled = msgspec.structs.replace(plan, units=tuple(u for u in plan.units if u.key not in (settled or {})))
@@ -88,7 +107,17 @@ def prepare(
         notes=(*notes, *plan.notes),
         settings=settings,
         quarantine=quarantine,
+        nodes=nodes,
     )
+
+
+def _nodes(settings: RunSettings, elsewhere: ExitStack) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+    from sooner.run.backends.ray_nodes import RayCluster
+
+    cluster = RayCluster()
+    elsewhere.callback(cluster.close)
+    cluster.gather(settings.devices, Path.cwd())
+    return tuple(cluster.nodes), (*cluster.notes, *(note for node in cluster.nodes for note in node.notes))
 
 
 def _devices(settings: RunSettings) -> tuple[tuple[Device, ...], tuple[str, ...]]:

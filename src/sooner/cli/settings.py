@@ -28,6 +28,7 @@ class RunSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Settings of a run; the meaning of each stands in defaults.toml."""
 
     devices: str
+    backend: str
     policy: Policy
     retries: int
     grace_s: float
@@ -60,6 +61,7 @@ def run_settings(cli: Mapping[str, Any]) -> RunSettings:
         for key, value in layer.items():
             values[key] = _checked(key, value, known[key], source)
             sources[key] = source
+    _check_choice("backend", values["backend"], ("local", "ray"), sources)
     _check_choice("on_missing", values["on_missing"], ("fail", "hole"), sources)
     _check_choice("replay", values["replay"], ("all", "failed", "none"), sources)
     _check_choice("policy", values["policy"], tuple(Policy), sources)

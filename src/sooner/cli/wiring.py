@@ -19,6 +19,7 @@ from sooner.cli.remembering import STATE, history_root, remember
 from sooner.cli.showing import Ending, figures_of, progress, show
 from sooner.devices.leases import LeaseBook, lease_root
 from sooner.devices.proof import Monitor
+from sooner.model.devices import Device
 from sooner.model.errors import RunFolderError, SoonerError
 from sooner.model.events import Event, Verdict, exit_code_of
 from sooner.model.outcomes import ExitCode
@@ -62,23 +63,31 @@ def execute(
     """
     take_interrupts()
     target = folder or (RunFolder(Path(cli["out"])) if cli.get("out") else None)
-    prepared = prepare(plan, cli, text=text, settled=verdicts, attempts=attempts, folder=target)
-    if not prepared.plan.units:
-        sys.stderr.write(f"sooner: {plan.source}: nothing to run\n")
-        return ExitCode.NOTHING_TO_RUN
-    if folder is None:
-        with contextlib.suppress(RunFolderError) if target else contextlib.nullcontext():
-            prepare_state_folder(STATE)
-        folder = target or RunFolder(new_run_path(STATE / "runs", time.time()))
-        folder.create()
-        register_run(STATE, folder.path)
-    keep_quarantine(folder, prepared.quarantine)
-    _describe(folder, prepared)
-    begin()
-    try:
-        return _run(prepared, folder, dict(verdicts or {}), attempts or {}, as_json=bool(cli.get("as_json")))
-    finally:
-        remember(folder.path, history_root(prepared.settings.history))
+    with contextlib.ExitStack() as elsewhere:
+        prepared = prepare(
+            plan, cli, text=text, settled=verdicts, attempts=attempts, folder=target, elsewhere=elsewhere
+        )
+        if not prepared.plan.units:
+            sys.stderr.write(f"sooner: {plan.source}: nothing to run\n")
+            return ExitCode.NOTHING_TO_RUN
+        made = folder or _made(target)
+        keep_quarantine(made, prepared.quarantine)
+        _describe(made, prepared)
+        begin()
+        try:
+            return _run(prepared, made, dict(verdicts or {}), attempts or {}, as_json=bool(cli.get("as_json")))
+        finally:
+            remember(made.path, history_root(prepared.settings.history))
+
+
+def _made(target: RunFolder | None) -> RunFolder:
+    """The folder of a new run, made: the one that was asked for, or a new one below the state folder."""
+    with contextlib.suppress(RunFolderError) if target else contextlib.nullcontext():
+        prepare_state_folder(STATE)
+    folder = target or RunFolder(new_run_path(STATE / "runs", time.time()))
+    folder.create()
+    register_run(STATE, folder.path)
+    return folder
 
 
 def _describe(folder: RunFolder, prepared: Prepared) -> None:
@@ -101,7 +110,7 @@ def _run(
     _raise_file_limit()
     sys.setswitchinterval(_SWITCH_S)
     with asyncio.Runner() as runner, StopSignals(runner.get_loop()) as stops:
-        with progress(prepared.devices) as listener, contextlib.closing(Monitor(prepared.devices)) as monitor:
+        with progress(prepared.devices) as listener, contextlib.closing(Monitor(_here(prepared))) as monitor:
             engine = _engine(prepared, folder, verdicts, attempts, monitor=monitor, listeners=[junit, listener])
             stops.react = engine.interrupt
             try:
@@ -154,7 +163,10 @@ def _engine(
         supervisor = Supervisor(marker=f"{RUN_MARKER}={run_id}", finisher=finisher, on_report=on_report)
         supervisor.start()
         root = lease_root(os.environ)
-        return {"": Machine(LeaseBook(root), monitor, Ports(root), supervisor)}
+        here = Machine(LeaseBook(root), monitor, Ports(root), supervisor)
+        for node in prepared.nodes:
+            node.prepare(run_id, folder.path, on_report)
+        return {"": here, **{node.name: node.machine for node in prepared.nodes}}
 
     settings = prepared.settings
     return Engine(
@@ -176,6 +188,11 @@ def _engine(
         verdicts=verdicts,
         attempts=attempts,
     )
+
+
+def _here(prepared: Prepared) -> list[Device]:
+    """The devices of this machine."""
+    return [device for device in prepared.devices if not device.node]
 
 
 def _raise_file_limit() -> None:
