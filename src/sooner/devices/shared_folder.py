@@ -47,7 +47,7 @@ class SharedFolder:
             DevicesError: It cannot be opened or made.
         """
         try:
-            self._make()
+            self.make()
             # Without O_CREAT: fs.protected_regular refuses it on other users' files in a sticky directory.
             with suppress(FileNotFoundError):
                 return os.open(self.root / name, os.O_RDWR | _FLAGS)
@@ -63,7 +63,12 @@ class SharedFolder:
         except FileNotFoundError:
             return False
 
-    def _make(self) -> None:
+    def make(self) -> None:
+        """Make the directory where it is missing.
+
+        Raises:
+            OSError: It cannot be made, or something else has its name.
+        """
         with suppress(FileExistsError):
             self.root.mkdir(parents=True)
             self.root.chmod(0o1777)  # mkdir's own mode is cut by the umask

@@ -11,6 +11,7 @@ import socket
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from sooner.devices.shared_folder import SharedFolder
 from sooner.model.errors import DevicesError
 
 _FIRST: Final = 20_000
@@ -76,6 +77,8 @@ class Ports:
         self._ahead.clear()
 
     def _lease(self, count: int, leased: list[Port]) -> list[Port]:
+        if count and not os.path.isdir(self._root):  # noqa: PTH112 - a device waits, and pathlib takes ten times as long
+            SharedFolder(self._root).make()
         for _ in range(_LAST - _FIRST):
             if len(leased) == count:
                 return leased

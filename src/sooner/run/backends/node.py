@@ -21,6 +21,7 @@ from sooner.model.devices import Device, DeviceId
 from sooner.model.errors import DevicesError, SoonerError
 from sooner.run import clock
 from sooner.run.backends.messages import Answer, Call, FromAgent, Piece, Said, Unpacked, encode
+from sooner.run.launch import RUN_MARKER
 from sooner.run.machine import Machine
 from sooner.run.supervision.client import Report, Spawn
 
@@ -70,6 +71,8 @@ class Node:
         """How far the agent's clock is ahead of ours, as far as is known."""
         self._places: dict[DeviceId, int] = {}
         self._units: dict[str, Spawn] = {}
+        self._run_id = ""
+        """Of the run on this node: an agent's last sweep ends its own units alone, also where two are on one machine."""
         self._gone = ""
         self._on_report: Callable[[Report], None] | None = None
 
@@ -99,10 +102,11 @@ class Node:
         Raises:
             SoonerError: It cannot have the run's folder, or cannot start units.
         """
+        self._run_id = f"{run_id}@{self.name}"
         token = folder / f".seen-by-{self.name}"
         token.touch()
         try:
-            self._ask("run", run_id, str(folder.absolute()), token.name)
+            self._ask("run", self._run_id, str(folder.absolute()), token.name)
         finally:
             token.unlink()
         self._on_report = on_report
@@ -173,6 +177,7 @@ class Node:
 
     def spawn(self, spawn: Spawn) -> None:
         """Ask for a unit to be started."""
+        spawn = msgspec.structs.replace(spawn, env={**spawn.env, RUN_MARKER: self._run_id})
         self._units[spawn.id] = spawn
         if self._gone:
             asyncio.get_running_loop().call_soon(self._lose_units)

@@ -1,0 +1,150 @@
+"""The process that talks to Ray: one agent a node, carried by an actor that holds the node's GPUs in Ray's books.
+
+It is not the runner's own process: Ray prints on its driver's stdout, takes its signals, and waits for minutes for a
+cluster that is not there. To the runner it says what it found, and gives it a socket to each agent; when the runner's
+end of the first socket is closed, all is let go.
+"""
+
+import contextlib
+import os
+import socket
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from sooner.run.backends.relay import Relay
+from sooner.run.supervision.messages import send_request
+
+_PLACE_S: Final = 120.0
+"""How long other jobs of the cluster may keep a node's GPUs before the run goes on without it."""
+_MADE_UP: Final = ("virtual:", "cpu:")
+
+
+class RayDriver:
+    """Starts an agent on every node of a cluster that has such devices.
+
+    Args:
+        ray: The module, connected.
+        runner: The socket on which the runner is told.
+    """
+
+    def __init__(self, ray: Any, runner: socket.socket) -> None:
+        self._ray = ray
+        self._runner = runner
+
+    def gather(self, spec: str) -> None:
+        """Give the runner a socket to an agent of each node.
+
+        Args:
+            spec: As of `--devices`, for each node. Real devices are asked of Ray, so that its other jobs keep out.
+        """
+        alive = [node for node in self._ray.nodes() if node["Alive"]]
+        gpus = {node["NodeID"]: 0 if spec.startswith(_MADE_UP) else _gpus(node, spec) for node in alive}
+        chosen = [node for node in alive if gpus[node["NodeID"]] or spec.startswith(_MADE_UP)]
+        if not chosen:
+            none = f"none of the {len(alive)} nodes of the Ray cluster has GPUs: pass --devices virtual:N"
+            self._say({"error": none, "kind": "devices"})
+            return
+        relays = {node["NodeID"]: self._relay(node["NodeID"], gpus[node["NodeID"]]) for node in chosen}
+        ready = self._placed(relays)
+        for node, name in zip(chosen, _names(chosen), strict=True):
+            relay = relays[node["NodeID"]]
+            if node["NodeID"] in ready:
+                self._connect(name, relay)
+            else:
+                self._ray.kill(relay)
+                self._say({"note": f"{name} is left out: its GPUs were not free for {_PLACE_S:g} s"})
+        self._say({"done": True})
+
+    def _relay(self, node_id: str, gpus: int) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        # A thread of its own: what waits for the agent to say something must not keep others from being heard.
+        actor = self._ray.remote(num_cpus=0, max_restarts=0, concurrency_groups={"out": 1})(Relay)
+        there = NodeAffinitySchedulingStrategy(node_id, soft=False)
+        return actor.options(num_gpus=gpus, scheduling_strategy=there).remote(dict(os.environ))
+
+    def _placed(self, relays: Mapping[str, Any]) -> set[str]:
+        """The nodes whose agents have started within the time."""
+        asked = {relay.__ray_ready__.remote(): node_id for node_id, relay in relays.items()}
+        ready, _ = self._ray.wait(list(asked), num_returns=len(asked), timeout=_PLACE_S)
+        return {asked[one] for one in ready if self._has_started(one)}
+
+    def _has_started(self, ready: Any) -> bool:
+        try:
+            self._ray.get(ready)
+        except Exception as error:  # noqa: BLE001 - whatever its actor raises there: sooner is not installed, above all
+            self._say({"note": f"a node is left out: {_last_line(error)}"})
+            return False
+        return True
+
+    def _connect(self, name: str, relay: Any) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._say({"node": name}, [theirs.fileno()])
+        for carry in (self._carry_there, self._carry_back):
+            threading.Thread(target=carry, args=(relay, ours), daemon=True).start()
+
+    def _say(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
+        send_request(self._runner, message, fds)
+
+    def _carry_there(self, relay: Any, channel: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := channel.recv(1 << 20):
+                relay.send.remote(data)
+        with contextlib.suppress(Exception):  # Ray's are many, and whatever it is, the node is let go
+            self._ray.get(relay.end.remote(), timeout=10)
+            self._ray.kill(relay)
+
+    def _carry_back(self, relay: Any, channel: socket.socket) -> None:
+        receive = relay.receive.options(concurrency_group="out")
+        with contextlib.suppress(Exception):  # the actor is gone, however Ray calls that: so is the node
+            while data := self._ray.get(receive.remote()):
+                channel.sendall(data)
+        with contextlib.suppress(OSError):
+            channel.shutdown(socket.SHUT_RDWR)
+
+
+def _gpus(node: Mapping[str, Any], spec: str) -> int:
+    """How many GPUs of a node are asked for; a list names them, so all are needed to reach these."""
+    there = int(node["Resources"].get("GPU", 0))
+    return min(int(spec), there) if spec.isdecimal() else there
+
+
+def _names(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The host names of nodes; where several run on one host, each with a number."""
+    hosts = [str(node["NodeManagerHostname"]).partition(".")[0] for node in nodes]
+    several = {host for host, count in Counter(hosts).items() if count > 1}
+    seen: Counter[str] = Counter()
+    for host in hosts:
+        seen[host] += 1
+        yield f"{host}-{seen[host]}" if host in several else host
+
+
+def _last_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1]
+
+
+def main() -> None:
+    """Entry point: `ray_driver FD SPEC`, a socket to the runner and what is asked of each node."""
+    runner = socket.socket(fileno=int(sys.argv[1]))
+    runner.set_inheritable(False)
+    try:
+        import ray
+    except ImportError:
+        send_request(runner, {"error": "--backend ray needs Ray: pip install 'sooner[ray]'", "kind": "usage"})
+        return
+    try:
+        ray.init(address=os.environ.get("RAY_ADDRESS", "auto"), log_to_driver=False, logging_level="ERROR")
+    except Exception as error:  # noqa: BLE001 - Ray's are many; the runner says what to do
+        send_request(runner, {"error": str(error).strip().partition("\n")[0], "kind": "unreachable"})
+        return
+    RayDriver(ray, runner).gather(sys.argv[2])
+    runner.recv(1)  # until the runner is gone, or done
+    ray.shutdown()
+
+
+if __name__ == "__main__":
+    main()
