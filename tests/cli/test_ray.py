@@ -47,11 +47,6 @@ def until(what, seconds=60):
         time.sleep(0.1)
 
 
-def is_open(port):
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 class Cluster:
     """Processes of `ray start`, each with all that it started."""
 
@@ -63,18 +58,14 @@ class Cluster:
         return f"127.0.0.1:{self.port}"
 
     def start(self, *options):
-        env = {**os.environ, "SOONER_LEASE_DIR": str(self.folder / f"leases-{len(self.nodes)}")}
-        command = [str(RAY), "start", "--block", *QUIET, *options]
-        self.nodes.append(psutil.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-
-    def wait_for(self, count):
-        """Until so many nodes are known to the cluster."""
-
-        def known():
-            command = [str(RAY), "status", f"--address={self.address}"]
-            return subprocess.run(command, capture_output=True, text=True, check=False).stdout.count(" node_")
-
-        until(lambda: known() == count)
+        """Start a node, and wait until it is a part of the cluster."""
+        name = f"node-{len(self.nodes)}"
+        env = {**os.environ, "SOONER_LEASE_DIR": str(self.folder / name), "PYTHONUNBUFFERED": "1"}
+        said = self.folder / f"{name}.log"
+        with said.open("w") as output:
+            node = psutil.Popen([str(RAY), "start", "--block", *QUIET, *options], env=env, stdout=output, stderr=output)
+        self.nodes.append(node)
+        until(lambda: "Ray runtime started" in said.read_text())
 
     def kill(self, node):
         """As when a machine is switched off."""
@@ -92,9 +83,7 @@ def cluster():
     made = Cluster(folder)
     try:
         made.start("--head", f"--port={made.port}", f"--temp-dir={folder}", "--include-dashboard=false")
-        until(lambda: is_open(made.port))
         made.start(f"--address={made.address}")
-        made.wait_for(2)
         yield made
     finally:
         for node in made.nodes:

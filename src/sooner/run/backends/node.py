@@ -72,7 +72,7 @@ class Node:
         self._places: dict[DeviceId, int] = {}
         self._units: dict[str, Spawn] = {}
         self._run_id = ""
-        """Of the run on this node: an agent's last sweep ends its own units alone, also where two are on one machine."""
+        """Of the run on this node: an agent's last sweep ends its own units alone, though two be on one machine."""
         self._gone = ""
         self._on_report: Callable[[Report], None] | None = None
 
