@@ -48,14 +48,14 @@ class RayDriver:
             self._say({"error": none, "kind": "devices"})
             return
         relays = {node["NodeID"]: self._relay(node["NodeID"], gpus[node["NodeID"]]) for node in chosen}
-        ready = self._placed(relays)
+        trouble = self._trouble(relays)
         for node, name in zip(chosen, _names(chosen), strict=True):
             relay = relays[node["NodeID"]]
-            if node["NodeID"] in ready:
-                self._connect(name, relay)
-            else:
+            if why := trouble[node["NodeID"]]:
                 self._ray.kill(relay)
-                self._say({"note": f"{name} is left out: its GPUs were not free for {_PLACE_S:g} s"})
+                self._say({"note": f"{name} is left out: {why}"})
+            else:
+                self._connect(name, relay)
         self._say({"done": True})
 
     def _relay(self, node_id: str, gpus: int) -> Any:
@@ -66,19 +66,19 @@ class RayDriver:
         there = NodeAffinitySchedulingStrategy(node_id, soft=False)
         return actor.options(num_gpus=gpus, scheduling_strategy=there).remote(dict(os.environ))
 
-    def _placed(self, relays: Mapping[str, Any]) -> set[str]:
-        """The nodes whose agents have started within the time."""
-        asked = {relay.__ray_ready__.remote(): node_id for node_id, relay in relays.items()}
-        ready, _ = self._ray.wait(list(asked), num_returns=len(asked), timeout=_PLACE_S)
-        return {asked[one] for one in ready if self._has_started(one)}
+    def _trouble(self, relays: Mapping[str, Any]) -> dict[str, str]:
+        """Why the agent of each node has not started; empty where it has."""
+        asked = {node_id: relay.__ray_ready__.remote() for node_id, relay in relays.items()}
+        ready, _ = self._ray.wait(list(asked.values()), num_returns=len(asked), timeout=_PLACE_S)
+        late = f"its GPUs were not free for {_PLACE_S:g} s"
+        return {node_id: self._failure(one) if one in ready else late for node_id, one in asked.items()}
 
-    def _has_started(self, ready: Any) -> bool:
+    def _failure(self, ready: Any) -> str:
         try:
             self._ray.get(ready)
         except Exception as error:  # noqa: BLE001 - whatever its actor raises there: sooner is not installed, above all
-            self._say({"note": f"a node is left out: {_last_line(error)}"})
-            return False
-        return True
+            return (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        return ""
 
     def _connect(self, name: str, relay: Any) -> None:
         ours, theirs = socket.socketpair()
@@ -121,10 +121,6 @@ def _names(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for host in hosts:
         seen[host] += 1
         yield f"{host}-{seen[host]}" if host in several else host
-
-
-def _last_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[-1]
 
 
 def main() -> None:
