@@ -62,6 +62,7 @@ class Node:
         self.devices: tuple[Device, ...] = ()
         self.notes: tuple[str, ...] = ()
         self._channel = channel
+        channel.settimeout(_ANSWER_S)
         self._let_go = let_go
         self._messages = Unpacked(FromAgent)
         self._told: deque[Said | Piece] = deque()
@@ -223,8 +224,7 @@ class Node:
         self._send(Call(self._calls, name, list(arguments)))
         deadline = time.monotonic() + within_s
         while not self._answers:
-            left = deadline - time.monotonic()
-            if self._gone or left <= 0 or not select.select([self._channel], [], [], left)[0]:
+            if self._gone or not self._hears_until(deadline):
                 self._lose(f"no answer for {within_s:g} s")
                 raise NodeLost(self._gone)
             self._receive()
@@ -233,6 +233,12 @@ class Node:
         if answer.error:
             raise SoonerError(f"{self.name}: {answer.error}")
         return answer.value
+
+    def _hears_until(self, deadline: float) -> bool:
+        """Wait for the agent to say something; not by `select`, which knows no descriptors above 1,023."""
+        poll = select.poll()
+        poll.register(self._channel, select.POLLIN)
+        return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
 
     def _send(self, call: Call) -> None:
         if self._gone:
