@@ -53,7 +53,15 @@ def test_a_unit_that_only_a_node_that_was_lost_could_run_is_a_hole():
     assert starts(scheduler.handle(Begin(0))) == [("wide", (0, 1)), ("narrow", (2,))]
     scheduler = Scheduler([work("a"), work("b"), work("wide", 2)], nodes(2, 1), ranks=[0, 1, 2])
     scheduler.handle(Begin(0))
-    assert [verdict.key for verdict in conclusions(scheduler.handle(PutAside(1, 0)))] == ["wide"]
+    assert [verdict.key for verdict in conclusions(scheduler.handle(PutAside(1, (0,))))] == ["wide"]
+
+
+def test_a_node_that_is_lost_is_lost_at_once():
+    scheduler = Scheduler([work("a"), work("wide", 2), work("other", 2)], nodes(2, 2), ranks=[0, 1, 2])
+    scheduler.handle(Begin(0))
+    assert conclusions(scheduler.handle(PutAside(1, (2, 3)))) == []
+    (verdict,) = conclusions(scheduler.handle(PutAside(2, (0,))))
+    assert verdict.cause == "needs 2 devices, no node of the run has more than 1"
 
 
 def test_a_reservation_keeps_the_devices_of_the_node_that_is_free_soonest():

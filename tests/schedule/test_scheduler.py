@@ -122,7 +122,7 @@ def test_a_unit_wider_than_the_fleet_is_a_coverage_hole():
 def test_a_device_put_aside_turns_waiting_units_that_need_it_into_holes():
     scheduler = Scheduler([work("a", 2), work("b", 2), work("late", 2, after=("b",))], fleet(2))
     scheduler.handle(Begin(0))
-    scheduler.handle(PutAside(1, 0))
+    scheduler.handle(PutAside(1, (0,)))
     commands = scheduler.handle(Ended(2, "a", Outcome.PASSED))
     assert verdicts(commands) == {"a": Outcome.PASSED}
     assert scheduler.is_done
@@ -133,7 +133,7 @@ def test_a_kept_device_that_is_put_aside_is_kept_no_longer():
     scheduler = Scheduler(works, fleet(3), ranks=[0, 1, 2])
     scheduler.handle(Away(0, 2))
     scheduler.handle(Begin(0))
-    assert verdicts(scheduler.handle(PutAside(1, 1))) == {}
+    assert verdicts(scheduler.handle(PutAside(1, (1,)))) == {}
     assert starts(scheduler.handle(Returned(2, 2))) == []  # kept for the wide one now
     assert starts(scheduler.handle(Ended(10, "running", Outcome.PASSED))) == [("wide", (0, 2))]
 
@@ -141,7 +141,7 @@ def test_a_kept_device_that_is_put_aside_is_kept_no_longer():
 def test_a_unit_that_can_no_longer_be_retried_keeps_what_its_attempt_said():
     scheduler = Scheduler([work("a", 2)], fleet(2), retries=1)
     scheduler.handle(Begin(0))
-    scheduler.handle(PutAside(1, 0))
+    scheduler.handle(PutAside(1, (0,)))
     assert verdicts(scheduler.handle(Ended(2, "a", Outcome.CRASHED))) == {"a": Outcome.CRASHED}
 
 

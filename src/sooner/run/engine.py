@@ -387,9 +387,7 @@ class Engine:
 
     def _node_gone(self, report: Report) -> None:
         """A machine was lost: its devices with it; what ran there is reported for itself."""
-        for position, device in enumerate(self._devices):
-            if device.node == report.id:
-                self._put_aside(position, report.error)
+        self._put_aside([i for i, device in enumerate(self._devices) if device.node == report.id], report.error)
 
     @staticmethod
     def _oom_kills(report: Report, running: _Running) -> int:
@@ -427,7 +425,7 @@ class Engine:
             return
         del self._settling[position]
         if reason:
-            self._put_aside(position, f"not free {self._options.settle_s:g} s after its last unit: {reason}")
+            self._put_aside([position], f"not free {self._options.settle_s:g} s after its last unit: {reason}")
         else:
             self._apply(self._scheduler.handle(Returned(now, position)))
 
@@ -442,19 +440,21 @@ class Engine:
             faulty = [i for i in running.positions if len(running.positions) == 1]
         else:
             for position in self._strikes.note(running.unit.key, running.positions, attempt.outcome):
-                self._put_aside(position, "three different units in a row crashed on it, others passed elsewhere")
+                self._put_aside([position], "three different units in a row crashed on it, others passed elsewhere")
             return
         for position in faulty:
-            self._put_aside(position, attempt.cause)
+            self._put_aside([position], attempt.cause)
             if self._is_real(position):
                 running.machine.book.put_aside(self._devices[position], attempt.cause, time.time())
 
-    def _put_aside(self, position: int, reason: str) -> None:
-        if position in self._holding.gone:
+    def _put_aside(self, positions: Sequence[int], reason: str) -> None:
+        there = tuple(position for position in positions if position not in self._holding.gone)
+        if not there:
             return
-        self._holding.gone.add(position)
-        self._change(position, "put_aside", reason)
-        self._apply(self._scheduler.handle(PutAside(clock.now(), position)))
+        self._holding.gone.update(there)
+        for position in there:
+            self._change(position, "put_aside", reason)
+        self._apply(self._scheduler.handle(PutAside(clock.now(), there)))
 
     def _tend_leases(self) -> None:
         """Give idle devices back when nothing can want them any more, gather missing ones when something does."""

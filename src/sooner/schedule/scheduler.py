@@ -153,8 +153,8 @@ class Scheduler:
             case Returned(device=device):
                 self._fleet.away &= ~(1 << device)
                 self._fleet.free |= 1 << device & ~self._fleet.gone
-            case PutAside(device=device):
-                self._put_aside(device, commands)
+            case PutAside(devices=devices):
+                self._put_aside(sum(1 << device for device in devices), commands)
             case Reorder(ranks=ranks):
                 self._reorder(ranks)
             case Stop():
@@ -243,10 +243,10 @@ class Scheduler:
             ends = (self._ends[i] for i in positions(self._reservation.awaited))
             self._reservation.until = min(self._reservation.until, max(ends, default=now))
 
-    def _put_aside(self, device: int, commands: list[Command]) -> None:
-        self._fleet.gone |= 1 << device
-        self._fleet.free &= ~(1 << device)
-        if self._reservation and self._reservation.devices & 1 << device:
+    def _put_aside(self, devices: int, commands: list[Command]) -> None:
+        self._fleet.gone |= devices
+        self._fleet.free &= ~devices
+        if self._reservation and self._reservation.devices & devices:
             self._reservation = None
         for shape in [shape for shape in self._queues if shape[0]]:
             if self._fleet.widest(shape[1]) < shape[0]:

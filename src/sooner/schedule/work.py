@@ -69,10 +69,10 @@ class Returned(Struct, frozen=True):
 
 
 class PutAside(Struct, frozen=True):
-    """A device must not be used any more in this run."""
+    """Devices must not be used any more in this run."""
 
     at: float
-    device: int
+    devices: tuple[int, ...]
 
 
 class Reorder(Struct, frozen=True):

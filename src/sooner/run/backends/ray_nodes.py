@@ -9,10 +9,12 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, Final
 
 from sooner.model.errors import DevicesError, SoonerError, UsageError
+from sooner.model.text import one_line
 from sooner.run.backends.node import Node
 from sooner.run.supervision.messages import receive_request
 
@@ -24,7 +26,6 @@ _CONNECT_S: Final = 10.0
 _ANSWER_S: Final = 240.0
 """Longer than the driver waits for GPUs that other jobs have."""
 _END_S: Final = 15.0
-_STDERR: Final = 2
 
 
 class RayCluster:
@@ -35,6 +36,8 @@ class RayCluster:
         self.notes: list[str] = []
         self._driver: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
+        """What Ray prints: pages when a raylet dies, of which the run says what matters itself."""
         self._is_ready = False
 
     def gather(self, spec: str, cwd: Path) -> None:
@@ -69,7 +72,8 @@ class RayCluster:
                 [sys.executable, "-P", "-c", _PROGRAM, _SOURCE_ROOT, str(theirs.fileno()), spec],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
-                stdout=_STDERR,  # what Ray prints is no data
+                stdout=self._output,
+                stderr=self._output,
                 start_new_session=True,
             )
         return self._channel
@@ -80,7 +84,10 @@ class RayCluster:
         except TimeoutError:
             raise _error("unreachable", f"no answer for {_ANSWER_S:g} s") from None
         if said is None:
-            raise _error("unreachable", "the process that talks to Ray has ended")
+            self._output.seek(0)
+            lines = self._output.read().decode("utf-8", "replace").split("\n")
+            last = next((line.strip() for line in reversed(lines) if line.strip()), "without a word")
+            raise _error("unreachable", f"the process that talks to Ray has ended: {one_line(last)}")
         if fds:
             said["channel"] = socket.socket(fileno=fds[0])
         return said
@@ -108,6 +115,7 @@ class RayCluster:
             except subprocess.TimeoutExpired:
                 self._driver.kill()
                 self._driver.wait()
+        self._output.close()
 
 
 def _check_reachable(address: str) -> None:
