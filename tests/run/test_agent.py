@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sooner import __version__
 from sooner.model.errors import DevicesError, SoonerError
 from sooner.run import clock
 from sooner.run.backends.messages import Answer, Call, FromAgent, Piece, Said, Unpacked, encode
@@ -178,6 +179,9 @@ class Runner:
         self.channel.sendall(encode(Call(1, name, list(arguments))))
         return self.until(Answer)[-1]
 
+    def begin(self, folder):
+        return self.ask("begin", "virtual:2", str(folder), __version__)
+
     def until(self, kind, matching=lambda _message: True):
         seen = []
         while True:
@@ -192,7 +196,7 @@ class Runner:
 
 def test_what_a_unit_writes_is_sent_to_a_runner_that_does_not_see_it(agent, tmp_path):
     runner, folder = Runner(agent[1]), tmp_path / "there" / "run"
-    runner.ask("begin", "virtual:2", str(tmp_path))
+    runner.begin(tmp_path)
     assert not runner.ask("run", "run-1", str(folder), "token").error
     spawn = shell(
         "u", f"head -c 3000000 /dev/zero; echo '<testsuite/>' > {folder}/j.xml", folder, junit=str(folder / "j.xml")
@@ -209,7 +213,7 @@ def test_what_a_unit_writes_is_sent_to_a_runner_that_does_not_see_it(agent, tmp_
 
 def test_a_second_attempt_sends_only_what_it_wrote_itself(agent, tmp_path):
     runner, folder = Runner(agent[1]), tmp_path / "there"
-    runner.ask("begin", "virtual:2", str(tmp_path))
+    runner.begin(tmp_path)
     runner.ask("run", "run-1", str(folder), "token")
     for word in ("first", "second"):
         spawn = msgspec.structs.replace(shell(word, f"echo {word}", folder), log=str(folder / "same.log"))
@@ -221,8 +225,13 @@ def test_a_second_attempt_sends_only_what_it_wrote_itself(agent, tmp_path):
 def test_an_agent_refuses_what_it_cannot_do_and_goes_on(agent, tmp_path):
     runner = Runner(agent[1])
     assert "has not said `begin`" in runner.ask("not_free", 0).error
-    assert "is not there" in runner.ask("begin", "virtual:2", str(tmp_path / "nowhere")).error
-    assert not runner.ask("begin", "virtual:2", str(tmp_path)).error
+    assert "is not there" in runner.begin(tmp_path / "nowhere").error
+    assert not runner.begin(tmp_path).error
+
+
+def test_an_agent_of_another_version_says_which(agent, tmp_path):
+    said = Runner(agent[1]).ask("begin", "virtual:2", str(tmp_path), "99.0").error
+    assert said == f"it has sooner {__version__}, the runner 99.0: install the same on all nodes"
 
 
 @pytest.fixture

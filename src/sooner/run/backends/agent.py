@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sooner import __version__
 from sooner.devices.find import find_devices
 from sooner.devices.leases import LeaseBook, lease_root
 from sooner.devices.proof import Monitor
@@ -106,8 +107,10 @@ class Agent:
 
     # What a runner may ask for
 
-    def do_begin(self, spec: str, cwd: str) -> dict[str, Any]:
-        """Find devices; the runner's folder must be here too."""
+    def do_begin(self, spec: str, cwd: str, version: str) -> dict[str, Any]:
+        """Find devices; the runner's folder must be here too, and the runner's version of this program."""
+        if version != __version__:
+            raise SoonerError(f"it has sooner {__version__}, the runner {version}: install the same on all nodes")
         try:
             os.chdir(cwd)
         except OSError as error:

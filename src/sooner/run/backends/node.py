@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from sooner import __version__
 from sooner.model.devices import Device, DeviceId
 from sooner.model.errors import DevicesError, SoonerError
 from sooner.run import clock
@@ -86,9 +87,9 @@ class Node:
         """Learn which devices it has; they get this node's name.
 
         Raises:
-            SoonerError: It has none such, or lacks the folder.
+            SoonerError: It has none such, lacks the folder, or has another version of sooner.
         """
-        found = self._ask("begin", spec, str(cwd))
+        found = self._ask("begin", spec, str(cwd), __version__)
         devices = msgspec.convert(found["devices"], tuple[Device, ...])
         self.devices = tuple(
             msgspec.structs.replace(device, id=DeviceId(f"{self.name}/{device.id}"), node=self.name)
