@@ -494,3 +494,22 @@ def test_what_other_verbs_read_of_the_project_is_no_mistake_of_a_run(sooner, pro
     (project / "pyproject.toml").write_text(f"[tool.sooner]\n{tables}")
     done = sooner("run", sooner.plan(("a", "true")), "--devices", "virtual:1")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_run_is_written_as_a_page_that_links_to_its_logs(sooner, project):
+    sooner.plan(("bad", "echo the reason; exit 3"), ("good", "true"))
+    sooner("run", "plan.toml", "--devices", "virtual:1", "--out", "out", "--replay", "none")
+    done = sooner("replay", "out", "--replay", "none", "--html", "page.html")
+    page = (project / "page.html").read_text()
+    assert done.returncode == 1
+    assert "the reason" in page
+    assert 'href="out/logs/bad.log"' in page
+    assert (project / "out/logs/bad.log").exists()
+
+
+def test_a_page_that_cannot_be_written_is_one_clear_error(sooner):
+    sooner.plan(("good", "true"))
+    sooner("run", "plan.toml", "--devices", "virtual:1", "--out", "out")
+    done = sooner("replay", "out", "--html", "nowhere/page.html")
+    assert done.returncode == 4
+    assert "--html nowhere/page.html cannot be written: No such file or directory" in done.stderr

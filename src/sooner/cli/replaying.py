@@ -1,8 +1,10 @@
 """Shows a run that has ended, the way a live one ends."""
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -10,20 +12,24 @@ from sooner.cli.preparing import Prepared
 from sooner.cli.settings import run_settings
 from sooner.cli.showing import Ending, figures_of, show
 from sooner.model.devices import Device
-from sooner.model.errors import RunFolderError
-from sooner.model.events import Event, Interrupted, RunStarted, exit_code_of
+from sooner.model.errors import RunFolderError, UsageError
+from sooner.model.events import Event, Interrupted, RunStarted, Verdict, exit_code_of
 from sooner.model.outcomes import ExitCode
 from sooner.run.finish import complete
 from sooner.run.folder import RunFolder
-from sooner.run.records import read_events
+from sooner.run.records import read_events, tail_of
 from sooner.schedule.work import works_of
 
+_TAIL_BYTES: Final = 32 * 1024
+"""Of a log in the page: its end, where a failure is told; the whole is a link away."""
 
-def replay_run(path: Path, *, which: str | None, as_json: bool) -> ExitCode:
-    """Print a run again; returns the exit code that it had.
+
+def replay_run(path: Path, *, which: str | None, as_json: bool, html: Path | None = None) -> ExitCode:
+    """Print a run again, and write it as a page where one is asked for; returns the exit code that it had.
 
     Raises:
         RunFolderError: The folder holds no run, or a live one.
+        UsageError: The page cannot be written.
     """
     folder = RunFolder(path.resolve())
     if not folder.holds_run:
@@ -44,19 +50,42 @@ def replay_run(path: Path, *, which: str | None, as_json: bool) -> ExitCode:
         notes=plan.notes,
         settings=run_settings({"replay": which}),
     )
-    show(
-        Ending(
-            verdicts=ordered,
-            figures=figures_of(prepared, ordered),
-            folder=folder,
-            devices=devices,
-            replay=prepared.settings.replay,
-            code=code,
-            notes=plan.notes,
-            as_json=as_json,
-        )
+    ending = Ending(
+        verdicts=ordered,
+        figures=figures_of(prepared, ordered),
+        folder=folder,
+        devices=devices,
+        replay=prepared.settings.replay,
+        code=code,
+        notes=plan.notes,
+        as_json=as_json,
     )
+    if html is not None:
+        _write_page(html, ending)
+    show(ending)
     return code
+
+
+def _write_page(target: Path, ending: Ending) -> None:
+    from sooner.report.run_page import run_page
+
+    def log_of(verdict: Verdict) -> str:
+        return tail_of(ending.folder.path / verdict.log, _TAIL_BYTES)
+
+    page = run_page(
+        ending.verdicts,
+        ending.figures,
+        ending.devices,
+        name=f"sooner: {ending.folder.path.name}",
+        code=ending.code,
+        notes=ending.notes,
+        logs_at=os.path.relpath(ending.folder.path, target.absolute().parent),
+        log_of=log_of,
+    )
+    try:
+        target.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--html {target} cannot be written: {error.strerror}") from None
 
 
 def _was_interrupted(events: Sequence[Event]) -> bool:
