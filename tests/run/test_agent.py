@@ -51,7 +51,8 @@ def ran(node, folder, spawns, meanwhile=lambda _report: None):
             if not left:
                 done.set()
 
-        node.prepare("run-1", folder, hear)
+        node.prepare("run-1", folder)
+        node.report_to(hear)
         node.listen()
         for spawn in spawns:
             node.spawn(spawn)
@@ -151,7 +152,8 @@ def test_nothing_runs_on_there_when_the_runner_is_gone(agent, node, tmp_path):
                 pids.append(report.pid)
                 started.set()
 
-            node.prepare("run-1", tmp_path, hear)
+            node.prepare("run-1", tmp_path)
+            node.report_to(hear)
             node.listen()
             node.spawn(shell("u", "sleep 600", tmp_path, grace_s=0.5))
             await started.wait()
@@ -167,6 +169,14 @@ def test_nothing_runs_on_there_when_the_runner_is_gone(agent, node, tmp_path):
     while psutil.pid_exists(pids[0]) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not psutil.pid_exists(pids[0])
+
+
+def test_a_run_folder_that_cannot_be_made_there_is_named_with_what_to_do(agent, tmp_path):
+    runner = Runner(agent[1])
+    runner.begin(tmp_path)
+    (tmp_path / "file").touch()
+    said = runner.ask("run", "run-1", str(tmp_path / "file/run"), "token").error
+    assert said.startswith(f"the run's folder {tmp_path}/file/run cannot be made (Not a directory): pass --out FOLDER")
 
 
 class Runner:
@@ -242,7 +252,8 @@ def scripted(tmp_path):
         node = Node("far", ours)
         reports = []
         theirs.sendall(encode(Answer(1, clock.now())))
-        node.prepare("run-1", tmp_path, reports.append)
+        node.prepare("run-1", tmp_path)
+        node.report_to(reports.append)
         yield node, theirs, reports
 
 

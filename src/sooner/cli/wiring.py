@@ -73,6 +73,8 @@ def execute(
         made = folder or _made(target)
         keep_quarantine(made, prepared.quarantine)
         _describe(made, prepared)
+        for node in prepared.nodes:
+            node.prepare(_run_id(made), made.path)
         begin()
         try:
             return _run(prepared, made, dict(verdicts or {}), attempts or {}, as_json=bool(cli.get("as_json")))
@@ -88,6 +90,11 @@ def _made(target: RunFolder | None) -> RunFolder:
     folder.create()
     register_run(STATE, folder.path)
     return folder
+
+
+def _run_id(folder: RunFolder) -> str:
+    """What every process of the run carries in its environment."""
+    return printable(f"{folder.path.name}-{os.getpid()}")
 
 
 def _describe(folder: RunFolder, prepared: Prepared) -> None:
@@ -155,7 +162,7 @@ def _engine(
     monitor: Monitor,
     listeners: Sequence[Callable[[Event], None]],
 ) -> Engine:
-    run_id = printable(f"{folder.path.name}-{os.getpid()}")
+    run_id = _run_id(folder)
     # -P: the finisher must not import from the current folder.
     finisher = [sys.executable, "-P", "-m", "sooner.run.finish", str(folder.path)]
 
@@ -165,7 +172,7 @@ def _engine(
         root = lease_root(os.environ)
         here = Machine(LeaseBook(root), monitor, Ports(root), supervisor)
         for node in prepared.nodes:
-            node.prepare(run_id, folder.path, on_report)
+            node.report_to(on_report)
         return {"": here, **{node.name: node.machine for node in prepared.nodes}}
 
     settings = prepared.settings

@@ -133,8 +133,8 @@ class Agent:
         if not (path / token).exists():
             self._sends_files = True
             if not path.exists():
-                path.mkdir(parents=True)
                 self._made = path
+                _make(path)
         self._supervisor = Supervisor(marker=f"{RUN_MARKER}={run_id}", finisher=(), on_report=self._on_report)
         self._supervisor.start()
         self._supervisor.listen()
@@ -254,6 +254,15 @@ class Agent:
             while (data := file.read(PIECE)) or anew:
                 await self._say(Piece(str(unit.junit), data, clock.now(), anew))
                 anew = False
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise SoonerError(
+            f"the run's folder {folder} cannot be made ({error.strerror}): pass --out FOLDER that every node can make"
+        ) from None
 
 
 def main(serve: Callable[[Agent], Any] = Agent.serve) -> None:

@@ -98,7 +98,7 @@ class Node:
         self.notes = tuple(f"{self.name}: {note}" for note in found["notes"])
         self._places = {device.id: place for place, device in enumerate(self.devices)}
 
-    def prepare(self, run_id: str, folder: Path, on_report: Callable[[Report], None]) -> None:
+    def prepare(self, run_id: str, folder: Path) -> None:
         """Let it get ready for the units of a run.
 
         Raises:
@@ -111,6 +111,9 @@ class Node:
             self._ask("run", self._run_id, str(folder.absolute()), token.name)
         finally:
             token.unlink()
+
+    def report_to(self, on_report: Callable[[Report], None]) -> None:
+        """Who hears of its units."""
         self._on_report = on_report
 
     # Leases
