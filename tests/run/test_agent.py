@@ -92,6 +92,12 @@ def test_a_unit_is_stopped_there(node, tmp_path):
     assert reports[-1].ended_by == "stop"
 
 
+def test_a_unit_whose_log_has_no_place_there_runs_all_the_same(node, tmp_path):
+    (tmp_path / "file").touch()
+    _, ended = ran(node, tmp_path, [shell("u", "exit 3", tmp_path / "file")])
+    assert os.waitstatus_to_exitcode(ended.status) == 3
+
+
 def test_a_device_is_leased_there_once(node):
     first, second = node.devices[:2]
     lease = node.try_lease(first, holder="ours")

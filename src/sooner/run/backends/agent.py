@@ -90,10 +90,8 @@ class Agent:
 
     def _answer(self, call: Call) -> None:
         """Do it; never waits for the runner to read, or two that wait for each other would wait for ever."""
-        answer = Answer(call.number, clock.now())
         try:
-            value = getattr(self, f"do_{call.name}")(*call.arguments)
-            answer = Answer(call.number, clock.now(), value)
+            answer = Answer(call.number, clock.now(), getattr(self, f"do_{call.name}")(*call.arguments))
         except (SoonerError, OSError) as error:
             answer = Answer(call.number, clock.now(), error=str(error) or type(error).__name__)
         if call.number and self._writer is not None:
@@ -176,12 +174,16 @@ class Agent:
         return [(port.number, self._keep(port)) for port in self._ports.lease(count)]
 
     def do_spawn(self, spawn: dict[str, Any]) -> None:
-        """Start a unit."""
+        """Start a unit; where there is no place for its log, its output goes nowhere, as on the runner's machine."""
         asked = msgspec.convert(spawn, Spawn)
         leases = [self._held[number].fd for number in asked.leases]  # type: ignore[union-attr]
-        if asked.log:
-            Path(asked.log).parent.mkdir(parents=True, exist_ok=True)
-        self._units[asked.id] = _Unit(asked)
+        try:
+            if asked.log:
+                Path(asked.log).parent.mkdir(parents=True, exist_ok=True)
+            self._units[asked.id] = _Unit(asked)
+        except OSError:
+            asked = msgspec.structs.replace(asked, log="")
+            self._units[asked.id] = _Unit(asked)
         self._starter.spawn(msgspec.structs.replace(asked, leases=leases))
 
     def do_stop(self, unit_id: str) -> None:
