@@ -1002,6 +1002,74 @@ def test_the_trainer_of_transformers_takes_all_devices_where_nobody_launched_it(
     }
 
 
+def test_the_trainer_of_transformers_in_a_process_that_acts_as_one_rank_takes_that_ranks_device():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import os
+            from unittest import mock
+
+            from transformers import Trainer, TrainingArguments
+
+            ONE_RANK = {"MASTER_ADDR": "localhost", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"}
+
+            def train(**options):
+                Trainer(model=object(), args=TrainingArguments("out", **options)).train()
+
+            def test_alone():
+                train()
+
+            def test_as_a_launcher_would_have_it():
+                with mock.patch.dict(os.environ, ONE_RANK):
+                    train()
+
+            def test_of_another_device():
+                with mock.patch.dict(os.environ, {**ONE_RANK, "LOCAL_RANK": "2"}):
+                    train()
+
+            def test_with_deepspeed():
+                train(deepspeed={"zero_optimization": {"stage": 2}})
+
+            def test_with_what_is_made_for_deepspeed(settings):
+                train(deepspeed=settings)
+
+            def test_as_arguments_said_it():
+                train(local_rank=0)
+
+            def test_without_any_of_it():
+                train(deepspeed=None, local_rank=-1)
+
+            def test_told_to_take_one():
+                args = TrainingArguments("out")
+                args._n_gpu = 1
+                Trainer(model=object(), args=args).train()
+
+            def test_with_a_model_that_is_on_several():
+                class Model:
+                    is_parallelizable = True
+                    model_parallel = True
+
+                trainer = Trainer(model=Model(), args=TrainingArguments("out"))
+                assert trainer.is_model_parallel
+                assert trainer.args.n_gpu == min(trainer.args.n_gpu, 1)
+                trainer.train()
+            """
+        },
+    )
+    assert found == {
+        "test_alone": (0, 1, 8),
+        "test_as_a_launcher_would_have_it": (0, 1, 1),
+        "test_of_another_device": (0, 3, 3),
+        "test_with_deepspeed": (0, 1, 1),
+        "test_with_what_is_made_for_deepspeed": (0, 1, 1),
+        "test_as_arguments_said_it": (0, 1, 1),
+        "test_without_any_of_it": (0, 1, 8),
+        "test_told_to_take_one": (0, 1, 1),
+        "test_with_a_model_that_is_on_several": (0, 1, 1),
+    }
+
+
 def test_sessions_and_keras_networks_are_on_tensorflows_first_device_and_there_are_no_tpus():
     found = devices_of(
         "tests/test_it.py",

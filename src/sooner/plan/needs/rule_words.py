@@ -356,6 +356,12 @@ def _rank(machine: "Machine", _args: list[Any]) -> Any:
     return UNKNOWN if machine.rank is None else machine.rank[0]
 
 
+def _variable_set(machine: "Machine", args: list[Any]) -> Any:
+    """A variable of the environment that somebody has set, a test or a launcher; None, and no rule is asked, if nobody."""
+    given = machine.environment.get(_first(args), MISSING)
+    return None if given is MISSING else given
+
+
 def _on_host(machine: "Machine", args: list[Any]) -> Any:
     """Whether something is given a tensor that was made on the host, before anything was done on a device."""
     given = [hard(each) for each in (*(machine.items_of(args[0]) or ()), *hard(args[1]).values())]
@@ -505,7 +511,7 @@ WORDS: Final[dict[str, Word]] = {
     "visible": _visible, "is_known": _is_known,
     "is_device": _is_device, "on_host": _on_host, "is_on_several": _is_on_several,
     "of_tree": _of_tree, "answer": _answer, "mentions": _mentions,
-    "world": _world, "rank": _rank,
+    "world": _world, "rank": _rank, "variable_set": _variable_set,
     "has_stranger": _has_stranger, "is_larger_than_world": _is_larger_than_world,
     "run_as_program": run_as_program, "device": _device, "device_module": _device_module,
     "named": _named, "skipif": _skip_if, "parallel": _parallel,
