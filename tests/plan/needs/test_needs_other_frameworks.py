@@ -1070,6 +1070,59 @@ def test_the_trainer_of_transformers_in_a_process_that_acts_as_one_rank_takes_th
     }
 
 
+def test_a_model_of_transformers_that_is_parallelized_is_on_all_devices_or_on_those_that_it_is_told():
+    text = """
+        import unittest
+
+        import torch
+        from transformers import GPT2Config, GPT2LMHeadModel, T5ForConditionalGeneration
+
+        @unittest.skipIf(torch.cuda.device_count() < 2, "two")
+        class TestModel(unittest.TestCase):
+            classes = (GPT2LMHeadModel, T5ForConditionalGeneration)
+
+            def test_on_all(self):
+                for each in self.classes:
+                    model = each(GPT2Config())
+                    model.parallelize()
+                    model(torch.ones(2, 2).to("cuda:0"))
+
+            def test_on_two(self):
+                T5ForConditionalGeneration.from_pretrained("t5").parallelize({0: [0, 1], 1: [2, 3]})
+
+            def test_somebody_elses(self, context):
+                context.parallelize([1, 2, 3])
+        """
+    library = {
+        "src/transformers/__init__.py": """
+        from .gpt2 import GPT2Config, GPT2LMHeadModel, T5ForConditionalGeneration
+        """,
+        "src/transformers/gpt2.py": """
+        import torch
+        from torch import nn
+
+        class GPT2Config: ...
+
+        class GPT2LMHeadModel(nn.Module):
+            def __init__(self, config):
+                self.config = config
+
+            def parallelize(self, device_map=None):
+                self.device_map = spread(self, range(torch.cuda.device_count())) if device_map is None else device_map
+
+        class T5ForConditionalGeneration(GPT2LMHeadModel):
+            pass
+        """,
+    }
+    wanted = {
+        "TestModel::test_on_all": (2, 2, 8),
+        "TestModel::test_on_two": (2, 2, 2),
+        "TestModel::test_somebody_elses": (2, 2, 2),
+    }
+    assert devices_of("tests/test_it.py", {"tests/test_it.py": text}) == wanted
+    assert devices_of("tests/test_it.py", library | {"tests/test_it.py": text}) == wanted
+
+
 def test_sessions_and_keras_networks_are_on_tensorflows_first_device_and_there_are_no_tpus():
     found = devices_of(
         "tests/test_it.py",
