@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final
 
+from sooner.plan.needs import sets
 from sooner.plan.needs.comparisons import HOST_ERRORS, Comparisons
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members, plain_of, same_key
@@ -214,6 +215,8 @@ class Expressions(Comparisons, ABC):
         if isinstance(left, Inst) or isinstance(right, Inst):
             told = self.operated(kind, left, right, in_place=in_place)
             return self.absorbed(kind, left, right) if told is MISSING else told
+        if kind in sets.OPERATIONS and sets.are_of_things(left, right):
+            return sets.combined(self, sets.OPERATIONS[kind], left, right)
         if isinstance(left, Dev) or isinstance(right, Dev) or not (is_shallow(left) and is_shallow(right)):
             return self.absorbed(kind, left, right)
         if kind is ast.Mod and isinstance(left, str | bytes) and not is_plain(right):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs import sets
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import is_mixed_member, plain_of
@@ -492,6 +493,12 @@ _REMOVING: Final = ("remove", "discard", "clear", "pop", "popitem")
 
 
 def _call_method(machine: "Machine", value: Any, name: str, args: Args, kwargs: Kwargs) -> Any:
+    if name in sets.METHODS and len(args) == 1 and sets.are_of_things(value, hard(args[0])):
+        return sets.combined(machine, name, value, hard(args[0]))
+    return _call_plain_method(machine, value, name, args, kwargs)
+
+
+def _call_plain_method(machine: "Machine", value: Any, name: str, args: Args, kwargs: Kwargs) -> Any:
     if isinstance(value, dict) and name in ("get", "pop", "setdefault") and args:
         args = [_key_asked(machine, value, name, args[0]), *args[1:]]
         if isinstance(args[0], Unknown):

@@ -357,7 +357,7 @@ def _rank(machine: "Machine", _args: list[Any]) -> Any:
 
 
 def _variable_set(machine: "Machine", args: list[Any]) -> Any:
-    """A variable of the environment that somebody has set, a test or a launcher; None, and no rule is asked, if nobody."""
+    """A variable of the environment that a test or a launcher has set; None, and no rule is asked, if nobody has."""
     given = machine.environment.get(_first(args), MISSING)
     return None if given is MISSING else given
 
