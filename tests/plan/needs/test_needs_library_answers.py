@@ -720,3 +720,44 @@ def test_what_the_library_makes_of_a_class_that_the_rules_know_is_made_as_that_i
         "test_only_told": (0, 1, 1),
         "test_made_of_something_else": (0, 1, 1),
     }
+
+
+def test_the_current_device_of_an_accelerator_is_used_by_what_is_put_on_it():
+    library = {
+        "acme/__init__.py": "",
+        "acme/accelerator.py": """
+        from .kinds import Cuda, Host
+
+        _CHOSEN = None
+
+        def get_accelerator():
+            global _CHOSEN
+            if _CHOSEN is None:
+                _CHOSEN = Cuda() if Cuda().is_available() else Host()
+            return _CHOSEN
+        """,
+        "acme/utils.py": """
+        from .accelerator import get_accelerator
+
+        def get_current_device():
+            return get_accelerator().get_current_device()
+        """,
+    }
+    found = devices_of(
+        "tests/test_it.py",
+        library
+        | {
+            "tests/test_it.py": """
+            import torch
+            from acme.utils import get_current_device
+
+            def test_it():
+                device = get_current_device()
+                torch.randint(low=5, high=10, size=(1, 6)).to(device)
+
+            def test_asked():
+                assert get_current_device().type == "cuda"
+            """
+        },
+    )
+    assert found == {"test_it": (0, 1, 1), "test_asked": (1, 1, 1)}
