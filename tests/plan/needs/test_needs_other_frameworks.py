@@ -1070,6 +1070,53 @@ def test_the_trainer_of_transformers_in_a_process_that_acts_as_one_rank_takes_th
     }
 
 
+def test_a_program_that_a_test_imports_trains_as_one_that_it_starts():
+    program = """
+        from transformers import HfArgumentParser, Seq2SeqTrainer, Seq2SeqTrainingArguments
+
+        def main():
+            (arguments,) = HfArgumentParser(Seq2SeqTrainingArguments).parse_args_into_dataclasses()
+            trainer = Seq2SeqTrainer(model=object(), args=arguments)
+            if arguments.do_train:
+                trainer.train()
+
+        if __name__ == "__main__":
+            main()
+        """
+    text = """
+        import os
+        import sys
+        from unittest.mock import patch
+
+        from acme.testing import ExtendSysPath
+
+        here = os.path.abspath(os.path.dirname(__file__))
+        with ExtendSysPath(f"{here}/../../examples/translation"):
+            from run_translation import main
+
+        def test_called():
+            with patch.object(sys, "argv", ["run_translation.py", "--do_train"]):
+                main()
+
+        def test_as_one_rank():
+            with patch.dict(os.environ, {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"}):
+                main()
+
+        def test_only_imported():
+            assert callable(main)
+        """
+    files = {
+        "tests/extended/test_it.py": text,
+        "examples/translation/run_translation.py": program,
+        "examples/summaries/run_translation.py": "def main(): ...",
+    }
+    assert devices_of("tests/extended/test_it.py", files) == {
+        "test_called": (0, 1, 8),
+        "test_as_one_rank": (0, 1, 1),
+        "test_only_imported": (0, None, 0),
+    }
+
+
 def test_a_model_of_transformers_that_is_parallelized_is_on_all_devices_or_on_those_that_it_is_told():
     text = """
         import unittest

@@ -10,8 +10,11 @@ from typing import Any, Final
 
 _ROOTS: Final = ("", "src", "lib", "python", "tests", "test")
 _UP: Final = re.compile(r"(?:\.\./)+")
+_CHANGES_PATH: Final = re.compile(r"sys\.?_?path", re.IGNORECASE)
+"""`sys.path`, pytest's `syspath_prepend`, helpers such as transformers' `ExtendSysPath`."""
 _TEST_WORDS: Final = frozenset(("test", "tests", "testing", "test_utils", "unit_tests", "testing_utils", "conftest"))
 
+_IS_PROGRAM: Final = re.compile(r"""^if __name__ == ['"]__main__['"]:""", re.MULTILINE)
 _FOR_TESTS: Final = re.compile(
     r"^[ \t]*(?:import (?:[\w., ]+, *)?py\.?test\b|from py\.?test import\b)"
     r"|^[ \t]*from unittest import [^\n]*(?:TestCase|[sS]kip)"
@@ -57,10 +60,19 @@ class Sources:
         return is_inside or path in self.tests or is_test_code(path) or self._is_written_for_tests(path)
 
     def _is_written_for_tests(self, path: str) -> bool:
-        """Whether a file, wherever it lies, has something that only tests have a use for."""
+        """Whether a file, wherever it lies, has something that only tests have a use for, or is a program.
+
+        A program that a test imports and calls does the test's work, as one that it starts does.
+        """
         if path not in self._for_tests:
-            self._for_tests[path] = _FOR_TESTS.search(self.read(path) or "") is not None
+            text = self.read(path) or ""
+            is_program = _IS_PROGRAM.search(text) is not None and self._is_in_no_package(path)
+            self._for_tests[path] = is_program or _FOR_TESTS.search(text) is not None
         return self._for_tests[path]
+
+    def _is_in_no_package(self, path: str) -> bool:
+        folder = path.rpartition("/")[0]
+        return bool(folder) and f"{folder}/__init__.py" not in self.files
 
     def read(self, path: str) -> str | None:
         """A file's text, or None."""
@@ -177,13 +189,18 @@ class Sources:
         return tails[0] if tails else None
 
     def _on_its_path(self, name: str, importer: str) -> str | None:
-        """A module beside or below a file that changes `sys.path` itself; the nearest one if there are several."""
-        if name not in self._by_tail or "sys.path" not in (self.read(importer) or ""):
+        """A module beside or below a file that changes `sys.path` itself, or in a folder that it names.
+
+        The nearest one if there are several.
+        """
+        text = self.read(importer) or ""
+        if name not in self._by_tail or not _CHANGES_PATH.search(text):
             return None
         folder = importer.rpartition("/")[0]
         below = [each for each in self._by_tail[name] if each.startswith(f"{folder}/")]
         beside = [each for each in self._by_tail[name] if each.startswith(folder.rpartition("/")[0] + "/")]
-        return next(iter([*below, *beside]), None)
+        named = [each for each in self._by_tail[name] if "/" in each and each.rpartition("/")[0] in text]
+        return next(iter([*below, *beside, *named]), None)
 
     def _at(self, folder: str, base: str) -> str | None:
         prefix = f"{folder}/{base}" if folder else base
