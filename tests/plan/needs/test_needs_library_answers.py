@@ -761,3 +761,141 @@ def test_the_current_device_of_an_accelerator_is_used_by_what_is_put_on_it():
         },
     )
     assert found == {"test_it": (0, 1, 1), "test_asked": (1, 1, 1)}
+
+
+def test_a_name_behind_stars_of_many_packages_comes_from_the_file_that_makes_it():
+    library = {
+        "acme/__init__.py": """
+        from typing import TYPE_CHECKING
+
+        from .lazy import LazyModule
+
+        if TYPE_CHECKING:
+            from .models import *
+        else:
+            import sys
+            sys.modules[__name__] = LazyModule(__name__)
+        """,
+        "acme/lazy.py": "class LazyModule: ...",
+        "acme/base.py": """
+        class Configuration:
+            plan = None
+
+            def __init__(self, **options):
+                for name, value in options.items():
+                    setattr(self, name, value)
+        """,
+        "acme/models/__init__.py": """
+        from typing import TYPE_CHECKING
+
+        if TYPE_CHECKING:
+            from .llama import *
+            from .wide import *
+        """,
+        "acme/models/llama/__init__.py": """
+        from typing import TYPE_CHECKING
+
+        if TYPE_CHECKING:
+            from .configuration import *
+        """,
+        "acme/models/llama/configuration.py": """
+        from ...base import Configuration
+
+        class LlamaConfig(Configuration):
+            kind = "llama"
+        """,
+        "acme/models/wide.py": """
+        from ..base import Configuration
+
+        class WideConfig(Configuration):
+            kind = "wide"
+            plan = {"layers": "split"}
+
+        NARROW = 1
+        WIDE: int = 4
+        """,
+    }
+    found = needs_of(
+        "tests/test_it.py",
+        library
+        | {
+            "tests/test_it.py": """
+            import unittest
+
+            import torch
+            from acme import LlamaConfig, NoConfig, WideConfig, WIDE
+
+            class Tester:
+                made = LlamaConfig
+
+                def configuration(self):
+                    return self.made(**unheard_of())
+
+            class WideTester(Tester):
+                made = WideConfig
+
+            class Mixin:
+                tester = None
+
+                def test_planned(self):
+                    configuration = self.tester().configuration()
+                    if configuration.kind not in {"wide", "wider"}:
+                        self.skipTest(f"not enabled for {configuration.kind}")
+                    if configuration.plan is None:
+                        self.skipTest("no plan")
+                    for number in range(WIDE):
+                        torch.ones(1, device=f"cuda:{number}")
+
+            class TestLlama(Mixin, unittest.TestCase):
+                tester = Tester
+
+            class TestWide(Mixin, unittest.TestCase):
+                tester = WideTester
+
+            def test_what_nobody_makes():
+                if NoConfig().kind == "llama":
+                    torch.ones(1, device="cuda:0")
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "TestLlama::test_planned": (None, None, None),
+        "TestWide::test_planned": (4, 4, 4),
+        "test_what_nobody_makes": (0, 1, 1),
+    }
+
+
+def test_ranks_take_devices_of_the_accelerator_that_pytorch_has():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import os
+
+            import pytest
+            import torch
+            import torch.distributed as dist
+            import torch.multiprocessing as mp
+
+            def kind():
+                found = torch._C._get_accelerator().type
+                return "cpu" if found == "mps" else found
+
+            def workers():
+                return (os.cpu_count() or 1) if kind() == "cpu" else torch.cuda.device_count()
+
+            def work(rank, world_size):
+                backend = {"cpu": "gloo", "cuda": "nccl"}.get(kind(), "gloo")
+                if kind() == "cuda":
+                    torch.cuda.set_device(rank)
+                dist.init_process_group(backend, rank=rank, world_size=world_size)
+
+            @pytest.mark.parametrize("world_size", [2, 4])
+            def test_it(world_size):
+                if workers() < world_size:
+                    pytest.skip("too few")
+                mp.spawn(work, args=(world_size,), nprocs=world_size)
+            """
+        },
+    )
+    assert found == {"test_it[2]": (0, 2, 2), "test_it[4]": (0, 4, 4)}

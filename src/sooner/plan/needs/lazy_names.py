@@ -15,11 +15,16 @@ class LazyNames(dict[str, Any]):
     Args:
         execute: Runs one statement in the module.
         tree: The module.
+        found: Makes a name that comes from a star within an `if`, which is executed only where no text has the name.
+            Says whether it has done so.
     """
 
-    def __init__(self, execute: Callable[[ast.stmt], None], tree: ast.Module) -> None:
+    def __init__(
+        self, execute: Callable[[ast.stmt], None], tree: ast.Module, found: Callable[[str], bool] | None = None
+    ) -> None:
         super().__init__()
         self._execute = execute
+        self._found = found
         self._pending: dict[str, list[ast.stmt]] = {}
         self._stars: list[ast.stmt] = []
         self._done: set[int] = set()
@@ -30,6 +35,8 @@ class LazyNames(dict[str, Any]):
                     self._stars.append(statement)
                 else:
                     self._pending.setdefault(name, []).append(statement)
+        if all(isinstance(each, ast.ImportFrom) for each in self._stars):
+            self._found = None
         self.has_stars = bool(self._stars)
         """Whether any statement imports all names of another module."""
 
@@ -39,7 +46,11 @@ class LazyNames(dict[str, Any]):
                 self._run(statement)
         if super().__contains__(name):
             return True
-        while self._stars and isinstance(name, str) and not name.startswith("__"):
+        if not isinstance(name, str) or name.startswith("__"):
+            return False
+        if self._found and self._found(name):
+            return True
+        while self._stars:
             self._run(self._stars.pop(0))
             if super().__contains__(name):
                 return True

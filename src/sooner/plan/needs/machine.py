@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, Final, cast
 
@@ -88,7 +89,8 @@ class Machine(Defining):
         if tree is not None and module.is_test_code:
             self._execute(module, tree)
         elif tree is not None:
-            module.env.names = LazyNames(lambda statement: self._execute_lazily(module, statement), tree)
+            execute = partial(self._execute_lazily, module)
+            module.env.names = LazyNames(execute, tree, partial(self._find_behind_stars, module))
             module.env.names |= _module_names(module)
         model = self.rules.overlay(module.name)
         if model is not None:
@@ -135,6 +137,15 @@ class Machine(Defining):
                 if name in switches(self.sources.tree(module.path)) and is_off(dict.get(module.env.names, name)):
                     module.env.names[name] = Unknown(f"{module.name}.{name}")
                 _taint(module, [name], self._asked_for(module, name))
+
+    def _find_behind_stars(self, module: Mod, name: str) -> bool:
+        """Bind a name that a module's stars bring, from the file that makes it; whether there is one."""
+        path = self.sources.stars.of(module.path, name)
+        names = self.load(path).env.names if path and path != module.path else {}
+        if name not in names:
+            return False
+        module.env.names[name] = names[name]
+        return True
 
     @contextmanager
     def _made_when_asked(self, module: Mod, statement: ast.stmt) -> Iterator[None]:

@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from sooner.plan.needs.star_origins import StarOrigins
+
 _ROOTS: Final = ("", "src", "lib", "python", "tests", "test")
 _UP: Final = re.compile(r"(?:\.\./)+")
 _CHANGES_PATH: Final = re.compile(r"sys\.?_?path", re.IGNORECASE)
@@ -53,6 +55,7 @@ class Sources:
         self._for_tests: dict[str, bool] = {}
         self._uses: dict[str, set[str]] = {}
         self._sought: dict[str, set[str]] = {}
+        self.stars = StarOrigins(self)
 
     def is_test_code(self, path: str) -> bool:
         """Whether a file belongs to the tests rather than to the library under test."""
@@ -79,6 +82,11 @@ class Sources:
         if path not in self._texts:
             self._texts[path] = self._read(path)
         return self._texts[path]
+
+    def peek(self, path: str) -> str:
+        """A file's text, of which nothing is kept; an empty one where there is none."""
+        kept = self._texts.get(path)
+        return kept if kept is not None else self._read(path) or ""
 
     def tree(self, path: str) -> ast.Module | None:
         """A file's syntax tree; None where there is no such file or it is not Python."""
