@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import chain, combinations, islice, pairwise, permutations, product, zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs import text_patterns
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.file_paths import absolute, path_of
@@ -530,4 +531,4 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "typing.get_args": _get_args,
     "typing.cast": lambda _machine, args, _kwargs: args[-1] if args else UNKNOWN, "typing.final": _same,
     "parameterized.parameterized.to_safe_name": _safe_name, "typing.overload": _same, "typing.no_type_check": _same,
-} | _operators()  # fmt: skip
+} | _operators() | text_patterns.FUNCTIONS  # fmt: skip
