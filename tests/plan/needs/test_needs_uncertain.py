@@ -1218,3 +1218,55 @@ def test_a_variable_that_nobody_sets_is_not_in_the_environment_by_default():
     )
     said = {name: (each.min, each.gpu_min, each.full) for name, each in found.items()}
     assert said == {"test_host": (0, None, 0), "test_cluster": (2, 2, 2), "test_masked": (1, 1, 1)}
+
+
+def test_a_list_of_which_only_the_beginning_was_made_may_hold_anything_else():
+    names = ", ".join(f'("key{number}", "Model{number}")' for number in range(400))
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/auto.py": f"""
+            from collections import OrderedDict
+
+            NAMES = OrderedDict([{names}])
+
+            def values_of(mapping):
+                result = []
+                for each in mapping.values():
+                    if isinstance(each, (list, tuple)):
+                        result += list(each)
+                    else:
+                        result.append(each)
+                return result
+            """,
+            "tests/test_it.py": """
+            import unittest
+
+            import torch
+            from acme.auto import NAMES, values_of
+
+            class TestIt(unittest.TestCase):
+                def test_first(self):
+                    if "Model1" not in values_of(NAMES):
+                        self.skipTest("no model")
+                    torch.ones(1, device="cuda:0")
+
+                def test_last(self):
+                    if "Model399" not in values_of(NAMES):
+                        self.skipTest("no model")
+                    torch.ones(1, device="cuda:1")
+
+                def test_last_of_a_copy(self):
+                    if "Model399" not in [*values_of(NAMES), "Other"]:
+                        self.skipTest("no model")
+                    torch.ones(1, device="cuda:1")
+            """,
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "TestIt::test_first": (1, 1, 1),
+        "TestIt::test_last": (2, 2, 2),
+        "TestIt::test_last_of_a_copy": (2, 2, 2),
+    }
+    assert all(found[name].confidence != "high" for name in found if "last" in name)

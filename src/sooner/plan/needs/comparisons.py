@@ -137,6 +137,7 @@ class Comparisons(SpecialMethods):
         return None
 
     environment: dict[str, Any]
+    of_any_length: dict[int, Any]
     rules: "Rules"
 
     def is_set(self, name: str) -> bool | None:
@@ -146,7 +147,11 @@ class Comparisons(SpecialMethods):
         return None if name in self.rules.environment or name in _OF_THE_MACHINE else False
 
     def contains(self, container: Any, item: Any) -> bool | None:
-        """Whether a container holds an item."""
+        """Whether a container holds an item; one of any length may hold it further on."""
+        found = self._contains(container, item)
+        return None if found is False and id(container) in self.of_any_length else found
+
+    def _contains(self, container: Any, item: Any) -> bool | None:
         if isinstance(container, Inst):
             told = self.special(container, "__contains__", item)
             if told is not MISSING:

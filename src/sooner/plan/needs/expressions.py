@@ -358,8 +358,11 @@ class Expressions(Comparisons, ABC):
         values: list[Any] = []
         for each in nodes:
             if isinstance(each, ast.Starred):
-                spread = self.items_of(self.ev(each.value, env))
+                given = self.ev(each.value, env)
+                spread = self.items_of(given)
                 values.extend(spread if spread is not None else [UNKNOWN])
+                if id(hard(given)) in self.of_any_length:
+                    values.append(UNKNOWN)  # and whatever follows
             else:
                 values.append(self.ev(each, env))
         return values
