@@ -899,3 +899,59 @@ def test_ranks_take_devices_of_the_accelerator_that_pytorch_has():
         },
     )
     assert found == {"test_it[2]": (0, 2, 2), "test_it[4]": (0, 4, 4)}
+
+
+def test_one_of_many_names_that_a_package_tells_only_type_checkers_is_known():
+    many = "\n".join(f"        from .models.other{each} import Other{each}" for each in range(300))
+    library = {
+        f"acme/models/other{each}.py": f"class Other{each}:\n    kind = [{each} + one for one in range(99)]\n"
+        for each in range(300)
+    }
+    library |= {
+        "acme/__init__.py": f"""
+from typing import TYPE_CHECKING
+
+from .lazy import LazyModule, NotThere, is_there
+
+if TYPE_CHECKING:
+    try:
+        if not is_there():
+            raise NotThere()
+    except NotThere:
+        from .dummies import Model
+    else:
+{many}
+        from .models.one import Model
+    from .models.one import Model as Renamed
+else:
+    import sys
+    sys.modules[__name__] = LazyModule(__name__)
+""",
+        "acme/lazy.py": "class LazyModule: ...\nclass NotThere(Exception): ...\ndef is_there(): return True\n",
+        "acme/dummies.py": "class Model:\n    spread = 4\n",
+        "acme/models/one.py": "class Model:\n    spread = 2\n",
+        "acme/models/two.py": "class Chosen:\n    spread = 3\n",
+    }
+    found = needs_of(
+        "tests/test_it.py",
+        library
+        | {
+            "tests/test_it.py": """
+            import torch
+            from acme import Model, Renamed
+
+            def use(number):
+                for each in range(number):
+                    torch.ones(1, device=f"cuda:{each}")
+
+            def test_model():
+                use(Model.spread)
+
+            def test_renamed():
+                use(Renamed.spread if Renamed.spread == 2 else 8)
+            """
+        },
+    )
+    said = {name: (each.min, each.gpu_min, each.full) for name, each in found.items()}
+    assert said["test_model"] == said["test_renamed"] == (2, 2, 2)
+    assert found["test_model"].confidence == "high"
