@@ -323,6 +323,63 @@ def test_arrays_that_the_library_makes_of_cupy_or_rapids_need_a_device():
     assert found == needing | {"test_seeded": (0, 1, 1), "test_chosen": (0, None, 0)}
 
 
+def test_what_the_library_makes_on_all_ways_is_made_and_on_some_ways_perhaps():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "lib/__init__.py": """
+            import cupy
+            import numpy
+
+            from outside import is_sparse, read
+
+            class Graph:
+                def __new__(cls, data):
+                    if is_sparse(data):
+                        made = cupy.asarray(data.rows)
+                    elif data.shape == 2:
+                        made = _dense(data)
+                    else:
+                        raise NotImplementedError
+                    return made
+
+            def _dense(data):
+                return cupy.asarray(data)
+
+            def converted(data):
+                if is_sparse(data):
+                    return numpy.asarray(data)
+                if read(data):
+                    return _dense(data)
+                return data
+
+            def plain(data):
+                if is_sparse(data):
+                    return numpy.asarray(data)
+                return data
+            """,
+            "tests/test_it.py": """
+            from lib import Graph, converted, plain
+            from outside import read
+
+            def test_all_ways():
+                Graph(read("a"))
+
+            def test_some_ways():
+                converted(read("a"))
+
+            def test_no_way():
+                plain(read("a"))
+            """,
+        },
+    )
+    assert {name: (each.min, each.full, each.confidence) for name, each in found.items()} == {
+        "test_all_ways": (1, 1, "high"),
+        "test_some_ways": (0, 0, "medium"),
+        "test_no_way": (0, 0, "high"),
+    }
+
+
 def test_lists_that_the_library_has_written_down_are_cases():
     found = devices_of(
         "tests/test_it.py",

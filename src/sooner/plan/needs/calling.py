@@ -1,6 +1,7 @@
 """Calls: of functions and classes of the tests, of the library under test, and of what is outside."""
 
 import ast
+import functools
 import re
 from abc import abstractmethod
 from contextlib import nullcontext
@@ -63,6 +64,19 @@ _DISTRIBUTED: Final = "DistributedDataParallel"
 """PyTorch's: one replica for each rank, as a class has it that inherits from it, whatever it is called."""
 HAVING_NO_HOST: Final = ("CuPy uses a device", "RAPIDS uses a device")
 """What a library makes by frameworks that do nothing on the host (`why` of their rules): without a device it fails."""
+
+_OF_ARRAYS: Final = re.compile(
+    r"^[ \t]*(?:import|from)[ \t]+(jax|tensorflow|cupy|cudf|cuml|cugraph|pylibcugraph|pylibraft|cuvs|pylibcudf)\b",
+    re.MULTILINE,
+)
+"""Imports of frameworks that put what is made on their first device, whoever makes it."""
+_MAYBE: Final = ""
+"""What a library makes that makes something on one of several ways."""
+
+
+@functools.lru_cache(maxsize=256)
+def _imports_arrays(text: str | None) -> bool:
+    return text is not None and _OF_ARRAYS.search(text) is not None
 
 
 class Calling(Attributes):
@@ -272,7 +286,8 @@ class Calling(Attributes):
             fruitless = isinstance(result, Unknown) and not self.trace.asked and not (listener and listener.was_called)
             if self.size == SIZES[-1]:
                 self.fruitless[id(func.node)] = self.fruitless.get(id(func.node), 0) + 1 if fruitless else 0
-            by_itself, self.trace = self.trace.by_itself, trace
+            inner, self.trace = self.trace, trace
+            by_itself = _MAYBE if inner.may_be_made and inner.by_itself is None else inner.by_itself
             self.library_fuel -= granted - max(self.fuel, 0)
             self.fuel = fuel if self.quiet or listener is None else listener.fuel
             self.listener = around
@@ -290,7 +305,9 @@ class Calling(Attributes):
         """The library has made what its framework puts on the first device: the test's business too."""
         if what is None:
             return
-        if not self.quiet:
+        if what == _MAYBE:
+            self.trace.may_be_made = True
+        elif not self.quiet:
             is_there = self.size or what in HAVING_NO_HOST
             self.touch(Dev("cuda", 0) if is_there else Dev("cpu"), f"{what}, by the library")
         elif not self.is_doubtful():
@@ -463,7 +480,25 @@ class Calling(Attributes):
         # Making something of the library under test may take devices, which its arguments say.
         name = _DISTRIBUTED if _DISTRIBUTED in base_names(cls) else cls.name
         self.natives.call_outside(Unknown(f"{cls.module.name}.{name}"), args, kwargs)
+        self._constructed(cls, args, kwargs)
         return None if isinstance(cls.find("__record__"), list) else self._made_as_its_base(cls, args, kwargs)
+
+    def _constructed(self, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """What a class of the library under test makes while it is made, where its module has a framework of arrays."""
+        for name, first in (("__new__", cls), ("__init__", Inst(cls))):
+            maker = cls.find(name)
+            maker = maker.func if isinstance(maker, Wrapped) else maker
+            if not isinstance(maker, Func) or maker.module.is_test_code or maker.module.is_model:
+                continue
+            if self.trace.touched or not _imports_arrays(self.sources.read(maker.module.path)):
+                continue
+            if id(maker.node) in self.made_by_itself:
+                self._made_by_itself(self.made_by_itself[id(maker.node)])
+                continue
+            guesses = self.guesses  # why it may refuse to be made is not asked
+            self._call_library(maker, [first, *args], kwargs)
+            self.made_by_itself.setdefault(id(maker.node), None)
+            self.guesses = guesses
 
     def _made_as_its_base(self, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> Inst:
         """An instance of a class of the library under test: a base that the rules know is made of what it is given.

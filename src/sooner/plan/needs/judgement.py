@@ -158,7 +158,7 @@ class Judge:
             pass
         machine.finish()
         judged = self._outcome(trace, stop)
-        judged.guesses = machine.guesses
+        judged.guesses = machine.guesses + (trace.may_be_made and machine.size > 0 and not judged.at.devices)
         judged.complete = complete
         return judged
 

@@ -76,7 +76,7 @@ class State(Statements):
     """Ways that were not known, and doubts, when the test called the library under test."""
     working: str = ""
     """The file whose function is being evaluated."""
-    made_by_itself: dict[int, str]
+    made_by_itself: dict[int, str | None]
     """Functions of the library under test that were seen to make what a framework puts on its first device."""
 
     def __init__(self, size: int, sources: Sources, rules: Rules) -> None:

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial, reduce
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.binding import others_names
 from sooner.plan.needs.raising import Raising
@@ -31,6 +31,9 @@ from sooner.plan.needs.values import (
     hard,
     one_of,
 )
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
 
 _LONGEST_LIST: Final = 10_000
 _MOST_TURNS: Final = 1024
@@ -192,6 +195,7 @@ class Statements(Raising):
         left: list[dict[str, Any]] = []
         stops: list[Skip | Raised] = []
         inside = _in_function(env)
+        making = _Making(cast("Machine", self))
         self.forks += inside
         self.doubts += not inside
         try:
@@ -200,7 +204,7 @@ class Statements(Raising):
                 env.names.update(before)
                 others.put(others.before)
                 try:
-                    self.run(body, env)
+                    making.run(body, env)
                     falls.append(dict(env.names))
                     others.falls.append(others.values())
                 except Return as result:
@@ -215,6 +219,7 @@ class Statements(Raising):
         finally:
             self.forks -= inside
             self.doubts -= not inside
+        making.conclude()
         if stops and (falls or returns or loops):
             self.guesses += 1
             self.trace.doubted |= self.loading and any(isinstance(each, Skip) for each in stops)
@@ -411,6 +416,37 @@ def _leaves_by_rank(node: ast.If) -> bool:
 
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
+
+
+class _Making:
+    """What the library under test makes on each of several ways."""
+
+    def __init__(self, machine: "Machine") -> None:
+        self._machine = machine
+        self._made: list[str | None] = []
+
+    def run(self, body: Sequence[ast.stmt], env: Env) -> None:
+        """Follow one way: what stands in it under no further condition is done for sure there."""
+        machine = self._machine
+        trace, sure = machine.trace, machine.sure
+        machine.sure, by_itself, trace.by_itself = (machine.forks, machine.doubts), trace.by_itself, None
+        goes_on = True
+        try:
+            machine.run(body, env)
+        except (Skip, Raised):
+            goes_on = False
+            raise
+        finally:
+            if goes_on:
+                self._made.append(trace.by_itself)
+            machine.sure, trace.by_itself = sure, by_itself
+
+    def conclude(self) -> None:
+        """What is made on all ways that go on is made; what on some, perhaps."""
+        if all(self._made) and self._made and not self._machine.is_doubtful():
+            self._machine.trace.by_itself = self._made[0]
+        elif any(self._made):
+            self._machine.trace.may_be_made = True
 
 
 class _Others:
