@@ -52,7 +52,7 @@ def test_what_is_started_on_a_number_of_devices_needs_them_and_what_describes_it
         {
             "test_it.py": """
             from types import SimpleNamespace
-            from engines import Engine, EngineConfig, Generator, Request, Topology
+            from engines import Engine, EngineConfig, Generator, Request, Topology, VirtualCluster
 
             def test_told():
                 Request(tp_size=8)
@@ -66,10 +66,22 @@ def test_what_is_started_on_a_number_of_devices_needs_them_and_what_describes_it
 
             def test_description():
                 EngineConfig(tensor_parallel_size=8)
+
+            def test_cluster():
+                VirtualCluster(bundles=[4], use_gpus=True, num_gpus_per_node=4)
+
+            def test_cluster_of_one():
+                VirtualCluster(bundles=[1], use_gpus=True, num_gpus_per_node=1)
+
+            def test_cluster_of_the_host():
+                VirtualCluster(bundles=[2], use_gpus=False, num_gpus_per_node=8)
             """
         },
     )
     assert found == {
+        "test_cluster": (4, 4, 4),
+        "test_cluster_of_one": (1, 1, 1),
+        "test_cluster_of_the_host": (0, None, 0),
         "test_engine": (4, 4, 4),
         "test_generator": (2, 2, 2),
         "test_description": (0, None, 0),

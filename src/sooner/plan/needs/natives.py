@@ -85,9 +85,10 @@ _NAMED: Final = re.compile(r"(?:/.*)?/(?:device:|physical_device:)?(GPU|CPU|gpu|
 _KINDS: Final = {"GPU": "cuda", "CPU": "cpu"}
 _SAYING: Final = ("Config", "Args", "Spec", "Mock", "Placement", "Params", "Connector", "Strategy")
 """Ends of names of what only says which devices there are."""
-_SWITCHES: Final = ("use_cuda", "use_gpu")
+_SWITCHES: Final = ("use_cuda", "use_gpu", "use_gpus")
 """Arguments that say whether a device is used."""
-_SIZES: Final = ("num_gpus", "n_gpus", "ngpus", "num_gpu", "tensor_parallel_size", "tp_size")
+_PER_NODE: Final = ("num_gpus_per_node", "n_gpus_per_node", "gpus_per_node")
+_SIZES: Final = ("num_gpus", "n_gpus", "ngpus", "num_gpu", "tensor_parallel_size", "tp_size", *_PER_NODE)
 """Arguments that say how many devices something starts on."""
 _STARTING: Final = ("Engine", "LLM", "Runner", "Generator", "Server", "Launcher", "Pipeline", "Trainer", "Cluster")
 """Ends of names of what starts processes on devices; anything else is only told of sizes."""
@@ -405,10 +406,12 @@ class Natives:
 
     def _sizes(self, last: str, kwargs: dict[str, Any]) -> None:
         """Devices that something is started on (`Engine(tp_size=4)`), by the names of its arguments."""
-        if not last.endswith(_STARTING) and last not in _STARTERS:
+        switches = [hard(kwargs[each]) for each in _SWITCHES if each in kwargs]
+        if False in switches or (not last.endswith(_STARTING) and last not in _STARTERS):
             return
+        least = 1 if True in switches else 2  # one alone may be the host
         for size in (hard(kwargs[name]) for name in _SIZES if name in kwargs):
-            if isinstance(size, int) and not isinstance(size, bool) and size > 1:
+            if isinstance(size, int) and not isinstance(size, bool) and size >= least:
                 self.machine.need(size, f"{last}() is given {size} devices")
 
     def device(self, value: Any) -> Any:
