@@ -1565,3 +1565,93 @@ def test_a_pool_of_pinned_memory_with_an_allocator_of_the_tests_own_needs_no_dev
         },
     )
     assert found == {"test_pool": (0, None, 0), "test_memory": (1, 1, 1)}
+
+
+def test_cuda_pythons_devices_are_those_that_are_there_and_what_it_makes_is_on_one():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import cuda.core.experimental as cuda_core
+            import pytest
+            import rmm
+            from cuda import cudart
+            from cuda.bindings import driver, nvrtc, runtime
+            from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch, system
+
+            def check(result):
+                error, *rest = result
+                return rest[0] if len(rest) == 1 else tuple(rest)
+
+            def test_current():
+                Device().set_current()
+
+            def test_second():
+                with pytest.raises(ValueError):
+                    Device(0).resources.take(-1)
+                Device(1).create_stream()
+
+            def test_asked():
+                assert Device().compute_capability >= (7, 0)
+
+            def test_experimental():
+                cuda_core.Device(2).allocate(16)
+
+            def test_all():
+                for device in Device.get_all_devices():
+                    device.sync()
+
+            @pytest.mark.skipif(system.get_num_devices() < 2, reason="two devices")
+            def test_counted():
+                Device(1).sync()
+
+            def test_compiled():
+                Program("code", "c++").compile("cubin")
+
+            def test_compiled_for_another():
+                Program("code", "c++", ProgramOptions(arch="sm_90")).compile("cubin")
+
+            def test_described():
+                LaunchConfig(grid=1, block=2)
+
+            def test_runtime():
+                runtime.cudaMalloc(16)
+
+            def test_old_names():
+                cudart.cudaSetDevice(1)
+
+            def test_driver():
+                driver.cuInit(0)
+
+            def test_fourth():
+                if check(runtime.cudaGetDeviceCount()) < 4:
+                    pytest.skip("four devices")
+                runtime.cudaSetDevice(3)
+
+            def test_text():
+                nvrtc.nvrtcCreateProgram(b"", b"", 0, [], [])
+                runtime.cudaGetErrorString(2)
+                driver.CUstream(0)
+
+            def test_buffer():
+                rmm.DeviceBuffer(size=10)
+            """
+        },
+    )
+    assert found == {
+        "test_current": (1, 1, 1),
+        "test_second": (2, 2, 2),
+        "test_asked": (1, 1, 1),
+        "test_experimental": (3, 3, 3),
+        "test_all": (0, 1, 8),
+        "test_counted": (2, 2, 2),
+        "test_compiled": (1, 1, 1),
+        "test_compiled_for_another": (0, None, 0),
+        "test_described": (0, None, 0),
+        "test_runtime": (1, 1, 1),
+        "test_old_names": (2, 2, 2),
+        "test_driver": (1, 1, 1),
+        "test_fourth": (4, 4, 4),
+        "test_text": (0, None, 0),
+        "test_buffer": (1, 1, 1),
+    }
