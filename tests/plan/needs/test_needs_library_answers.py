@@ -899,3 +899,77 @@ def test_ranks_take_devices_of_the_accelerator_that_pytorch_has():
         },
     )
     assert found == {"test_it[2]": (0, 2, 2), "test_it[4]": (0, 4, 4)}
+
+
+def test_what_a_compiled_module_of_the_library_does_is_not_known_for_certain():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "lib/__init__.py": """
+            from . import _fast
+            from ._compiled import Context, version
+            from lib._ops import total
+
+            def summed(values):
+                return total(values)
+
+            def plain(values):
+                return sum(values)
+
+            def quick(values):
+                return _fast.run(values)
+
+            def __getattr__(name):
+                import importlib
+
+                return getattr(importlib.import_module("._chosen", __name__), name)
+            """,
+            "tests/test_it.py": """
+            import math
+
+            import acme.cuda.streams as streams
+            import fast_cuda
+            import lib
+            from acme import cuda_version
+            from torch.backends import cuda
+
+            def test_outside():
+                streams.wait()
+
+            def test_outside_by_name():
+                fast_cuda.run(1)
+
+            def test_asked():
+                assert cuda_version() or cuda.matmul_is_fast()
+
+            def test_called():
+                lib.Context().finalize()
+
+            def test_by_the_library():
+                assert lib.summed([1, 2]) == 3
+
+            def test_by_its_module():
+                lib.quick([1])
+
+            def test_by_its_name():
+                lib.Session().finalize()
+
+            def test_plain():
+                assert lib.plain([1, 2]) == math.floor(3.1)
+
+            def test_named():
+                assert lib.version
+            """,
+        },
+    )
+    assert {name: (each.min, each.full, each.confidence.value) for name, each in found.items()} == {
+        "test_outside": (0, 0, "medium"),
+        "test_outside_by_name": (0, 0, "medium"),
+        "test_asked": (0, 0, "high"),
+        "test_called": (0, 0, "medium"),
+        "test_by_the_library": (0, 0, "medium"),
+        "test_by_its_module": (0, 0, "medium"),
+        "test_by_its_name": (0, 0, "medium"),
+        "test_plain": (0, 0, "high"),
+        "test_named": (0, 0, "high"),
+    }

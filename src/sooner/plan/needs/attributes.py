@@ -138,6 +138,8 @@ class Attributes(State):
                 made = self.call(lazily, [name], {})
                 if not isinstance(made, Unknown):
                     return made
+            if not module.is_test_code:
+                self.built.add(f"{module.name}.{name}")
             return Unknown(f"{module.name}.{name}")
         constant = self.natives.constant(f"{module.name}.{name}")
         return constant if constant is not MISSING else Unknown(f"{module.name}.{name}")

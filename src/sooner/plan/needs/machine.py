@@ -63,6 +63,7 @@ class Machine(Defining):
         super().__init__(size, sources, rules)
         self.smaller = smaller
         self.made_by_itself = {}
+        self.built = set()
         self.natives = Natives(self)
         self.count = Counted(size, self._asked)
 
@@ -285,7 +286,14 @@ class Machine(Defining):
         if self.rules.is_model(name) and (path is None or self.rules.insists(name)):
             return self.load_model(self.rules.model_name(name))
         outside = "pytest" if name == "py.test" else name  # its name of long ago
-        return self._whole(self.load(path)) if path and path != importer else Ext(outside)
+        return self._whole(self.load(path)) if path and path != importer else self._outside(outside, importer)
+
+    def _outside(self, name: str, importer: str) -> Ext:
+        """What is not in the tree; in a package of the tree's own it is compiled, or made when that is built."""
+        package = name.rpartition(".")[0]
+        if package and not self.rules.is_outside(name) and self.sources.module(package, importer):
+            self.built.add(name)
+        return Ext(name)
 
     def _import_fails(self, name: str, importer: str) -> None:
         """A module is not there: a file that needs it cannot be imported; its tests are looked at for their names."""
@@ -330,7 +338,7 @@ class Machine(Defining):
         name = f"{folder}.{node.module}" if node.module and folder else node.module or folder
         if node.module and self.rules.is_model(name):
             return self.load_model(self.rules.model_name(name))
-        return Ext(name)
+        return self._outside(name, env.module.path)
 
     def _import_all(self, module: Any, env: Env) -> None:
         if isinstance(module, Mod):
@@ -359,6 +367,8 @@ class Machine(Defining):
             constant = self.natives.constant(f"{module.name}.{name}")
             if constant is not MISSING:
                 return constant
+            if name.startswith("_") and module.path.endswith("__init__.py"):
+                return self._outside(f"{module.name}.{name}", env.module.path)
             if module.path.endswith("__init__.py") or module.is_model:
                 return Ext(f"{module.name}.{name}")
             return found if found.path else Unknown(f"{module.name}.{name}")

@@ -76,6 +76,8 @@ class State(Statements):
     """Ways that were not known, and doubts, when the test called the library under test."""
     working: str = ""
     """The file whose function is being evaluated."""
+    built: set[str]
+    """Modules of packages of the tree that are not in it (compiled, or made when it is built), and names from there."""
     made_by_itself: dict[int, str | None]
     """Functions of the library under test that were seen to make what a framework puts on its first device."""
 

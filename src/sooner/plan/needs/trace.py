@@ -26,7 +26,7 @@ class Trace:
         self.by_itself: str | None = None
         """What the library under test has made that its framework puts on the first device, if there is one."""
         self.may_be_made = False
-        """Whether the library under test makes such a thing on one of several ways, and which is taken is not known."""
+        """Whether the library under test may make such a thing: on one of several ways, or in what is compiled."""
         self.reach = 0
         """Devices that must be visible."""
         self.ranks: int | None = None
