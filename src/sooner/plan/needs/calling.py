@@ -1,7 +1,6 @@
 """Calls: of functions and classes of the tests, of the library under test, and of what is outside."""
 
 import ast
-import functools
 import re
 from abc import abstractmethod
 from contextlib import nullcontext
@@ -18,6 +17,7 @@ from sooner.plan.needs.state import DEEPEST, EVERYWHERE, LIBRARY_FUEL, Listener
 from sooner.plan.needs.suspending import AROUND, Manager, Rest, Suspended, surrounded
 from sooner.plan.needs.testing_names import as_raised, skip_as_wrapped
 from sooner.plan.needs.trace import Trace
+from sooner.plan.needs.unseen import imports_arrays
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -65,18 +65,8 @@ _DISTRIBUTED: Final = "DistributedDataParallel"
 HAVING_NO_HOST: Final = ("CuPy uses a device", "RAPIDS uses a device")
 """What a library makes by frameworks that do nothing on the host (`why` of their rules): without a device it fails."""
 
-_OF_ARRAYS: Final = re.compile(
-    r"^[ \t]*(?:import|from)[ \t]+(jax|tensorflow|cupy|cudf|cuml|cugraph|pylibcugraph|pylibraft|cuvs|pylibcudf)\b",
-    re.MULTILINE,
-)
-"""Imports of frameworks that put what is made on their first device, whoever makes it."""
 _MAYBE: Final = ""
 """What a library makes that makes something on one of several ways."""
-
-
-@functools.lru_cache(maxsize=256)
-def _imports_arrays(text: str | None) -> bool:
-    return text is not None and _OF_ARRAYS.search(text) is not None
 
 
 class Calling(Attributes):
@@ -490,7 +480,7 @@ class Calling(Attributes):
             maker = maker.func if isinstance(maker, Wrapped) else maker
             if not isinstance(maker, Func) or maker.module.is_test_code or maker.module.is_model:
                 continue
-            if self.trace.touched or not _imports_arrays(self.sources.read(maker.module.path)):
+            if self.trace.touched or not imports_arrays(self.sources.read(maker.module.path)):
                 continue
             if id(maker.node) in self.made_by_itself:
                 self._made_by_itself(self.made_by_itself[id(maker.node)])

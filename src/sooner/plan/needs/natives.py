@@ -31,6 +31,7 @@ from sooner.plan.needs.testing_names import (
     skipping,
     unittest_method,
 )
+from sooner.plan.needs.unseen import is_in, speaks_of_devices
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -107,19 +108,6 @@ _NO_WORK: Final = ("FakeTensorMode", "init_empty_weights", "init_on_device", "sk
 
 _BY_ITSELF: Final = ("an array of JAX's", "a tensor of TensorFlow's", *HAVING_NO_HOST)
 """What a framework puts on its first device, whoever makes it: the library under test does not choose."""
-_OF_DEVICES: Final = re.compile(r"(?!torch\.|tensorflow\.)(?:[\w.]+[._])?(?:cuda|gpu|nccl|rocm|hip)\d*[._]")
-"""Names of modules that speak of devices; of PyTorch and TensorFlow rules say what uses one."""
-
-
-def _is_in(path: str, modules: set[str]) -> bool:
-    """Whether a dotted name is one of the modules, or in one."""
-    parts = path.split(".") if modules else []
-    return any(".".join(parts[:count]) in modules for count in range(1, len(parts) + 1))
-
-
-def _speaks_of_devices(path: str) -> bool:
-    """Whether a name stands in a module whose name does so."""
-    return _OF_DEVICES.match(f"{path.rpartition('.')[0]}.") is not None
 
 
 class Natives:
@@ -302,7 +290,7 @@ class Natives:
         if (patch := patched(machine, path, args, kwargs)) is not None:
             return patch
         # Nobody knows where what is compiled works, or what speaks of devices and has no rule.
-        machine.trace.may_be_made |= _is_in(path, machine.built) or _speaks_of_devices(path)
+        machine.trace.may_be_made |= is_in(path, machine.built) or speaks_of_devices(path)
         if path.partition(".")[0] not in _ON_THE_HOST:
             self._device_work(func, args, kwargs)
         if path.startswith(_ARRAYS):
