@@ -6,7 +6,8 @@ there is one (`--data DIR` or SOONER_DATA: the folder that holds ozone_jobs.csv.
 with what was before it only. Spans, priors and what jobs see of each other were chosen on made projects of seeds 51 to
 54, with all of that table in view; seeds 11 to 16, 201 to 221 and 301 to 304 have been looked at since
 (docs/explanation/selection.md).
-`--only readings`: cover that learns from red that is repeated or lasts, flakes included. `--only memory`: what the
+`--only folders`: projects whose breakages are of what a commit touches, or not. `--only readings`: cover that learns
+from red that is repeated or lasts, flakes included. `--only memory`: what the
 latest commits teach beside all of them (4 min).
 """
 
@@ -29,7 +30,7 @@ from figures import machine, save, table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "analysis" / "selection"))
-from selection_projects import NATURES, Nature, Project, project
+from selection_projects import FOLDERS, NATURES, Nature, Project, project
 from sooner.analysis.selection.backtest import Backtest, Plan, Step, compared, windows
 from sooner.analysis.selection.choice import selection
 from sooner.analysis.selection.clusters import (
@@ -147,9 +148,11 @@ def true_breakages(project: Project) -> Truth:
 BUDGETS = (0.1, 0.2, 0.3, 0.4, 0.6)
 
 
-def steps_at(facts: Record, train: float, goals: Sequence[Goal]) -> list[list[Step]]:
+def steps_at(
+    facts: Record, train: float, goals: Sequence[Goal], files: Mapping[int, Sequence[str]] | None = None
+) -> list[list[Step]]:
     """Several goals at once: the rankings are the same."""
-    learner = Learner(facts, every=EVERY, lineage=known_lineage(facts))
+    learner = Learner(facts, every=EVERY, lineage=known_lineage(facts), files=files)
     plans = [Plan(goal=goal, train=train, every=EVERY) for goal in goals]
     return compared(learner, plans, lambda _done, _all: None)
 
@@ -273,6 +276,31 @@ def readings(seeds: Sequence[int]) -> str:
                 lines.append([f"{name} {seed}, {label}", *cells_])
             print(name, seed, file=sys.stderr)
     return table(["cover of what lasts > sooner", *(f"{budget:.0%}" for budget in budgets)], lines)
+
+
+def by_folder(seeds: Sequence[int]) -> str:
+    """Breakages that cover, `sooner` without the changed files, and with them, catch at the same budgets."""
+    lines = []
+    for name, nature in FOLDERS.items():
+        caught, costs = np.zeros((3, len(BUDGETS)), dtype=int), np.zeros((3, len(BUDGETS)))
+        breakages = 0
+        for seed in seeds:
+            made = project(nature, seed)
+            truth, facts = true_breakages(made), made.facts
+            goals = [Goal(budget=budget) for budget in BUDGETS]
+            rules = [covers_at(facts, 0.5, BUDGETS)]
+            rules += [[chosen(steps) for steps in steps_at(facts, 0.5, goals, files)] for files in (None, made.files)]
+            caught += [[score(truth, one).caught for one in rule] for rule in rules]
+            costs += [[cost_share(facts, one) / len(seeds) for one in rule] for rule in rules]
+            breakages += score(truth, rules[0][0]).breakages
+            print(name, seed, file=sys.stderr)
+        cells_ = [
+            " > ".join(f"{some} ({cost:.0%})" for some, cost in zip(*column, strict=True))
+            for column in zip(caught.T.tolist(), costs.T.tolist(), strict=True)
+        ]
+        lines.append([f"{name}, {breakages}", *cells_])
+    head = ["cover > sooner without files > with them (cost)", *(f"{budget:.0%}" for budget in BUDGETS)]
+    return table(head, lines)
 
 
 def forgetting(quick: bool, seeds: Sequence[int]) -> str:
@@ -571,7 +599,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer points and projects, no pandas")
     parser.add_argument("--large", action="store_true", help="10,000 jobs x 100,000 commits too (needs 16 GiB)")
-    parser.add_argument("--only", choices=["speed", "natures", "readings", "memory", "ozone"], help="only this part")
+    parser.add_argument(
+        "--only", choices=["speed", "natures", "readings", "memory", "folders", "ozone"], help="only this part"
+    )
     parser.add_argument("--data", type=Path, help="folder that holds ozone_jobs.csv.gz (else SOONER_DATA)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[2], help="of the made projects")
     options = parser.parse_args(arguments)
@@ -583,6 +613,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(text)
         document["recommended"] = recommended()
         print(document["recommended"])
+    if options.only == "folders":
+        print(by_folder(options.seeds))
     if options.only == "readings":
         print(readings(options.seeds))
     if options.only == "memory":

@@ -5,7 +5,7 @@ of a matrix of jobs or alone; flakes differ from job to job; some jobs run only 
 What goes down without anybody's fault is no breakage, and a job that was cancelled for another's sake saw nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -55,6 +55,8 @@ class Nature:
     outages: float = 0.0
     """Share of the commits on which the machines of a platform go down: its jobs fail, and pass when they are run
     again. A third of the outages is over with each commit."""
+    folders: float = 0.0
+    """Share of the breakages that are of a component which the commit touches."""
 
 
 NATURES: Final[Mapping[str, Nature]] = {
@@ -80,6 +82,13 @@ NATURES: Final[Mapping[str, Nature]] = {
 }
 
 
+FOLDERS: Final[Mapping[str, Nature]] = {
+    "breakages of what is touched, 90 %": Nature(folders=0.9),
+    "60 %": Nature(folders=0.6),
+    "files tell nothing": Nature(),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """A made history, and what truly broke."""
@@ -89,6 +98,8 @@ class Project:
     """Commit -> jobs that broke there."""
     might: Mapping[int, Any]
     """Commit -> [draw, job]: breakages that the project might have had there, as likely as they are."""
+    files: Mapping[int, Sequence[str]]
+    """Commit -> files that it touches."""
 
 
 _EVERY: Final = 10
@@ -109,6 +120,7 @@ def project(nature: Nature, seed: int, *, draws: int = 0) -> Project:
     broke: dict[int, frozenset[int]] = {}
     might: dict[int, Any] = {}
     columns: list[Any] = []
+    touches = _touched(nature, np.random.default_rng([seed, 1]))
     at = 0.0
     for commit in range(nature.commits):
         at += chance.exponential(nature.hours * _HOUR_S)
@@ -120,7 +132,11 @@ def project(nature: Nature, seed: int, *, draws: int = 0) -> Project:
             hits = np.stack([_hit(nature, apart, grid, weight * hot * here) for _ in range(draws)])
             might[commit] = hits & (left == 0) & here
         if chance.random() < nature.rate and here.any():
-            hit = _hit(nature, chance, grid, weight * hot * here)
+            likely = weight * hot * here
+            if nature.folders and chance.random() < nature.folders:
+                near = likely * np.isin(grid[0], list(touches[commit]))
+                likely = near if near.any() else likely
+            hit = _hit(nature, chance, grid, likely)
             hit &= (left == 0) & here
             if hit.any():
                 broke[commit] = frozenset(np.flatnonzero(hit).tolist())
@@ -146,7 +162,21 @@ def project(nature: Nature, seed: int, *, draws: int = 0) -> Project:
         facts=facts,
         broke={place[shas[commit]]: hit for commit, hit in broke.items()},
         might={place[shas[commit]]: hits for commit, hits in might.items()},
+        files={
+            place[sha]: [f"src/component{one}/part{commit % 7}/file{commit % 11}" for one in some]
+            for commit, (sha, some) in enumerate(zip(shas, touches, strict=True))
+        },
     )
+
+
+def _touched(nature: Nature, chance: np.random.Generator) -> list[tuple[int, ...]]:
+    """By commit: one component or a few, some far more often than others."""
+    often = np.exp(chance.normal(0, 0.8, nature.components))
+    counts = np.minimum(1 + chance.poisson(0.5, nature.commits), nature.components)
+    return [
+        tuple(chance.choice(nature.components, count, replace=False, p=often / often.sum()).tolist())
+        for count in counts.tolist()
+    ]
 
 
 def _weights(nature: Nature, chance: np.random.Generator, minutes: Any) -> Any:

@@ -63,3 +63,29 @@ def test_where_no_breakage_is_known_no_recall_but_that_of_chance_is_promised(ski
     codes, names = rows.text("name")
     (value,) = rows.number("value")[codes == names.index("selection.recall")]
     assert value == 0.6
+
+
+def test_a_change_runs_the_jobs_that_changes_of_its_folders_have_broken(here, project):
+    commits, jobs = 400, [f"test {i}" for i in range(8)]
+    rows, files = ["commit,time,job,status,duration_s,attempt"], ["commit,parent,commit_time,file"]
+    for i in range(commits):
+        sha, at = f"{i:040x}", AT + i * 28800
+        files.append(f"{sha},{i - 1:040x},{at - 60:.0f},src/part{i * 5 % 8}/a.py")
+        for j, job in enumerate(jobs):
+            status = "fail" if i % 6 == 0 and i * 5 % 8 == j else "pass"
+            rows += [f"{sha},{at + again * 3600:.0f},{job},{status},1200,{again}" for again in (1, 2)]
+    (project / "jobs.csv").write_text("\n".join(rows) + "\n")
+    (project / "files.csv").write_text("\n".join(files) + "\n")
+    assert here("ingest", "jobs.csv", "files.csv", "--history", "h").returncode == 0
+    options = ("--history", "h", "--budget", "0.15", "--sample", "0", "--json")
+    for part in (2, 4):
+        (project / "files").write_text(f"src/part{part}/b.py\n")
+        done = here("jobs", "for-change", "--files-file", "files", *options)
+        (told,) = [line for line in json.loads(done.stdout)["jobs"] if line["job"] == f"test {part}"]
+        assert "changes like this one break it" in told["why"]
+        assert "no changed files" not in done.stderr
+    assert "no changed files are given (--files-file)" in here("jobs", "for-change", *options).stderr
+    lines = json.loads(here("jobs", "backtest", *options[:4], "--json").stdout)["commits"]
+    broken = [line for line in lines if int(line["sha"], 16) % 6 == 0]
+    hits = [f"test {int(line['sha'], 16) * 5 % 8}" in line["selected"] for line in broken]
+    assert sum(hits) >= 0.9 * len(hits)

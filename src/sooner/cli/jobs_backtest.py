@@ -29,7 +29,7 @@ def backtest(
         raise UsageError(f"--train {train:g}: a share of at least 0 and below 1 is needed")
     if retrain_every < 1 or full_every < 0:
         raise UsageError("--retrain-every must be at least 1, --full-every at least 0")
-    from sooner.cli.jobs_change import aim, files_of, quiet_commits
+    from sooner.cli.jobs_change import aim, by_number, files_of, quiet_commits
     from sooner.cli.jobs_project import project_settings, tell_of_idle
     from sooner.cli.progress import progress
 
@@ -42,11 +42,13 @@ def backtest(
     from sooner.analysis.selection.settings import terms
 
     plan = Plan(goal=wanted, train=train, every=retrain_every, full_every=full_every, full_nightly=full_nightly)
-    quiet = quiet_commits(facts, files_of(options["root"], where), settings)
+    files = files_of(options["root"], where)
+    quiet = quiet_commits(facts, files, settings)
     lineage = known_lineage(facts)
     with progress() as tell:
         done = Backtest.run(
             facts, plan, terms=terms(facts, settings), lineage=lineage, quiet=quiet,
+            files=by_number(facts, files),
             progress=lambda step, whole: tell("commits decided", step, whole),
         )  # fmt: skip
     if as_json:

@@ -43,7 +43,9 @@ def learned(facts: "Record", settings: "JobSettings", files: Mapping[str, tuple[
     every, facts = len(facts.known), latest(facts)
     if len(facts.known) < every:
         click.echo(f"note: of {every:,} attempts the latest {len(facts.known):,} are learned from", err=True)
-    learner = Learner(facts, terms=terms(facts, settings), lineage=known_lineage(facts), quiet=quiet)
+    learner = Learner(
+        facts, terms=terms(facts, settings), lineage=known_lineage(facts), quiet=quiet, files=by_number(facts, files)
+    )
     learner.warm_up(len(facts.commits))
     learner.learn(len(facts.commits))
     return learner
@@ -76,10 +78,12 @@ def change_answer(options: Mapping[str, Any]) -> "Answer":
     names = list(facts.jobs)
     known_files = files_of(options["root"], where)
     learner = learned(facts, settings, known_files)
-    view, ranking = learner.ranked(len(facts.commits))
+    files = changed_paths(listed)
+    view, ranking = learner.ranked(len(facts.commits), files=files)
+    if not files and learner.listens_to_files:
+        click.echo("note: no changed files are given (--files-file), and here they tell which jobs break", err=True)
     living = [names[job] for job in ranking.order]
     request = _request(message, living, {names[job] for job in learner.terms.pinned})
-    files = changed_paths(listed)
     share = _sample_share(options, settings)
     identity = (
         options["identity"] or hashlib.sha256("\0".join([message, *files]).encode("utf-8", "replace")).hexdigest()
@@ -170,6 +174,11 @@ def files_of(root: str | None, where: Any) -> dict[str, tuple[str, ...]]:
         return changed_files(history, where)
 
 
+def by_number(facts: "Record", files: Mapping[str, tuple[str, ...]]) -> dict[int, tuple[str, ...]]:
+    """The same by the numbers of the commits."""
+    return {i: files[sha] for i, sha in enumerate(facts.commits) if sha in files}
+
+
 def quiet_commits(facts: "Record", files: Mapping[str, tuple[str, ...]], settings: "JobSettings") -> frozenset[int]:
     """Commits that touch only documentation."""
     from sooner.analysis.selection.request import only_documentation
@@ -182,7 +191,7 @@ def _lifts(facts: "Record", learner: "Learner", files: Mapping[str, tuple[str, .
     from sooner.analysis.selection.flakes import REAL
     from sooner.analysis.selection.lift import lifts
 
-    told = {i: files[sha] for i, sha in enumerate(facts.commits) if sha in files}
+    told = by_number(facts, files)
     known, judged = learner.judged_cells, learner.judged
     if not told or known is None or judged is None:
         return []

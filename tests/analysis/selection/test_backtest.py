@@ -293,7 +293,7 @@ def order_of_three(sees, alone, seen=()):
     matrix = np.zeros((3, 3))
     matrix[0, 1] = matrix[1, 0] = sees
     past = np.array(seen, dtype=np.float64).reshape(-1, 3)
-    together = Together(sees=matrix, unheard=1.0 - matrix.T, alone=alone, seen=past)
+    together = Together(sees=matrix, unheard=1.0 - matrix.T, alone=alone, seen=past, commit=np.arange(len(past)))
     ranking = rank(view, np.eye(len(MIXTURE))[-1], together)
     assert ranking.score[2] > ranking.score[0] == ranking.score[1]
     return ranking.order

@@ -240,6 +240,7 @@ class Backtest(Struct, frozen=True, kw_only=True):
         terms: Terms | None = None,
         lineage: Lineage | None = None,
         quiet: frozenset[int] = frozenset(),
+        files: Mapping[int, Sequence[str]] | None = None,
         progress: Callable[[int, int], None] = lambda _done, _all: None,
     ) -> "Backtest":
         """Decide all commits after the training share, then look at what became of them.
@@ -250,8 +251,9 @@ class Backtest(Struct, frozen=True, kw_only=True):
             terms: What the project lays down.
             lineage: Which jobs are known to go on under another name.
             quiet: Commits that touch only documentation.
+            files: That commits touch, as far as they are known.
             progress: Called with how many of how many commits are decided.
         """
-        learner = Learner(facts, every=plan.every, terms=terms, lineage=lineage, quiet=quiet)
+        learner = Learner(facts, every=plan.every, terms=terms, lineage=lineage, quiet=quiet, files=files)
         (steps,) = compared(learner, [plan], progress)
         return cls(steps=steps, summary=summary(facts, plan, steps, learner.past, learner.terms.prices(facts)))

@@ -6,7 +6,7 @@ afterwards, and exactly as a mixed integer program, so the distance to the optim
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -121,7 +121,14 @@ def greedy(
 
 
 def beginning(
-    sees: Flags, cost: Numbers, among: Flags, taken: Sequence[int], room: float, *, counts: Indices | None = None
+    sees: Flags,
+    cost: Numbers,
+    among: Flags,
+    taken: Sequence[int],
+    room: float,
+    *,
+    counts: Indices | None = None,
+    weight: Numbers | None = None,
 ) -> list[int]:
     """The jobs that greedy cover takes first, as far as some room in the budget reaches.
 
@@ -132,21 +139,26 @@ def beginning(
         taken: Jobs that are taken already.
         room: What those that are taken may cost together, these too.
         counts: By job: how many breakages it saw, for who asks often.
+        weight: Of each breakage; 1 by default.
     """
-    left = ~sees[:, list(taken)].any(axis=1)
-    gains = (sees.sum(axis=0) if counts is None else counts) - sees[~left].sum(axis=0)
+
+    def worth(some: Flags) -> Any:
+        return sees[some].sum(axis=0) if weight is None else weight[some] @ sees[some]
+
+    left: Flags = sees[:, list(taken)].sum(axis=1) == 0
+    gains = counts - worth(~left) if counts is not None and weight is None else worth(left)
     gains = np.where(among, gains, 0.0)
     price, spent = np.maximum(cost, _TINY), float(cost[list(taken)].sum())
     found: list[int] = []
     while gains.size:
         job = int(np.argmax(gains / price))
-        if gains[job] <= 0.0 or spent + price[job] / 2 > room:
+        if gains[job] <= _TINY or spent + price[job] / 2 > room:
             break
         found.append(job)
         spent += price[job]
         fresh = left & sees[:, job]
         left &= ~fresh
-        gains -= np.where(among, sees[fresh].sum(axis=0), 0.0)
+        gains -= np.where(among, worth(fresh), 0.0)
     return found
 
 

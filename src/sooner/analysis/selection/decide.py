@@ -15,7 +15,7 @@ import numpy as np
 
 from sooner.analysis.selection.cover import Constraints, beginning
 from sooner.analysis.selection.facts import Flags, Numbers
-from sooner.analysis.selection.hazard import View
+from sooner.analysis.selection.hazard import View, nearness
 from sooner.analysis.selection.together import Together
 
 Needs = Mapping[int, Sequence[int]]
@@ -30,6 +30,8 @@ GRACE_RUNS: Final = 10.0
 """A job is new until its verdict is known on so many commits."""
 _LATELY: Final = 5
 """Commits. Of 0, 2, 5, 10 and 20, five saw the most red on the first half of Apache Ozone's table."""
+_TOLD: Final = 2.0
+"""A change is said to break a job more often than others if it does so twice as often."""
 _NEEDED: Final = "another selected job needs it"
 HALF: Final = 0.5
 """A job is paid for if so much of it fits."""
@@ -60,6 +62,8 @@ class Ranking:
     """Jobs that greedy cover chose."""
     red: frozenset[int] = frozenset()
     """Jobs that were lately red, and no repeat has passed."""
+    lift: Mapping[int, float] = field(default_factory=dict)
+    """Jobs that changes like this one broke more often than others, and how many times as often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +105,10 @@ def rank(
     first = _first(view, pinned or {})
     score = mixture @ view.shares()
     begin = list(first)
-    steady = beginning(together.sure, cost, view.alive, begin, STEADY_SHARE * total, counts=together.sure_counts)
+    steady = beginning(
+        together.sure, cost, view.alive, begin, STEADY_SHARE * total, counts=together.sure_counts,
+        weight=_weight(view, mixture, together),
+    )  # fmt: skip
     begin += steady
     rules = rules or Constraints()
     until = None if rules.floors else until  # the best job of a facet may stand far down
@@ -120,8 +127,19 @@ def rank(
         first=first,
         rules=rules,
         steady=frozenset(steady),
+        lift=_lifted(view) if nearness(mixture) > 0.0 else {},
         red=frozenset(view.red_job[view.red_commit >= view.commit - _LATELY].tolist()),
     )
+
+
+def _weight(view: View, mixture: Numbers, together: Together) -> Numbers | None:
+    """Of each past breakage: more where its commit resembles this one, as far as that is known to tell something."""
+    near = nearness(mixture)
+    return 1.0 - near + near * view.alike[together.commit] if near > 0.0 and len(view.alike) else None
+
+
+def _lifted(view: View) -> dict[int, float]:
+    return {job: float(view.lift[job]) for job in np.flatnonzero(view.alive & (view.lift >= _TOLD)).tolist()}
 
 
 def _shares(order: list[int], cost: Numbers, total: float, first: Mapping[int, str]) -> tuple[Numbers, Numbers]:
@@ -325,6 +343,9 @@ def reasons(view: View, ranking: Ranking, choice: Choice) -> dict[int, str]:
     found = {}
     for place, job in enumerate(ranking.order, 1):
         percent, minutes = 100 * ranking.score[job], view.minutes[job]
+        often = (
+            f", changes like this one break it {ranking.lift[job]:.1f} times as often" if job in ranking.lift else ""
+        )
         red = f"last red {_commits(view.commit - last_red[job])} ago" if job in last_red else "not red for long"
         if job in choice.added:
             found[job] = choice.added[job]
@@ -332,7 +353,7 @@ def reasons(view: View, ranking: Ranking, choice: Choice) -> dict[int, str]:
             found[job] = ranking.first[job]
         elif job in selected:
             steady = ", broke most often for its cost" if job in ranking.steady else ""
-            found[job] = f"{percent:.1f} % of the risk in {minutes:.0f} min, place {place}{steady}: {red}"
+            found[job] = f"{percent:.1f} % of the risk in {minutes:.0f} min, place {place}{steady}{often}: {red}"
         else:
-            found[job] = f"{percent:.1f} % of the risk, not worth {minutes:.0f} min at this budget: {red}"
+            found[job] = f"{percent:.1f} % of the risk, not worth {minutes:.0f} min at this budget{often}: {red}"
     return found

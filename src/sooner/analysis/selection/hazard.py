@@ -5,7 +5,9 @@ was flakes, breaks again far sooner than one that has been green for months (a s
 Apache Ozone's published history, all of which was in view when this was designed, the rate of red over the last eight
 commits ranks the jobs that break next better (AUC 0.85) than everything that is known of a job's breakages in the long
 run (0.75). So the hazard of a job is a mixture of its rates of *unexplained red* (failed, and no repeat has passed so
-far) over several spans, each shrunk towards a prior that knows only how long the job takes.
+far) over several spans, each shrunk towards a prior that knows only how long the job takes. One more span counts a past
+breakage for more where its commit touched the folders that this one touches. It says nothing until it has foretold
+breakages better than the same span that knows no folders; on Apache Ozone it never has.
 """
 
 from collections.abc import Sequence
@@ -17,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from sooner.analysis.selection.facts import FLOOR_MIN, NEVER, Cells, Flags, Indices, Numbers, Record, cells, numbered
-from sooner.analysis.selection.flakes import guessed
+from sooner.analysis.selection.flakes import COUNTED, guessed
 
 
 class Counts(Enum):
@@ -25,6 +27,7 @@ class Counts(Enum):
 
     RED = "all of it"
     BEGAN = "as far as the job really broke on this very commit"
+    ALIKE = "the same, for more where that commit resembles the one that is decided, for less where it does not"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +53,27 @@ SPANS: Final = (
     Span(half_life=40.0, counts=Counts.BEGAN, power=0.5, weight=0.05),
     Span(half_life=300.0, counts=Counts.BEGAN, power=0.5, weight=0.1),
     Span(half_life=4000.0, counts=Counts.BEGAN, power=0.5, weight=0.2),
+    Span(half_life=4000.0, counts=Counts.ALIKE, power=0.5, weight=0.0),
     Span(half_life=4000.0, counts=Counts.BEGAN, power=0.8, weight=0.1, reds=_ONLY_PRIOR),
 )
-"""A burst, a season, a character; what was really broken lately, within a year, ever; and long jobs more, whatever they
-did. Chosen on made projects of seeds 51 to 54, with all of Apache Ozone's table in view."""
+"""A burst, a season, a character; what was really broken lately, within a year, ever; ever by changes like this one;
+and long jobs more, whatever they did. Chosen on made projects of seeds 51 to 54, with all of Apache Ozone's table in
+view."""
 MIXTURE: Final = tuple(span.weight for span in SPANS)
 _POWERS: Final = np.array([span.power for span in SPANS])
 _WORTH: Final = np.array([[span.reds] for span in SPANS])
+_ALIKE: Final = next(at for at, span in enumerate(SPANS) if span.counts is Counts.ALIKE)
+_WHATEVER: Final = _ALIKE - 1
+"""The same span, whatever the change touches."""
+_LONG: Final = 300.0
+"""Commits: spans of what really broke that last so long are what greedy cover knows."""
+_ALIKE_WEIGHT: Final = 0.2
+"""Of the span, before anything is learned, in a project in which folders foretell breakages."""
+_SUPPORTED: Final = float(np.log(10.0))
+"""They do where breakages so far were ten times likelier by it: strong evidence (Jeffreys 1961). Were they of no use,
+at most one project in ten would ever see so much (Ville 1939)."""
+_USUAL_BREAKAGES: Final = 1.0
+"""Breakages on commits that resemble as much as usual, that not knowing anything of a job is worth."""
 _STRENGTH: Final = 8.0
 """Breakages that `MIXTURE` is worth."""
 _BASE_HALF_LIFE: Final = 2000.0
@@ -86,6 +103,11 @@ class View:
     """Share of the commits, since it appeared, that have the job at all: some run only at night, or on some paths."""
     rates: Numbers
     """[span, job]: red cells expected on a commit that has the job."""
+    alike: Numbers
+    """By earlier commit: how many times as much as usual the commit resembles it (`alike.py`); empty if that is not
+    known."""
+    lift: Numbers
+    """How many times as likely as usual such changes broke the job; 1 where nothing is known."""
     red_commit: Indices
     """Of each red cell within the horizon, oldest first."""
     red_job: Indices
@@ -95,6 +117,9 @@ class View:
         rates = self.rates * self.alive * self.present
         found: Numbers = rates / np.maximum(rates.sum(axis=1, keepdims=True), 1e-300)
         return found
+
+
+_NOTHING: Final = np.zeros(0)
 
 
 class Sweep:
@@ -128,15 +153,16 @@ class Sweep:
         self._judged = np.zeros(self._jobs)
         self._heirs: set[tuple[int, int]] = set()
 
-    def at(self, commit: int, began: Numbers) -> View:
+    def at(self, commit: int, began: Numbers, alike: Numbers = _NOTHING) -> View:
         """What is known when this commit's jobs are chosen.
 
         Args:
             commit: Not before the one that was asked for last.
             began: By cell: how surely its job broke there, and not before; NaN where nobody has judged it yet.
+            alike: As in `View`.
         """
         self.advance(commit)
-        return self._view(commit, began)
+        return self._view(commit, began, alike)
 
     def advance(self, commit: int) -> None:
         """Take in what is known when this commit's jobs are chosen."""
@@ -200,11 +226,17 @@ class Sweep:
         still = (known.first_pass[reds] >= self._now) & (known.commit[reds] > self._next - HORIZON)
         self._reds, self._red_jobs = reds[still], jobs[still]
 
-    def _view(self, commit: int, began: Numbers) -> View:
+    def _view(self, commit: int, began: Numbers, alike: Numbers) -> View:
         self._look_at_reds()
         order = np.argsort(self._cells.commit[self._reds], kind="stable")
         reds, jobs = self._reds[order], self._red_jobs[order]
         alive, minutes = self._alive(commit), self._minutes()
+        believed = self._believed(reds, began, int(alive.sum()))
+        rates, lift = (
+            self._rates(commit, reds, jobs, believed, minutes),
+            self._lift(commit, reds, jobs, believed, alike),
+        )
+        rates[_ALIKE] = rates[_WHATEVER] * lift
         return View(
             commit=commit,
             alive=alive,
@@ -212,7 +244,9 @@ class Sweep:
             minutes=minutes,
             ran=self._ran(),
             present=self._present(),
-            rates=self._rates(commit, reds, jobs, self._believed(reds, began, int(alive.sum())), minutes),
+            rates=rates,
+            alike=alike,
+            lift=lift,
             red_commit=self._cells.commit[reds],
             red_job=jobs,
         )
@@ -226,11 +260,21 @@ class Sweep:
         seen = np.empty_like(prior)
         for at, span in enumerate(SPANS):
             count = self._faded[at][age]
-            if span.counts is Counts.BEGAN:
+            if span.counts is not Counts.RED:
                 count *= began
                 prior[at] *= (began.sum() + 1.0) / (len(reds) + 10.0)
             seen[at] = np.bincount(jobs, count, self._jobs)
         found: Numbers = (seen + _WORTH) / (self._exposure + _WORTH / prior)
+        return found
+
+    def _lift(self, commit: int, reds: Indices, jobs: Indices, began: Numbers, alike: Numbers) -> Numbers:
+        """By job: how much more than usual the commit resembles those that broke it, shrunk towards no more."""
+        if not len(alike):
+            return np.ones(self._jobs)
+        at = self._cells.commit[reds]
+        count = np.where(began > COUNTED, began, 0.0) * self._faded[_ALIKE][np.maximum(commit - at, 0)]
+        near, whole = np.bincount(jobs, count * alike[at], self._jobs), np.bincount(jobs, count, self._jobs)
+        found: Numbers = (near + _USUAL_BREAKAGES) / (whole + _USUAL_BREAKAGES)
         return found
 
     def _believed(self, reds: Indices, began: Numbers, alive: int) -> Numbers:
@@ -282,15 +326,47 @@ def _seen(facts: Record) -> list[Indices]:
     return [jobs[begin:end] for begin, end in pairwise(bounds.tolist())]
 
 
-def mixture(likelihoods: Numbers, weights: Numbers, *, strength: float = _STRENGTH) -> Numbers:
+def nearness(counts: Numbers) -> float:
+    """How much of what is known of breakages in the long run is said by changes that resemble this one.
+
+    Args:
+        counts: What each span counts for.
+    """
+    long = [span.counts is not Counts.RED and span.half_life >= _LONG and span.reds < _ONLY_PRIOR for span in SPANS]
+    return float(counts[_ALIKE] / max(counts[long].sum(), 1e-9))
+
+
+def resemblance_tells(likelihoods: Numbers, weights: Numbers, commits: Indices) -> bool:
+    """Whether breakages so far were foretold far better by changes that resemble those which broke a job before.
+
+    Each was foretold before it was known, so that the product of the ratios is evidence by itself (Dawid 1984): by half
+    of each span against the one that knows no folders. Jobs of the same commit are one breakage.
+
+    Args:
+        likelihoods: As for `mixture`.
+        weights: As for `mixture`.
+        commits: Of each breakage.
+    """
+    better = likelihoods[_ALIKE] / np.maximum(likelihoods[_WHATEVER], 1e-300)
+    _, which = np.unique(commits, return_inverse=True)
+    whole = np.bincount(which, weights)
+    told = np.bincount(which, weights * np.log(0.5 + 0.5 * better))
+    return bool((told / np.maximum(whole, 1.0)).sum() >= _SUPPORTED)
+
+
+def mixture(likelihoods: Numbers, weights: Numbers, *, strength: float = _STRENGTH, alike: bool = False) -> Numbers:
     """What each span counts for, from the breakages so far; shrunk towards `MIXTURE`.
 
     Args:
         likelihoods: [span, breakage]: what each span gave the job that then broke (`View.shares`).
         weights: How real each breakage was.
         strength: Breakages that the prior is worth.
+        alike: Whether it is known to tell something which folders are touched.
     """
     prior = np.array(MIXTURE)
+    if alike:
+        prior *= 1.0 - _ALIKE_WEIGHT
+        prior[_ALIKE] = _ALIKE_WEIGHT
     found = prior.copy()
     for _ in range(50):
         parts = found[:, None] * likelihoods

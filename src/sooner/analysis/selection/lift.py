@@ -7,7 +7,6 @@ and Hochberg 1995). On Apache Ozone nothing passes: there, file names predict no
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +19,7 @@ _FEWEST: Final = 3
 _DISCOVERIES: Final = 0.05
 _LEAST_LIFT: Final = 2.0
 _DEPTHS: Final = (1, 2, 3)
+_NO_FOLDER: Final = ("", ".")
 
 
 class Lift(Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Lift(Struct, frozen=True, kw_only=True):
 
 def folders(path: str) -> list[str]:
     """The folders of a path, down to three levels."""
-    parts = PurePosixPath(path).parts[:-1]
+    parts = [part for part in path.split("/")[:-1] if part not in _NO_FOLDER]
     return ["/".join(parts[:depth]) for depth in _DEPTHS if depth <= len(parts)]
 
 
@@ -56,10 +56,10 @@ def lifts(
 
     told = np.isin(commit, list(files))
     commit, job, broken = commit[told], job[told], broken[told]
-    names, touching = _touching(files)
-    shape = (touching.shape[1], len(jobs))
-    touched = (touching @ csr_array((np.ones_like(job), (commit, job)), shape)).toarray()
-    both = (touching @ csr_array((broken.astype(np.int64), (commit, job)), shape)).toarray()
+    names, touches = touching(files)
+    shape = (touches.shape[1], len(jobs))
+    touched = (touches @ csr_array((np.ones_like(job), (commit, job)), shape)).toarray()
+    both = (touches @ csr_array((broken.astype(np.int64), (commit, job)), shape)).toarray()
     runs, breakages = np.bincount(job, minlength=len(jobs)), np.bincount(job[broken], minlength=len(jobs))
     b, a = np.nonzero(both.T >= _FEWEST)
     many, some = both[a, b], touched[a, b]
@@ -73,20 +73,20 @@ def lifts(
     ]
 
 
-def _touching(files: Mapping[int, Sequence[str]]) -> tuple[list[str], Any]:
+def touching(files: Mapping[int, Sequence[str]]) -> tuple[list[str], Any]:
     """Folders, and [folder, commit], sparse: ones where the commit touches the folder."""
     from scipy.sparse import csr_array
 
     place: dict[str, int] = {}
-    touched = {
-        (place.setdefault(folder, len(place)), commit)
-        for commit, paths in files.items()
-        for path in paths
-        for folder in folders(path)
-    }
-    at = np.array(sorted(touched), dtype=np.int64).reshape(-1, 2).T
+    above: dict[str, list[str]] = {}  # by folder of a file, however deep: most files share theirs
+    rows, columns = list[int](), list[int]()
+    for commit, paths in files.items():
+        own = {path.rpartition("/")[0] for path in paths}
+        named = {folder for one in own for folder in above.setdefault(one, folders(f"{one}/."))}
+        rows += [place.setdefault(folder, len(place)) for folder in sorted(named)]
+        columns += [commit] * len(named)
     shape = (len(place), max(files, default=-1) + 1)
-    return list(place), csr_array((np.ones(at.shape[1], dtype=np.int64), (at[0], at[1])), shape)
+    return list(place), csr_array((np.ones(len(rows), dtype=np.int64), (rows, columns)), shape)
 
 
 def discoveries(p: Numbers, share: float = _DISCOVERIES, *, tried: int = 0) -> Flags:

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from sooner.analysis.selection.alike import Resemblance
 from sooner.analysis.selection.calibrate import Past, level_for
 from sooner.analysis.selection.cover import Constraints
 from sooner.analysis.selection.decide import Ranking, rank
@@ -27,7 +28,7 @@ from sooner.analysis.selection.facts import (
     waits,
 )
 from sooner.analysis.selection.flakes import COUNTED, REAL, ROUNDS, Judged, Rates, judge
-from sooner.analysis.selection.hazard import MIXTURE, Sweep, View, mixture
+from sooner.analysis.selection.hazard import MIXTURE, Sweep, View, mixture, nearness, resemblance_tells
 from sooner.analysis.selection.together import Together, together, word_groups
 from sooner.analysis.selection.truth import lasting
 
@@ -91,10 +92,12 @@ class Learner:
         terms: Terms | None = None,
         lineage: Lineage | None = None,
         quiet: frozenset[int] = frozenset(),
+        files: Mapping[int, Sequence[str]] | None = None,
     ) -> None:
         self.facts = facts
         self.all_cells: Cells = cells(facts)
         self._every, self.terms, self._lineage = every, terms or Terms(), lineage
+        self._resemblance = Resemblance(files, len(facts.commits)) if files else None
         self._sweep = Sweep(facts, self.all_cells)
         self._mixture = np.array(MIXTURE)
         self._began = np.full(len(self.all_cells), np.nan)
@@ -165,6 +168,8 @@ class Learner:
         self.minutes = mean_minutes(self.facts, before=now)
         self.price = self.terms.prices(self.facts, before=now)
         self._sweep.advance(commit)
+        if self._resemblance is not None:
+            self._resemblance.learn(commit)
         if self._lineage is not None:
             for old, new in self._lineage(commit):
                 self._sweep.inherit(old, new)
@@ -178,7 +183,10 @@ class Learner:
         others = lasting(known) & (weight == 0.0)
         weight[others] = min((weight.sum() + 1.0) / max(int(others.sum()), 1), 1.0)
         some = (weight > 0.0) & np.isfinite(self._level[place])
-        return mixture(self._likelihood[:, place[some]], weight[some])
+        told, weight = self._likelihood[:, place[some]], weight[some]
+        believed = weight * (began[some] > COUNTED)
+        alike = self._resemblance is not None and resemblance_tells(told, believed, known.commit[some])
+        return mixture(told, weight, alike=alike)
 
     def _never_broken(self, known: Cells, judged: Judged) -> frozenset[int]:
         quiet = np.isin(known.commit, self._quiet)
@@ -196,9 +204,18 @@ class Learner:
         all_keys = self.all_cells.commit * width + self.all_cells.job
         return np.searchsorted(all_keys, known.commit * width + known.job)
 
-    def ranked(self, commit: int, *, until: frozenset[int] | None = None) -> tuple[View, Ranking]:
-        """The order of a commit's jobs, or as much of it as holds some. Call it with ascending commits."""
-        view = self._sweep.at(commit, self._began)
+    def ranked(
+        self, commit: int, *, until: frozenset[int] | None = None, files: Sequence[str] = ()
+    ) -> tuple[View, Ranking]:
+        """The order of a commit's jobs, or as much of it as holds some. Call it with ascending commits.
+
+        Args:
+            commit: Its number.
+            until: The jobs that the order must hold; all by default.
+            files: That a change touches which is none of the commits.
+        """
+        alike = np.zeros(0) if self._resemblance is None else self._resemblance.to(commit, files)
+        view = self._sweep.at(commit, self._began, alike)
         terms = self.terms
         ranking = rank(
             view,
@@ -217,6 +234,11 @@ class Learner:
             self._level[reds] = share if until is None else np.where(share <= 1.0, share, np.nan)
             self._likelihood[:, reds] = view.shares()[:, jobs]
         return view, ranking
+
+    @property
+    def listens_to_files(self) -> bool:
+        """Whether the folders that commits touch have foretold breakages."""
+        return nearness(self._mixture) > 0.0
 
     @property
     def mixture(self) -> Numbers:

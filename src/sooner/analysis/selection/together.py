@@ -45,6 +45,8 @@ class Together:
     """Share of the jobs' breakages that nobody else sees; no number of other jobs covers these."""
     seen: Numbers
     """[past breakage, job]: how surely the job broke."""
+    commit: Indices
+    """[past breakage]."""
 
     @cached_property
     def sure(self) -> Flags:
@@ -110,7 +112,7 @@ def together(known: Cells, began: Numbers, jobs: int, groups: Sequence[Indices])
     np.fill_diagonal(sees, 0.0)
     alone = _alone(event, real)
     sees = np.minimum(sees / max(1.0 - alone, 1.0 - _MOST), _MOST)
-    return Together(sees=sees, unheard=np.ascontiguousarray(1.0 - sees.T), alone=alone, seen=seen)
+    return Together(sees=sees, unheard=np.ascontiguousarray(1.0 - sees.T), alone=alone, seen=seen, commit=commits)
 
 
 def _both(event: Indices, job: Indices, real: Numbers, shape: tuple[int, int]) -> Any:
