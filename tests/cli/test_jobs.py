@@ -508,3 +508,29 @@ def test_an_empty_history_is_one_clear_error(here, project):
     done = here("jobs", "backtest", "--history", "h")
     assert done.returncode == 4
     assert "holds no jobs" in done.stderr
+
+
+def odd_history(here, project, status, *, seconds=600):
+    """A hundred commits of three jobs, all of which end in the same way."""
+    rows = [f"{i:040x},{MONDAY + i * 7200:.0f},{job},{status},{seconds}" for i in range(100) for job in ("a", "b", "c")]
+    (project / "odd.csv").write_text("\n".join(["commit,time,job,status,duration_s", *rows]) + "\n")
+    assert here("ingest", "odd.csv", "--history", "odd").returncode == 0
+
+
+def test_jobs_that_take_no_time_cost_the_same_each_rather_than_nothing(here, project):
+    odd_history(here, project, "pass", seconds=0)
+    found = answer(here("jobs", "backtest", "--history", "odd", "--budget", "0.6", "--json"))
+    assert found["summary"]["cost"] == pytest.approx(0.6, abs=0.05)
+
+
+def test_a_history_without_a_breakage_has_no_table_of_unknown_recalls(here, project):
+    odd_history(here, project, "pass")
+    told = here("jobs", "select", "--history", "odd").stdout
+    assert "no breakage is known that tells what a budget would catch" in told
+    assert "AT LEAST" not in told
+
+
+def test_where_every_job_was_skipped_there_is_nothing_to_compare(here, project):
+    odd_history(here, project, "skip")
+    done = here("jobs", "correlate", "--history", "odd")
+    assert (done.returncode, done.stdout) == (5, "no job passed or failed: there is nothing to compare\n")

@@ -149,15 +149,17 @@ def flakes_text(held: HeldOut, control: Control | None, code: Control | None) ->
 
 
 def _frontier_text(selection: Selection) -> str:
+    if not any(one.breakages for one in selection.frontier):
+        return "no breakage is known that tells what a budget would catch"
     rows = [("COST", "RECALL", "AT LEAST")]
-    for one in selection.frontier:
-        known = (percent(one.recall), percent(one.low)) if one.breakages else ("-", "-")
-        rows.append((percent(one.level), *known))
+    rows += [(percent(one.level), percent(one.recall), percent(one.low)) for one in selection.frontier]
     return table(rows, right=(0, 1, 2))
 
 
 def correlation_text(found: Correlation) -> str:
     """Clusters, pairs, and who could stand in for whom."""
+    if not found.jobs:
+        return "no job passed or failed: there is nothing to compare"
     rows = [("CLUSTER", "JOBS")]
     several = [some for some in found.clusters if len(some) > 1]
     rows += [(str(i), ", ".join(map(short, some))) for i, some in enumerate(several, 1)]

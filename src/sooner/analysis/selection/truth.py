@@ -13,7 +13,17 @@ import numpy as np
 from msgspec import Struct
 
 from sooner.analysis.selection.calibrate import lower_bound
-from sooner.analysis.selection.facts import Cells, Flags, Indices, Numbers, Record, State, cells, mean_minutes
+from sooner.analysis.selection.facts import (
+    FLOOR_MIN,
+    Cells,
+    Flags,
+    Indices,
+    Numbers,
+    Record,
+    State,
+    cells,
+    mean_minutes,
+)
 from sooner.analysis.selection.flakes import REAL, Judged, judge
 
 _BLOCK: Final = 25
@@ -134,7 +144,7 @@ def interval(truth: Truth, selected: Mapping[int, frozenset[int]], seed: int = 1
 
 def cost_share(facts: Record, selected: Mapping[int, frozenset[int]], price: Numbers | None = None) -> float:
     """Cost of the selected jobs that exist on their commits over that of all jobs there, at each job's mean minutes."""
-    weight = mean_minutes(facts) * (1.0 if price is None else price)
+    weight = np.maximum(mean_minutes(facts), FLOOR_MIN) * (1.0 if price is None else price)
     ran = (facts.state == State.PASSED) | (facts.state == State.FAILED)
     keys = np.unique(facts.commit[ran] * max(1, len(facts.jobs)) + facts.job[ran])
     spent = total = 0.0
