@@ -189,6 +189,17 @@ def test_the_breakages_of_a_job_that_was_renamed_twice_are_those_of_its_last_nam
     assert broke == {"lint": 0, "docs": 0, "unit": 0, "basic (unit)": 0, "basic (unit) v2": 15}
 
 
+def test_a_red_of_shards_that_were_cut_anew_again_and_again_is_taken_once():
+    attempts = [(c, job, State.FAILED if c == 3 else State.PASSED, c * HOUR, 10.0) for c in range(20) for job in (0, 1)]
+    sweep = Sweep(record([str(c) for c in range(20)], list("abcdefg"), attempts))
+    sweep.advance(20)
+    for old, new in (((0, 1), (2, 3)), ((2, 3), (4, 5)), ((4, 5), (6,))):
+        for one in new:
+            sweep.inherit(old, one)
+    view = sweep.at(20, np.zeros(40))
+    assert view.red_commit[view.red_job == 6].tolist() == [3, 3]  # one of each job that was red
+
+
 def test_the_breakages_of_a_job_that_was_split_are_shared_by_its_parts():
     broke = learned_after([(0, ["unit"]), (240, ["unit (1, 2)", "unit (2, 2)"])])
     assert broke["unit"] == 0

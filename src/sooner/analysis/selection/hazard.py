@@ -181,9 +181,10 @@ class Sweep:
         self._look_at_reds()
         self._exposure[:, new] += self._exposure[:, fresh].mean(axis=1)
         self._runs[new] += self._runs[fresh].max()
-        taken = np.isin(self._red_jobs, fresh)
-        self._reds = np.concatenate([self._reds, self._reds[taken]])
-        self._red_jobs = np.concatenate([self._red_jobs, np.full(int(taken.sum()), new)])
+        # Shards that were cut anew have theirs from the same shards before: the same red is taken once.
+        taken = np.unique(self._reds[np.isin(self._red_jobs, fresh)])
+        self._reds = np.concatenate([self._reds, taken])
+        self._red_jobs = np.concatenate([self._red_jobs, np.full(len(taken), new)])
 
     def _note_jobs(self, commit: int) -> None:
         present = self._seen[commit]
