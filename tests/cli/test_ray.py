@@ -126,13 +126,6 @@ def test_units_run_on_all_nodes_at_once_and_each_on_one(sooner, project, cluster
     assert found["here"]["attempts"][0]["devices"] == []
 
 
-def test_a_unit_wider_than_every_node_is_refused(sooner, project, cluster):
-    (project / "plan.toml").write_text('[[unit]]\nname = "wide"\nrun = "true"\ndevices = 3\n')
-    done = sooner("run", "plan.toml", "--backend", "ray", "--devices", "virtual:2")
-    assert done.returncode == 4
-    assert "'wide' needs 3 devices, this run has 2" in done.stderr
-
-
 def test_nodes_without_gpus_are_no_devices(sooner, project, cluster):
     (project / "plan.toml").write_text(WIDE)
     done = sooner("run", "plan.toml", "--backend", "ray")
@@ -141,7 +134,7 @@ def test_nodes_without_gpus_are_no_devices(sooner, project, cluster):
 
 
 def test_a_node_that_is_lost_costs_its_attempts_and_nothing_else(sooner, project, cluster):
-    (project / "plan.toml").write_text(WIDE.replace("sleep 0.5", "sleep 2"))
+    (project / "plan.toml").write_text(WIDE.replace("sleep 0.5", "sleep 1"))
     command = [sys.executable, "-m", "sooner", "run", "plan.toml", "--backend", "ray", "--devices", "virtual:2"]
     process = subprocess.Popen([*command, "--retries", "1", "--out", "out"], stderr=subprocess.PIPE, text=True)
     events = project / "out/events.jsonl"

@@ -1,5 +1,7 @@
 """Needs that the devices of a run cannot meet are found before anything starts."""
 
+import msgspec
+
 from sooner.model.devices import Device, DeviceId, DeviceKind
 from sooner.plan.checks import check_needs
 from sooner.plan.toml_plan import read_plan
@@ -54,3 +56,13 @@ def test_unknown_memory_is_enough() -> None:
 
 def test_without_devices_only_cpu_units_can_run() -> None:
     assert [line.split("'")[1] for line in errors()] == ["narrow", "wide", "big"]
+
+
+def test_what_a_unit_needs_one_node_must_have() -> None:
+    plan = read_plan(TEXT, source="PLAN.toml")
+    both = [msgspec.structs.replace(device, node=node) for node in "ab" for device in devices(80000, 40000, 40000)]
+    found = [str(error).partition(" (")[0] for error in check_needs(plan, both)]
+    assert found == [
+        "PLAN.toml:4: unit[1].devices: 'wide' needs 4 devices, this run has 3",
+        "PLAN.toml:8: unit[2].memory_mib: 'big' needs 60000 MiB of device memory, this run has 40000",
+    ]
