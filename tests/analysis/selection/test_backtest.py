@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
 from document_2019 import COMBINED, COMBINED_CLUSTERS, RECOMMENDED, history
-from made import DAY, HOUR, project
+from made import HOUR, project
 
 from sooner.analysis.selection.backtest import Backtest, Plan, Step, compared, summary
 from sooner.analysis.selection.calibrate import Past, recall_at, trials_for
@@ -164,31 +164,6 @@ def test_a_renamed_job_keeps_what_is_known_of_it():
     assert ranking.order[0] == 2
 
 
-def learned_after(moves, *, until_=300):
-    """By job: breakages that are known. One breaks on every 20th commit, under the names that each move gives it."""
-    names, attempts = ["lint", "docs"], []
-    for begin, name in moves:
-        names += [one for one in name if one not in names]
-        end = min([at for at, _ in moves if at > begin], default=until_)
-        for commit in range(begin, end):
-            broken = name[commit // 20 % len(name)] if commit % 20 == 0 else ""
-            attempts += [
-                (commit, names.index(one), State.FAILED if one == broken else State.PASSED, commit * DAY + i, 30.0)
-                for one in ("lint", "docs", *name)
-                for i in (0, 1)
-            ]
-    facts = record([f"{i:040x}" for i in range(until_)], names, attempts)
-    learner = Learner(facts, lineage=known_lineage(facts))
-    learner.warm_up(until_)
-    learner.learn(until_)
-    return dict(zip(names, learner.events.sum(axis=0).tolist(), strict=True))
-
-
-def test_the_breakages_of_a_job_that_was_renamed_twice_are_those_of_its_last_name():
-    broke = learned_after([(0, ["unit"]), (150, ["basic (unit)"]), (250, ["basic (unit) v2"])])
-    assert broke == {"lint": 0, "docs": 0, "unit": 0, "basic (unit)": 0, "basic (unit) v2": 15}
-
-
 def test_a_red_of_shards_that_were_cut_anew_again_and_again_is_taken_once():
     attempts = [(c, job, State.FAILED if c == 3 else State.PASSED, c * HOUR, 10.0) for c in range(20) for job in (0, 1)]
     sweep = Sweep(record([str(c) for c in range(20)], list("abcdefg"), attempts))
@@ -198,12 +173,6 @@ def test_a_red_of_shards_that_were_cut_anew_again_and_again_is_taken_once():
             sweep.inherit(old, one)
     view = sweep.at(20, np.zeros(40))
     assert view.red_commit[view.red_job == 6].tolist() == [3, 3]  # one of each job that was red
-
-
-def test_the_breakages_of_a_job_that_was_split_are_shared_by_its_parts():
-    broke = learned_after([(0, ["unit"]), (240, ["unit (1, 2)", "unit (2, 2)"])])
-    assert broke["unit"] == 0
-    assert sorted((broke["unit (1, 2)"], broke["unit (2, 2)"])) in ([7, 8], [6, 9])
 
 
 @pytest.mark.parametrize(("caught", "low", "high"), [(4, 0.398, 1.0), (2, 0.068, 0.932), (0, 0.0, 0.602)])

@@ -5,7 +5,7 @@ which hide what was not known yet.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
@@ -158,10 +158,8 @@ class Learner:
         place = self._places(known)
         began = doubted(known, judged, len(self.facts.jobs))
         self._began[place] = began
-        successions = [] if self._lineage is None else self._lineage(commit)
-        renamed = replace(known, job=_as_known_now(known.job, began > COUNTED, successions))
-        self._together = together(renamed, began, len(self.facts.jobs), self._groups)
-        self.events = _breakages(renamed, began, len(self.facts.jobs))
+        self._together = together(known, began, len(self.facts.jobs), self._groups)
+        self.events = _breakages(known, began, len(self.facts.jobs))
         some = (began > COUNTED) & np.isfinite(self._level[place])
         at = place[some]
         self.past = Past(commit=known.commit[some], real=began[some], level=self._level[at], width=self._width[at])
@@ -172,8 +170,9 @@ class Learner:
         self._sweep.advance(commit)
         if self._resemblance is not None:
             self._resemblance.learn(commit)
-        for old, new in successions:
-            self._sweep.inherit(old, new)
+        if self._lineage is not None:
+            for old, new in self._lineage(commit):
+                self._sweep.inherit(old, new)
 
     def _mixed(self, known: Cells, began: Numbers, place: Indices) -> Numbers:
         """What each span counts for: it must foretell what is judged to have broken, and what others may call broken.
@@ -245,26 +244,6 @@ class Learner:
     def mixture(self) -> Numbers:
         """What each span counts for by now."""
         return self._mixture
-
-
-def _as_known_now(job: Indices, some: Flags, successions: Sequence[tuple[Sequence[int], int]]) -> Indices:
-    """Of some cells, the jobs under the names under which they go on; several of them take turns.
-
-    A job that was split breaks as often as its parts together: each is given as many of its breakages.
-    """
-    heirs: dict[int, list[int]] = {}
-    for old, new in successions:
-        for one in old:
-            heirs.setdefault(one, []).append(new)
-    found = job.copy()
-    for _ in heirs:  # a job may have been renamed again
-        at = np.flatnonzero(some & np.isin(found, list(heirs)))
-        if not len(at):
-            break
-        for one, names in heirs.items():
-            mine = at[found[at] == one]
-            found[mine] = np.array(names)[np.arange(len(mine)) % len(names)]
-    return found
 
 
 def _breakages(known: Cells, began: Numbers, jobs: int) -> Flags:
