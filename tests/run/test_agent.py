@@ -125,6 +125,13 @@ def test_devices_that_are_not_there_are_an_error_that_names_the_node(agent, tmp_
         Node("far", agent[1]).begin("seven", tmp_path)
 
 
+def test_a_machine_whose_devices_are_all_put_aside_is_an_error_that_says_so(agent, node, tmp_path):
+    for device in node.devices:
+        node.put_aside(device, "fell off the bus", time.time())
+    with pytest.raises(SoonerError, match=r"far: every device is put aside: GPU 0 is put aside \(fell off the bus\)"):
+        Node("far", agent[1]).begin("virtual:4", tmp_path)
+
+
 def test_a_machine_that_is_lost_says_so_first_and_then_of_each_of_its_units(agent, node, tmp_path):
     reports = ran(
         node,

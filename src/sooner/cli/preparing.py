@@ -14,11 +14,11 @@ from msgspec import Struct
 from sooner.cli.quarantining import quarantine_file
 from sooner.cli.remembering import STATE, history_root, remembered
 from sooner.cli.settings import RunSettings, run_settings
-from sooner.devices.find import find_devices
+from sooner.devices.find import usable_devices
 from sooner.devices.leases import LeaseBook, lease_root
 from sooner.devices.masks import widest_gang
 from sooner.model.devices import Device
-from sooner.model.errors import DevicesError, PlanError, UsageError
+from sooner.model.errors import PlanError, UsageError
 from sooner.model.events import Attempt, Verdict
 from sooner.model.jsonl import decode_result, split_lines
 from sooner.model.outcomes import BROKEN, Outcome
@@ -90,7 +90,8 @@ def prepare(
         nodes, notes = _nodes(settings, elsewhere)
         devices = tuple(device for node in nodes for device in node.devices)
     else:
-        devices, notes = _devices(settings)
+        found = usable_devices(settings.devices, os.environ, LeaseBook(lease_root(os.environ)), now=time.time())
+        devices, notes = found.devices, found.notes
     past = _past(plan, cli.get("durations"), folder, history=history_root(settings.history))
     plan = _sharded(plan, cli.get("shard"), cli.get("durations"))
     unsettled = msgspec.structs.replace(plan, units=tuple(u for u in plan.units if u.key not in (settled or {})))
@@ -118,21 +119,6 @@ def _nodes(settings: RunSettings, elsewhere: ExitStack) -> tuple[tuple[Node, ...
     elsewhere.callback(cluster.close)
     cluster.gather(settings.devices, Path.cwd())
     return tuple(cluster.nodes), (*cluster.notes, *(note for node in cluster.nodes for note in node.notes))
-
-
-def _devices(settings: RunSettings) -> tuple[tuple[Device, ...], tuple[str, ...]]:
-    book = LeaseBook(lease_root(os.environ))
-    found = find_devices(settings.devices, os.environ, is_taken=lambda device: book.holder_of(device) is not None)
-    usable, notes = [], list(found.notes)
-    for device in found.devices:
-        reason = book.put_aside_reason(device, now=time.time())
-        if reason is None:
-            usable.append(device)
-        else:
-            notes.append(f"{device.label} is put aside ({reason}); `sooner devices --clear {device.id}` takes it back")
-    if not usable:
-        raise DevicesError(f"every device is put aside: {'; '.join(notes)}")
-    return tuple(usable), tuple(notes)
 
 
 def _check_gangs(plan: Plan, devices: Sequence[Device]) -> None:

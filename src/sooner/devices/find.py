@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from sooner.devices.amd import Kfd, kfd_root
+from sooner.devices.leases import LeaseBook
 from sooner.devices.masks import amd_visible, matching, nvidia_visible, virtual_visible
 from sooner.devices.nvidia import Nvml
 from sooner.devices.source import Inventory
@@ -73,6 +74,25 @@ def find_devices(
     if spec.isdecimal():
         return _at_most(_count(spec, spec), _one_kind(seen), is_taken)
     return _listed(spec, inventory, seen)
+
+
+def usable_devices(spec: str, env: Mapping[str, str], book: LeaseBook, *, now: float) -> Found:
+    """What `find_devices` finds, those that nobody holds first, without what is put aside at `now` (epoch seconds).
+
+    Raises:
+        DevicesError: As `find_devices`; or every device is put aside.
+    """
+    found = find_devices(spec, env, is_taken=lambda device: book.holder_of(device) is not None)
+    usable, notes = [], list(found.notes)
+    for device in found.devices:
+        reason = book.put_aside_reason(device, now=now)
+        if reason is None:
+            usable.append(device)
+        else:
+            notes.append(f"{device.label} is put aside ({reason}); `sooner devices --clear {device.id}` takes it back")
+    if not usable:
+        raise DevicesError(f"every device is put aside: {'; '.join(notes)}")
+    return Found(devices=tuple(usable), notes=tuple(notes))
 
 
 def accelerators(env: Mapping[str, str], *, kfd: Path | None = None) -> Found:

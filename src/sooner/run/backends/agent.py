@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from sooner import __version__
-from sooner.devices.find import find_devices
+from sooner.devices.find import usable_devices
 from sooner.devices.leases import LeaseBook, lease_root
 from sooner.devices.proof import Monitor
 from sooner.model.devices import Device
@@ -113,17 +114,10 @@ class Agent:
             os.chdir(cwd)
         except OSError as error:
             raise SoonerError(f"the folder {cwd} is not there ({error.strerror})") from None
-        found = find_devices(spec, os.environ, is_taken=lambda device: self._book.holder_of(device) is not None)
-        notes, usable = list(found.notes), []
-        for device in found.devices:
-            reason = self._book.put_aside_reason(device, now=clock.now())
-            if reason is None:
-                usable.append(device)
-            else:
-                notes.append(f"{device.label} is put aside ({reason})")
-        self._devices = tuple(usable)
+        found = usable_devices(spec, os.environ, self._book, now=time.time())
+        self._devices = found.devices
         self._monitor = Monitor(self._devices)
-        return {"devices": msgspec.to_builtins(self._devices), "notes": notes}
+        return {"devices": msgspec.to_builtins(found.devices), "notes": list(found.notes)}
 
     def do_run(self, run_id: str, folder: str, token: str) -> None:
         """Get ready for units: their files go to `folder`, which is the runner's own if the token is in it."""
