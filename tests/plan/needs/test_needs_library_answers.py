@@ -973,3 +973,32 @@ def test_what_a_compiled_module_of_the_library_does_is_not_known_for_certain():
         "test_plain": (0, 0, "high"),
         "test_named": (0, 0, "high"),
     }
+
+
+def test_a_name_is_what_it_is_after_all_of_a_module_whichever_of_its_names_is_asked_for_first():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/found.py": """
+            import importlib.util, os
+            available = False
+            if os.environ.get("USE_FLOW") != "no":
+                available = importlib.util.find_spec("flow") is not None
+                version = 2 if available else None
+
+            def is_available():
+                return available
+            """,
+            "tests/test_it.py": """
+            import unittest, torch
+            from acme.found import version
+            from acme.found import is_available
+
+            @unittest.skipUnless(is_available(), "needs flow")
+            def test_it():
+                torch.ones(1, device="cuda")
+            """
+        },
+    )
+    assert found == {"test_it": (1, 1, 1)}

@@ -1,6 +1,7 @@
 """Names of a module of the library under test: a statement is executed when a name that it makes is asked for."""
 
 import ast
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -57,9 +58,18 @@ class LazyNames(dict[str, Any]):
         return False
 
     def _run(self, statement: ast.stmt) -> None:
-        if id(statement) not in self._done:
-            self._done.add(id(statement))
-            self._execute(statement)
+        """Execute a statement once, after what stands before it and makes names that it makes as well.
+
+        `found = False` is executed before the `if` below it that may make it true, also where the `if` is executed
+        for another name: afterwards it would undo what that has found.
+        """
+        if id(statement) in self._done:
+            return
+        self._done.add(id(statement))
+        for name in bound_names(statement):
+            for earlier in itertools.takewhile(lambda each: each is not statement, self._pending.get(name, ())):
+                self._run(earlier)
+        self._execute(statement)
 
     def get(self, name: str, default: Any = None) -> Any:
         """As of any mapping; a name that is not made yet is made."""
