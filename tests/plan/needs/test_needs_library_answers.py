@@ -998,7 +998,63 @@ def test_a_name_is_what_it_is_after_all_of_a_module_whichever_of_its_names_is_as
             @unittest.skipUnless(is_available(), "needs flow")
             def test_it():
                 torch.ones(1, device="cuda")
-            """
+            """,
         },
     )
     assert found == {"test_it": (1, 1, 1)}
+
+
+def test_one_of_many_names_that_a_package_tells_only_type_checkers_is_known():
+    many = "\n".join(f"        from .models.other{each} import Other{each}" for each in range(300))
+    library = {
+        f"acme/models/other{each}.py": f"class Other{each}:\n    kind = [{each} + one for one in range(99)]\n"
+        for each in range(300)
+    }
+    library |= {
+        "acme/__init__.py": f"""
+from typing import TYPE_CHECKING
+
+from .lazy import LazyModule, NotThere, is_there
+
+if TYPE_CHECKING:
+    try:
+        if not is_there():
+            raise NotThere()
+    except NotThere:
+        from .dummies import Model
+    else:
+{many}
+        from .models.one import Model
+    from .models.one import Model as Renamed
+else:
+    import sys
+    sys.modules[__name__] = LazyModule(__name__)
+""",
+        "acme/lazy.py": "class LazyModule: ...\nclass NotThere(Exception): ...\ndef is_there(): return True\n",
+        "acme/dummies.py": "class Model:\n    spread = 4\n",
+        "acme/models/one.py": "class Model:\n    spread = 2\n",
+        "acme/models/two.py": "class Chosen:\n    spread = 3\n",
+    }
+    found = needs_of(
+        "tests/test_it.py",
+        library
+        | {
+            "tests/test_it.py": """
+            import torch
+            from acme import Model, Renamed
+
+            def use(number):
+                for each in range(number):
+                    torch.ones(1, device=f"cuda:{each}")
+
+            def test_model():
+                use(Model.spread)
+
+            def test_renamed():
+                use(Renamed.spread if Renamed.spread == 2 else 8)
+            """
+        },
+    )
+    said = {name: (each.min, each.gpu_min, each.full) for name, each in found.items()}
+    assert said["test_model"] == said["test_renamed"] == (2, 2, 2)
+    assert found["test_model"].confidence == "high"

@@ -1,7 +1,6 @@
 """Names of a module of the library under test: a statement is executed when a name that it makes is asked for."""
 
 import ast
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -31,11 +30,12 @@ class LazyNames(dict[str, Any]):
         self._done: set[int] = set()
         self._filling = dict(_fillings(tree))
         for statement in tree.body:
+            alone = _imported_for_checkers(statement)
             for name in bound_names(statement):
                 if name == "*":
                     self._stars.append(statement)
                 else:
-                    self._pending.setdefault(name, []).append(statement)
+                    self._pending.setdefault(name, []).append(alone.get(name, statement))
         if all(isinstance(each, ast.ImportFrom) for each in self._stars):
             self._found = None
         self.has_stars = bool(self._stars)
@@ -67,8 +67,9 @@ class LazyNames(dict[str, Any]):
             return
         self._done.add(id(statement))
         for name in bound_names(statement):
-            for earlier in itertools.takewhile(lambda each: each is not statement, self._pending.get(name, ())):
-                self._run(earlier)
+            for each in self._pending.get(name, ()):
+                if _place(each) < _place(statement):
+                    self._run(each)
         self._execute(statement)
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -82,6 +83,10 @@ class LazyNames(dict[str, Any]):
     def every(self) -> list[str]:
         """All names, made or not."""
         return list(dict.fromkeys([*self, *self._pending]))
+
+
+def _place(statement: ast.stmt) -> tuple[int, int]:
+    return statement.lineno, statement.col_offset
 
 
 def bound_names(statement: ast.stmt) -> Iterator[str]:
@@ -98,6 +103,35 @@ def bound_names(statement: ast.stmt) -> Iterator[str]:
         yield from _targets(statement.target)
     else:
         yield from _inside(statement)
+
+
+def _imported_for_checkers(statement: ast.stmt) -> dict[str, ast.stmt]:
+    """An import of its own for each name that only type checkers are told of (`if TYPE_CHECKING:`).
+
+    A package that makes its names when it is asked has them there, thousands in one statement.
+    """
+    if not isinstance(statement, ast.If) or ast.unparse(statement.test).rpartition(".")[2] != "TYPE_CHECKING":
+        return {}
+    others = {name for each in statement.orelse for name in bound_names(each)}
+    found: dict[str, ast.stmt] = {}
+    for node in _imports(statement.body):
+        for alias in node.names:
+            name = alias.asname or alias.name
+            if name != "*" and name not in others:
+                alone = ast.ImportFrom(module=node.module, names=[alias], level=node.level)
+                found[name] = ast.copy_location(alone, node)
+    return found
+
+
+def _imports(statements: list[ast.stmt]) -> Iterator[ast.ImportFrom]:
+    """The imports among some statements, where all goes well."""
+    for each in statements:
+        if isinstance(each, ast.ImportFrom):
+            yield each
+        elif isinstance(each, ast.If):
+            yield from _imports([*each.body, *each.orelse])
+        elif isinstance(each, ast.Try):
+            yield from _imports([*each.body, *each.orelse, *each.finalbody])
 
 
 def changes_more(statement: ast.AST) -> bool:
