@@ -331,7 +331,7 @@ def test_what_the_library_makes_on_all_ways_is_made_and_on_some_ways_perhaps():
             import cupy
             import numpy
 
-            from outside import is_sparse, read
+            from pandas import is_sparse, read
 
             class Graph:
                 def __new__(cls, data):
@@ -360,7 +360,7 @@ def test_what_the_library_makes_on_all_ways_is_made_and_on_some_ways_perhaps():
             """,
             "tests/test_it.py": """
             from lib import Graph, converted, plain
-            from outside import read
+            from pandas import read
 
             def test_all_ways():
                 Graph(read("a"))

@@ -930,7 +930,7 @@ def test_what_a_compiled_module_of_the_library_does_is_not_known_for_certain():
             import acme.cuda.streams as streams
             import fast_cuda
             import lib
-            from acme import cuda_version
+            from pandas import cuda_version
             from torch.backends import cuda
 
             def test_outside():

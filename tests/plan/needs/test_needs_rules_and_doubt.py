@@ -285,8 +285,11 @@ def test_guards_of_a_package_that_are_bases_fixtures_or_calls_leave_a_doubt():
         def test_known_call():
             t.require_gpus(4)
 
-        def test_host(tmp_path, benchmark):
+        def test_unseen(tmp_path, benchmark):
             t.check(4)
+
+        def test_host(tmp_path, benchmark):
+            assert len([4]) == 1
         """
     )
     assert {name.partition("::")[2]: (each.min, each.confidence.name) for name, each in found.items()} == {
@@ -296,6 +299,7 @@ def test_guards_of_a_package_that_are_bases_fixtures_or_calls_leave_a_doubt():
         "test_used": (0, "MEDIUM"),
         "test_call": (0, "MEDIUM"),
         "test_known_call": (4, "HIGH"),
+        "test_unseen": (0, "MEDIUM"),
         "test_host": (0, "HIGH"),
     }
 
@@ -319,4 +323,53 @@ def test_a_mark_that_names_several_devices_skips_only_if_it_says_how_many():
         "test_bare": 0,
         "test_four": 4,
         "test_three": 3,
+    }
+
+
+def test_what_is_not_there_to_be_read_works_on_the_device_that_it_is_given_and_is_never_certain():
+    found = needs_of(
+        """
+        import torch
+        from acme import Config, build, device_name, get_name, send
+        from acme.testing import torch_device
+
+        def test_moved():
+            send(torch.ones(1), torch.device("cuda:1"))
+
+        def test_moved_to_what_there_is():
+            send(torch.ones(1), torch.device(f"{torch_device}:0"))
+
+        def test_moved_to_the_host():
+            send(torch.ones(1), torch.device("cpu"))
+
+        def test_kept():
+            Config(torch.device("cuda:1"))
+
+        def test_asked():
+            get_name(torch.device("cuda:1"))
+
+        def test_built():
+            build(3)
+
+        def test_stopped():
+            build(3)
+            torch.ones(1, device="cuda:2")
+
+        def test_read():
+            torch.ones(3).sum()
+        """
+    )
+    said = {
+        name.partition("::")[2]: (each.min, each.gpu_min, each.full, each.confidence.name)
+        for name, each in found.items()
+    }
+    assert said == {
+        "test_moved": (2, 2, 2, "MEDIUM"),
+        "test_moved_to_what_there_is": (0, 1, 1, "MEDIUM"),
+        "test_moved_to_the_host": (0, None, 0, "MEDIUM"),
+        "test_kept": (0, None, 0, "MEDIUM"),
+        "test_asked": (0, None, 0, "MEDIUM"),
+        "test_built": (0, None, 0, "MEDIUM"),
+        "test_stopped": (3, 3, 3, "HIGH"),
+        "test_read": (0, None, 0, "HIGH"),
     }

@@ -158,7 +158,8 @@ class Judge:
             pass
         machine.finish()
         judged = self._outcome(trace, stop)
-        judged.guesses = machine.guesses + (trace.may_be_made and machine.size > 0 and not judged.at.devices)
+        is_used_unseen = trace.may_be_made and machine.size > 0 and not judged.at.devices
+        judged.guesses = machine.guesses + (is_used_unseen and judged.at.verdict is Verdict.RUN)
         judged.complete = complete
         return judged
 

@@ -31,7 +31,7 @@ from sooner.plan.needs.testing_names import (
     skipping,
     unittest_method,
 )
-from sooner.plan.needs.unseen import is_in, speaks_of_devices
+from sooner.plan.needs.unseen import ON_THE_HOST, is_in, is_unseen, only_asks, speaks_of_devices
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -71,14 +71,6 @@ _SPECIAL: Final = {
     "contextlib.nullcontext": null_context, "contextlib.ExitStack": exit_stack, "contextlib.AsyncExitStack": exit_stack,
 }  # fmt: skip
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
-_ON_THE_HOST: Final = frozenset(
-    (
-        "argparse", "asyncio", "collections", "contextlib", "copy", "dataclasses", "enum", "functools", "io",
-        "itertools", "json", "logging", "numpy", "os", "pathlib", "pickle", "posix", "random", "re", "shutil", "signal",
-        "socket", "string", "subprocess", "tempfile", "time", "types", "typing", "unittest", "uuid", "warnings",
-    )
-)  # fmt: skip
-"""Packages that use no devices: what is called `device` there is another thing, or refused, or only kept."""
 """Arrays that are as long as there are devices are for mapping over them."""
 _MOVERS: Final = ("to", "to_empty", "copyto", "as_in_context", "as_in_ctx")
 _NAMED: Final = re.compile(r"(?:/.*)?/(?:device:|physical_device:)?(GPU|CPU|gpu|cpu):(\d+)")
@@ -289,9 +281,10 @@ class Natives:
             return self.apply(rule, args, kwargs)
         if (patch := patched(machine, path, args, kwargs)) is not None:
             return patch
-        # Nobody knows where what is compiled works, or what speaks of devices and has no rule.
-        machine.trace.may_be_made |= is_in(path, machine.built) or speaks_of_devices(path)
-        if path.partition(".")[0] not in _ON_THE_HOST:
+        # Nobody knows where what is compiled works, what is not there to be read, or speaks of devices without a rule.
+        unseen = isinstance(func, Ext) and is_unseen(path)
+        machine.trace.may_be_made |= unseen or is_in(path, machine.built) or speaks_of_devices(path)
+        if path.partition(".")[0] not in ON_THE_HOST:
             self._device_work(func, args, kwargs)
         if path.startswith(_ARRAYS):
             for each in args:
@@ -347,6 +340,19 @@ class Natives:
         if _DATA_PARALLEL.fullmatch(last) and machine.rank is None:
             self._on_all(last, kwargs.get("device_ids", args[1] if len(args) > 1 else None))
         self.device_arguments(func.path, kwargs)
+        self._given(func, last, args)
+
+    def _given(self, func: Any, last: str, args: list[Any]) -> None:
+        """Devices that what is not there to be read is given by position (`send(batch, torch.device("cuda:1"))`).
+
+        Most likely it works there, unless its name says that it asks or keeps (`get_name(device)`, `Config(device)`).
+        """
+        if not isinstance(func, Ext) or not is_unseen(func.path) or last.endswith(_SAYING) or only_asks(last):
+            return
+        for device in map(hard, args):
+            if isinstance(device, Dev) and device.kind not in _NO_DEVICES:
+                self.machine.guesses += not self.machine.quiet
+                self.machine.touch(device, f"{last}({device.kind})")
 
     def _on_all(self, name: str, numbers: Any) -> None:
         """Who makes replicas, as PyTorch's `DataParallel`: without a choice on all devices, without any on the host."""

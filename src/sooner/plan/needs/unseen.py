@@ -1,7 +1,8 @@
-"""What may use a device and is not seen to: compiled modules, modules named after devices, frameworks of arrays."""
+"""What may use a device and is not seen to: what is not there to be read, modules named after devices, arrays."""
 
 import functools
 import re
+import sys
 from typing import Final
 
 _OF_DEVICES: Final = re.compile(r"(?!torch\.|tensorflow\.)(?:[\w.]+[._])?(?:cuda|gpu|nccl|rocm|hip)\d*[._]")
@@ -11,6 +12,44 @@ _OF_ARRAYS: Final = re.compile(
     re.MULTILINE,
 )
 """Imports of frameworks that put what is made on their first device, whoever makes it."""
+ON_THE_HOST: Final = frozenset(
+    (
+        "argparse", "asyncio", "collections", "contextlib", "copy", "dataclasses", "enum", "functools", "io",
+        "itertools", "json", "logging", "numpy", "os", "pathlib", "pickle", "posix", "random", "re", "shutil", "signal",
+        "socket", "string", "subprocess", "tempfile", "time", "types", "typing", "unittest", "uuid", "warnings",
+    )
+)  # fmt: skip
+"""Packages that use no devices: what is called `device` there is another thing, or refused, or only kept."""
+_ASKS: Final = re.compile(
+    r"_*(?:assert|can|check|equal|format|get|has|is|name|normalize|parse|print|repr|str|supports|test"
+    r"|validate)(?:_|[A-Z]|$)"
+)
+"""Beginnings of names of functions that ask something of a device rather than use it."""
+_READ: Final = frozenset(
+    (
+        "_pytest", "absl", "attr", "attrs", "c10d", "chex", "click", "cloudpickle", "cupy", "cupyx", "dateutil",
+        "dill", "docker", "dotenv", "expecttest", "filelock", "freezegun", "fsspec", "google", "httpx",
+        "huggingface_hub", "hydra", "hypothesis", "importlib_metadata", "jax", "jaxlib", "jinja2", "joblib",
+        "jsonschema", "lmdb", "matplotlib", "ml_collections", "ml_dtypes", "mock", "msgpack", "msgspec", "networkx",
+        "numba", "numpy", "omegaconf", "packaging", "pandas", "parameterized", "peewee", "PIL", "pkg_resources",
+        "psutil", "py", "pyarrow", "pydantic", "pyfakefs", "pytest", "pytest_mock", "regex", "requests", "responses",
+        "rich", "ruamel", "safetensors", "scipy", "setuptools", "simplejson", "six", "sklearn", "sympy", "tabulate",
+        "tensorflow", "termcolor", "toml", "tomli", "toolz", "torch", "tqdm", "triton", "typeguard", "typer",
+        "typing_extensions", "urllib3", "wheel", "yaml", "zmq",
+    )
+)  # fmt: skip
+"""Packages that use no devices, and frameworks of which rules say what does."""
+
+
+def is_unseen(path: str) -> bool:
+    """Whether a dotted name is of a package that is not there to be read, and of which nothing is known."""
+    package = path.partition(".")[0]
+    return package != path and package not in _READ and package not in sys.stdlib_module_names
+
+
+def only_asks(name: str) -> bool:
+    """Whether a function's name says that it asks something of a device."""
+    return _ASKS.match(name) is not None
 
 
 def is_in(path: str, modules: set[str]) -> bool:
