@@ -1296,3 +1296,34 @@ def test_who_waits_for_the_memory_of_devices_looks_at_them_and_uses_none():
         },
     )
     assert {name: each[0] for name, each in found.items()} == {"test_one": 1, "test_two": 2, "test_all": 1}
+
+
+def test_what_deepspeed_finds_when_it_is_installed_is_not_what_was_found_where_it_was_packed():
+    found = devices_of(
+        "tests/unit/test_it.py",
+        {
+            "deepspeed/__init__.py": "",
+            "deepspeed/git_version_info.py": """
+            try:
+                from .git_version_info_installed import *
+            except ModuleNotFoundError:
+                torch_info = {"version": "0.0", "cuda_version": "0.0", "nccl_version": "0.0"}
+            """,
+            "deepspeed/git_version_info_installed.py": """
+            torch_info = {"version": "0.0", "bf16_support": False, "cuda_version": "0.0", "nccl_version": "0.0"}
+            """,
+            "tests/unit/test_it.py": """
+            import pytest, torch
+            from deepspeed.git_version_info import torch_info
+
+            def is_recent(text, major):
+                return int(text.split(".")[0]) >= major
+
+            def test_it():
+                if not (torch_info["bf16_support"] and is_recent(torch_info["cuda_version"], 11)):
+                    pytest.skip("needs BFloat16")
+                torch.ones(1, device="cuda:1")
+            """,
+        },
+    )
+    assert found == {"test_it": (2, 2, 2)}
