@@ -976,6 +976,10 @@ def test_what_a_compiled_module_of_the_library_does_is_not_known_for_certain():
 
 
 def test_a_name_is_what_it_is_after_all_of_a_module_whichever_of_its_names_is_asked_for_first():
+
+
+def test_what_a_condition_binds_anew_is_what_it_binds_for_the_rest_of_its_body():
+    """The first binding comes before the statement that binds the name again, whichever name of it is asked for."""
     found = devices_of(
         "tests/test_it.py",
         {
@@ -1058,3 +1062,31 @@ else:
     said = {name: (each.min, each.gpu_min, each.full) for name, each in found.items()}
     assert said["test_model"] == said["test_renamed"] == (2, 2, 2)
     assert found["test_model"].confidence == "high"
+
+
+            "acme/settings.py": """
+            from .found import is_fast_available
+
+            KINDS = {}
+
+            if is_fast_available():
+                KINDS = {"static": 1, "offloaded": 2}
+                ALL = list(KINDS) + ["dynamic"]
+            """,
+            "acme/found.py": """
+            def is_fast_available():
+                return _is_found
+            """,
+            "tests/test_it.py": """
+            import pytest, torch
+            from acme.settings import ALL
+
+            @pytest.mark.parametrize("kind", ALL)
+            def test_kind(kind):
+                if kind == "offloaded":
+                    torch.ones(1, device="cuda:1")
+            """,
+        },
+    )
+    host = (0, None, 0)
+    assert found == {"test_kind[static]": host, "test_kind[offloaded]": (2, 2, 2), "test_kind[dynamic]": host}
