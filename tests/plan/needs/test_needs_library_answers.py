@@ -1090,3 +1090,66 @@ else:
     )
     host = (0, None, 0)
     assert found == {"test_kind[static]": host, "test_kind[offloaded]": (2, 2, 2), "test_kind[dynamic]": host}
+
+
+def test_a_copy_of_a_function_does_what_the_function_does():
+    """What a library's classes are given by a copy of it (`types.FunctionType`), to have another text, is theirs."""
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/auto.py": """
+            import functools, types
+
+            class _Auto:
+                @classmethod
+                def from_pretrained(cls, name, **options):
+                    return _loaded(name)
+
+            def _copied(function):
+                made = types.FunctionType(
+                    function.__code__, function.__globals__, name=function.__name__, argdefs=function.__defaults__
+                )
+                made = functools.update_wrapper(made, function)
+                made.__kwdefaults__ = function.__kwdefaults__
+                return made
+
+            def _named(cls):
+                load = _copied(_Auto.from_pretrained)
+                load.__doc__ = f"Makes a {cls.__name__}."
+                cls.from_pretrained = classmethod(load)
+                return cls
+
+            class AutoModel(_Auto):
+                pass
+
+            AutoModel = _named(AutoModel)
+            """,
+            "tests/test_it.py": """
+            import types
+            import torch
+            from acme.auto import AutoModel
+
+            def work(count=2):
+                torch.ones(1, device=f"cuda:{count - 1}")
+
+            def test_put():
+                AutoModel.from_pretrained("small").to("cuda:1")
+
+            def test_mapped():
+                AutoModel.from_pretrained("small", device_map="auto")
+
+            def test_host():
+                AutoModel.from_pretrained("small")
+
+            def test_own():
+                types.FunctionType(work.__code__, globals(), argdefs=(2,))(4)
+            """,
+        },
+    )
+    assert found == {
+        "test_put": (2, 2, 2),
+        "test_mapped": (0, 1, 1),
+        "test_host": (0, None, 0),
+        "test_own": (4, 4, 4),
+    }

@@ -13,6 +13,7 @@ from sooner.plan.needs.values import (
     UNKNOWN,
     Bound,
     Cls,
+    Code,
     Env,
     Ext,
     Func,
@@ -208,6 +209,8 @@ class Attributes(State):
     def _of_function(self, value: Func, name: str) -> Any:
         if name in value.attrs:
             return value.attrs[name]
+        if name == "__code__":
+            return Code(value)
         known: dict[str, Any] = {"__name__": value.name, "__module__": value.module.name}
         known |= {"__qualname__": value.within + value.name, "__dict__": value.attrs, "__doc__": ""}
         return known[name] if name in known else Unknown(f"{value.name}.{name}")

@@ -24,6 +24,7 @@ from sooner.plan.needs.values import (
     Args,
     Bound,
     Cls,
+    Code,
     Defaulting,
     Deque,
     Environment,
@@ -41,6 +42,7 @@ from sooner.plan.needs.values import (
     Text,
     Unknown,
     Wrapped,
+    copy_of,
     hard,
     is_plain,
 )
@@ -68,6 +70,18 @@ def _wraps(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
         return wrapper
 
     return Native("wraps", decorate)
+
+
+def _update_wrapper(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """The function that stands around another, which it says to be."""
+    around, *others = args or [UNKNOWN]
+    return _wraps(machine, [*others, kwargs.get("wrapped", UNKNOWN)][:1], {}).call([around], {})
+
+
+def _function(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """A copy of a function, made of what it does."""
+    code = args[0] if args else UNKNOWN
+    return copy_of(code.func, code.func.owner) if isinstance(code, Code) else UNKNOWN
 
 
 def _signature(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -493,7 +507,8 @@ def _operators() -> dict[str, Function]:
 
 
 FUNCTIONS: Final[dict[str, Function]] = {
-    "functools.wraps": _wraps, "inspect.signature": _signature, "inspect.getmembers": _members,
+    "functools.wraps": _wraps, "functools.update_wrapper": _update_wrapper, "types.FunctionType": _function,
+    "inspect.signature": _signature, "inspect.getmembers": _members,
     "inspect.isfunction": _is_function, "inspect.ismethod": _is_method, "inspect.isclass": _is_class,
     "functools.partial": _partial, "functools.partialmethod": _partial,
     "functools.lru_cache": _same, "functools.cache": _same, "functools.total_ordering": _same,

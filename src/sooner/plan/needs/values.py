@@ -106,6 +106,16 @@ class Signature(Unknown):
         self.func = func
 
 
+class Code(Unknown):
+    """What a function does (`f.__code__`), of which another function may be made."""
+
+    __slots__ = ("func",)
+
+    def __init__(self, func: Any) -> None:
+        super().__init__("code")
+        self.func = func
+
+
 class Soft:
     """A value that holds by default: it came from the environment, or an option, of which the test says the default."""
 
