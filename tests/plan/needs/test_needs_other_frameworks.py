@@ -477,11 +477,20 @@ def test_a_model_is_put_where_its_map_of_devices_says_and_by_auto_on_what_is_the
                 AutoModel.from_pretrained("m", device_map={"": "meta"})
                 AutoModel.from_pretrained("m", device_map=None)
                 BitsAndBytesConfig(device_map="auto")
+
+            def test_auto_within_limits():
+                limits = {0: 2**20, 2: "1GiB", "cpu": "2GiB"}
+                AutoModel.from_pretrained("m", device_map="auto", max_memory=limits)
+
+            def test_auto_on_the_second():
+                AutoModel.from_pretrained("m", device_map="sequential", max_memory={0: 0, 1: "1GiB"})
             """
         },
     )
     assert found == {
         "test_auto": (0, 1, 1),
+        "test_auto_within_limits": (0, 3, 3),
+        "test_auto_on_the_second": (0, 2, 2),
         "test_first": (1, 1, 1),
         "test_second": (2, 2, 2),
         "test_parts": (3, 3, 3),
@@ -1115,6 +1124,24 @@ def test_a_program_that_a_test_imports_trains_as_one_that_it_starts():
         "test_as_one_rank": (0, 1, 1),
         "test_only_imported": (0, None, 0),
     }
+
+
+def test_ranks_of_a_program_with_any_trainer_of_transformers_or_trl_have_a_device_each():
+    def found(program: str) -> dict[str, tuple[int | None, int | None, int | None]]:
+        text = """
+        import os
+        import subprocess
+
+        def test_started():
+            here = os.path.dirname(__file__)
+            subprocess.run(["torchrun", "--nproc_per_node=2", f"{here}/../examples/train.py"], check=True)
+        """
+        return devices_of("tests/test_it.py", {"tests/test_it.py": text, "examples/train.py": program})
+
+    ranks = {"test_started": (0, 2, 2)}
+    assert found("from transformers import Seq2SeqTrainer\n\nSeq2SeqTrainer(model=object()).train()\n") == ranks
+    assert found("from trl import SFTTrainer\n\nSFTTrainer(model='small').train()\n") == ranks
+    assert found("from transformers import AutoConfig\n\nAutoConfig.trained()\n") == {"test_started": (0, None, 0)}
 
 
 def test_a_model_of_transformers_that_is_parallelized_is_on_all_devices_or_on_those_that_it_is_told():

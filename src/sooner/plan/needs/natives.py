@@ -406,8 +406,11 @@ class Natives:
         places = hard(kwargs.get("device_map"))
         if places is None or not last[:1].islower():
             return
+        limits = hard(kwargs.get("max_memory"))
         if places in _CHOSEN_FOR_IT and not self.machine.visible():
             return
+        if places in _CHOSEN_FOR_IT and isinstance(limits, dict):
+            places = {each: each for each, most in limits.items() if type(each) is int and hard(most) != 0}
         for each in places.values() if isinstance(places, dict) else [places]:
             device = Dev("cuda") if hard(each) in _CHOSEN_FOR_IT else self.device(each)
             if isinstance(device, Dev) and device.kind not in _NO_DEVICES:
