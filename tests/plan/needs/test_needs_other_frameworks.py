@@ -989,6 +989,12 @@ def test_the_trainer_of_transformers_takes_all_devices_where_nobody_launched_it(
             def test_half(tmp_path):
                 Trainer(model=object(), args=TrainingArguments(tmp_path, bf16=True)).train()
 
+            def test_in_mixed_precision(tmp_path):
+                Trainer(model=object(), args=TrainingArguments(tmp_path, fp16=True)).train()
+
+            def test_mixed_precision_is_only_said(tmp_path):
+                assert TrainingArguments(tmp_path, fp16=True).fp16
+
             def test_launched():
                 subprocess.run(["torchrun", "--nproc_per_node=2", Path(__file__).parent / "run.py"], check=True)
             """,
@@ -1007,6 +1013,8 @@ def test_the_trainer_of_transformers_takes_all_devices_where_nobody_launched_it(
         "test_on_the_host_as_it_was_called": host,
         "test_parts_on_two": (2, 2, 2),
         "test_half": (1, 1, 8),
+        "test_in_mixed_precision": (1, 1, 8),
+        "test_mixed_precision_is_only_said": (0, 1, 1),
         "test_launched": (0, 2, 2),
     }
 
