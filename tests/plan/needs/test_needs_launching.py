@@ -188,10 +188,23 @@ def test_a_file_for_accelerates_launcher_that_the_test_writes_says_as_many_proce
 
                 def test_host(self):
                     run_command([*self.command, "--cpu", "train.py"])
-            """
+
+                def test_known(self):
+                    run_command([*self.command, "known.py"])
+            """,
+            "known.py": """
+            from accelerate import Accelerator
+
+            accelerator = Accelerator()
+            """,
         },
     )
-    assert found == {"TestIt::test_all": (0, 1, 8), "TestIt::test_one": (1, 1, 1), "TestIt::test_host": (0, None, 0)}
+    assert found == {
+        "TestIt::test_all": (0, 1, 8),
+        "TestIt::test_one": (1, 1, 1),
+        "TestIt::test_host": (0, None, 0),
+        "TestIt::test_known": (0, 1, 8),
+    }
 
 
 def test_of_a_command_with_unknown_parts_the_known_words_count():
