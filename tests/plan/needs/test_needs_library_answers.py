@@ -1153,3 +1153,41 @@ def test_a_copy_of_a_function_does_what_the_function_does():
         "test_host": (0, None, 0),
         "test_own": (4, 4, 4),
     }
+
+
+def test_what_the_library_enters_and_does_not_get_to_leave_is_left():
+    """A library that makes its models without memory may take more steps than it is given before it has left that."""
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": """
+            import contextlib
+            import torch
+
+            class Contexts:
+                def __init__(self, managers):
+                    self.managers, self.stack = managers, contextlib.ExitStack()
+
+                def __enter__(self):
+                    for each in self.managers:
+                        self.stack.enter_context(each)
+
+                def __exit__(self, *details):
+                    self.stack.__exit__(*details)
+
+            def loaded():
+                with Contexts([torch.device("meta")]):
+                    for number in range(100000):
+                        str(number)
+            """,
+            "tests/test_it.py": """
+            import torch
+            from acme import loaded
+
+            def test_after():
+                loaded()
+                torch.ones(1, device="cuda")
+            """,
+        },
+    )
+    assert found == {"test_after": (1, 1, 1)}

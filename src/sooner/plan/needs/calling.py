@@ -260,7 +260,7 @@ class Calling(Attributes):
             self.listener = Listener(trace, fuel, self.current[0], func)
         listener = self.listener if self.listener is not None and self.listener.depth == self.quiet else None
         granted = self.fuel = min(fuel, LIBRARY_FUEL, self.library_fuel)
-        self.trace = Trace()
+        self.trace, no_device_work = Trace(), self.no_device_work
         self._deeper(listener, 1)
         result: Any = Unknown(f"{func.module.name}.{func.name}()")
         try:
@@ -276,6 +276,8 @@ class Calling(Attributes):
             fruitless = isinstance(result, Unknown) and not self.trace.asked and not (listener and listener.was_called)
             if self.size == SIZES[-1]:
                 self.fruitless[id(func.node)] = self.fruitless.get(id(func.node), 0) + 1 if fruitless else 0
+            if "enter" not in func.name:  # it may have been stopped within what it has entered
+                self.no_device_work = min(no_device_work, self.no_device_work)
             inner, self.trace = self.trace, trace
             by_itself = _MAYBE if inner.may_be_made and inner.by_itself is None else inner.by_itself
             self.library_fuel -= granted - max(self.fuel, 0)
