@@ -976,10 +976,6 @@ def test_what_a_compiled_module_of_the_library_does_is_not_known_for_certain():
 
 
 def test_a_name_is_what_it_is_after_all_of_a_module_whichever_of_its_names_is_asked_for_first():
-
-
-def test_what_a_condition_binds_anew_is_what_it_binds_for_the_rest_of_its_body():
-    """The first binding comes before the statement that binds the name again, whichever name of it is asked for."""
     found = devices_of(
         "tests/test_it.py",
         {
@@ -1064,6 +1060,12 @@ else:
     assert found["test_model"].confidence == "high"
 
 
+def test_what_a_condition_binds_anew_is_what_it_binds_for_the_rest_of_its_body():
+    """The first binding comes before the statement that binds the name again, whichever name of it is asked for."""
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
             "acme/settings.py": """
             from .found import is_fast_available
 
