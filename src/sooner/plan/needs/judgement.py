@@ -22,6 +22,7 @@ from sooner.plan.needs.fixtures import (
     plugin_modules,
 )
 from sooner.plan.needs.machine import Machine
+from sooner.plan.needs.masks import only_seen
 from sooner.plan.needs.replacing import is_patch, patch_now
 from sooner.plan.needs.state import LIBRARY_FUEL, TEST_FUEL
 from sooner.plan.needs.testing_names import may_guard, reason_of
@@ -145,7 +146,8 @@ class Judge:
         complete = True
         stop: Skip | Raised | None = None
         try:
-            with self._patched(item.marks):
+            with only_seen(machine) as hides, self._patched(item.marks):
+                machine.guesses += hides  # what other modules have asked for while they were imported is not known
                 self._run(item)
         except (Skip, Raised) as stopped:
             stop = stopped

@@ -11,6 +11,7 @@ from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import Counted, uncounted
 from sooner.plan.needs.defining import Defining
 from sooner.plan.needs.lazy_names import LazyNames, bound_names, changes_more, filled_names, is_off, switches
+from sooner.plan.needs.masks import only_seen
 from sooner.plan.needs.natives import Natives
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources, module_name
@@ -66,6 +67,7 @@ class Machine(Defining):
         self.built = set()
         self.natives = Natives(self)
         self.count = Counted(size, self._asked)
+        self.all_devices, self.all_counted = size, self.count
 
     def called_alone(self, value: Any, node: ast.Call) -> None:
         """A call that is a statement: a guard that decorates elsewhere skips now; what one does may not be known."""
@@ -112,7 +114,8 @@ class Machine(Defining):
                 self.environment = self.set_on_import(module.path)
             try:
                 for statement in tree.body:
-                    self._execute_one(module, statement)
+                    with only_seen(self):
+                        self._execute_one(module, statement)
             except (Raised, Skip) as stop:
                 module.failed = stop
             except (Return, Loop):
@@ -207,6 +210,8 @@ class Machine(Defining):
         defaults, self.defaults = self.defaults, 0
         loading, self.loading = self.loading, False
         environment, rank, listener = self.environment, self.rank, self.listener
+        size, count = self.size, self.count
+        self.size, self.count = self.all_devices, self.all_counted  # modules are imported once, for all files
         self.listener = None
         if not loading:  # what the test at hand has set was not there when its modules were imported
             self.environment, self.rank = {}, None
@@ -216,6 +221,7 @@ class Machine(Defining):
             self.library_fuel, self.loading, self.forks, self.doubts = library_fuel, loading, forks, doubts
             self.defaults = defaults
             self.environment, self.rank, self.listener = environment, rank, listener
+            self.size, self.count = size, count
             self.fuel, self.trace, self.depth, self.current, self.overrides, self.guesses, self.quiet = state
 
     def _execute_one(self, module: Mod, statement: ast.stmt) -> None:

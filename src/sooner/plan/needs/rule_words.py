@@ -15,6 +15,7 @@ from sooner.plan.needs.drawing import drawn
 from sooner.plan.needs.jax_devices import DEFAULT_DEVICE
 from sooner.plan.needs.jax_devices import WORDS as JAX_WORDS
 from sooner.plan.needs.launchers import launch, parallel_size, write_settings
+from sooner.plan.needs.masks import only_seen
 from sooner.plan.needs.meshes import WORDS as MESH_WORDS
 from sooner.plan.needs.op_names import names
 from sooner.plan.needs.outside_kinds import member_text
@@ -82,7 +83,8 @@ def _in_process(machine: "Machine", args: list[Any]) -> Any:
     """Call a function in a process of its own: the ranks that it joins, and its environment, end with it."""
     rank, environment = machine.rank, dict(machine.environment)
     try:
-        return machine.call(args[0], [], {})
+        with only_seen(machine):
+            return machine.call(args[0], [], {})
     finally:
         machine.rank, machine.environment = rank, environment
 
@@ -184,7 +186,11 @@ def _in_ranks(machine: "Machine", args: list[Any]) -> Any:
     Where a worker leaves for being none of some ranks, the one before it is looked at; where one asks whether it is the
     first, the first too.
     """
-    count, work = uncounted(hard(args[0])), args[1]
+    with only_seen(machine):
+        _work_as_ranks(machine, uncounted(hard(args[0])), args[1])
+
+
+def _work_as_ranks(machine: "Machine", count: Any, work: Any) -> None:
     number, first = count - 1 if isinstance(count, int) else -1, False
     while number >= 0:
         _as_rank(machine, [number, count])
