@@ -510,6 +510,37 @@ def test_a_function_of_a_program_that_is_called_as_tests_are_is_no_test_that_run
     assert other == dict.fromkeys(("test_fixture", "test_plugin", "test_own", "test_cases"), (1, 1, 1))
 
 
+def test_a_function_that_its_file_calls_itself_while_it_is_imported_is_no_test():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+
+            outputs = torch.ones(3, device="cuda:1")
+
+            def test_same(obj):
+                assert obj is not None
+
+            def test_later(obj):
+                torch.ones(1, device="cuda:2")
+
+            def test_called_with_less(obj, other):
+                torch.ones(1, device="cuda:2")
+
+            def check(value):
+                test_later(value)
+
+            test_same(outputs.shape)
+            for output in outputs:
+                test_same(output)
+            test_called_with_less(1)
+            """
+        },
+    )
+    assert found == {"test_same": (None, None, None), "test_later": (3, 3, 3), "test_called_with_less": (3, 3, 3)}
+
+
 def test_texts_and_bytes_are_named_as_pytest_names_them_and_long_ones_by_their_number():
     found = devices_of(
         "test_it.py",

@@ -86,10 +86,10 @@ def is_worker(tree: ast.Module | None, name: str) -> bool:
     return any(isinstance(each, ast.Name) and each.id == name and id(each) not in called for each in nodes)
 
 
-def is_called_as_program(tree: ast.Module | None, name: str, count: int) -> bool:
-    """Whether a file that is run as a program calls a function of its own with so many arguments."""
-    main = [each for each in (tree.body if tree is not None else []) if isinstance(each, ast.If)]
-    blocks = [each for each in main if "__main__" in ast.unparse(each.test)]
+def is_called_by_its_file(tree: ast.Module | None, name: str, count: int) -> bool:
+    """Whether a file calls a function of its own with so many arguments, while it is imported or run as a program."""
+    written = tree.body if tree is not None else []
+    blocks = [each for each in written if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
     for node in (node for block in blocks for node in ast.walk(block)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
             given = [*node.args, *node.keywords]

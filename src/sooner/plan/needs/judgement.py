@@ -17,7 +17,7 @@ from sooner.plan.needs.fixtures import (
     Fixtures,
     Values,
     argument_names,
-    is_called_as_program,
+    is_called_by_its_file,
     is_worker,
     plugin_modules,
 )
@@ -423,7 +423,7 @@ class Judge:
     def _refuse_a_worker(self, item: Item, fixtures: Fixtures) -> None:
         """Pytest takes a worker for a test by its name, and has no fixture for the rank that it is told.
 
-        Nor has it one for what a program tells a function of its own (`if __name__ == "__main__": test_all(8, 2048)`).
+        Nor has it one for what a file tells a function of its own (`if __name__ == "__main__": test_all(8, 2048)`).
 
         Raises:
             Raised: It is one.
@@ -434,7 +434,7 @@ class Judge:
         if not lacking or item.cls is not None:
             return
         is_rank = not RANKS.isdisjoint(lacking) and is_worker(tree, item.base)
-        if is_rank or (self._is_bare(item, lacking) and is_called_as_program(tree, item.base, len(wanted))):
+        if is_rank or (self._is_bare(item, lacking) and is_called_by_its_file(tree, item.base, len(wanted))):
             raise Raised("FixtureLookupError", f"fixture '{lacking[0]}' not found")
 
     def _is_bare(self, item: Item, lacking: list[str]) -> bool:
