@@ -373,3 +373,41 @@ def test_what_is_not_there_to_be_read_works_on_the_device_that_it_is_given_and_i
         "test_stopped": (3, 3, 3, "HIGH"),
         "test_read": (0, None, 0, "HIGH"),
     }
+
+
+def test_an_argument_that_a_rule_asks_for_is_found_by_its_name_where_the_tree_has_the_function():
+    utils = """
+    def multi_process_parallel({parameters}):
+        import ray
+        ray.init()
+        ray.get([test_target.remote(tp_size, pp_size, rank) for rank in range(tp_size * pp_size)])
+    """
+    text = """
+    import pytest
+    import ray
+    import torch
+    from utils import multi_process_parallel
+
+    @ray.remote(num_gpus=1)
+    def work(tp_size, pp_size, rank):
+        torch.cuda.set_device(rank)
+
+    @pytest.mark.parametrize("pp_size", [1, 2])
+    def test_split(pp_size{fixture}):
+        if 2 * pp_size > torch.cuda.device_count():
+            pytest.skip("too few")
+        multi_process_parallel({given})
+    """
+    said = {
+        "tp_size, pp_size, test_target": ("", "2, pp_size, work"),
+        "monkeypatch, tp_size, pp_size, test_target": (", monkeypatch", "monkeypatch, 2, pp_size, work"),
+        "test_target, *, pp_size, tp_size": ("", "work, tp_size=2, pp_size=pp_size"),
+        "test_target, pp_size=1, tp_size=2": ("", "work, pp_size, 2"),
+    }
+    for parameters, (fixture, given) in said.items():
+        files = {
+            "utils.py": utils.format(parameters=parameters),
+            "text": text.replace("{fixture}", fixture).replace("{given}", given),
+        }
+        found = {name: (each.min, each.gpu_min, each.full) for name, each in needs_of(**files).items()}
+        assert found == {"test_it.py::test_split[1]": (2, 2, 2), "test_it.py::test_split[2]": (4, 4, 4)}, parameters

@@ -152,7 +152,8 @@ class Calling(Attributes):
         rule = None if func.module.is_model else self.rules.for_function(func.module.name, owner, func.name)
         if rule is not None:
             self.natives.called = func.name
-            return self._as_written(func, args, kwargs, self.natives.apply(rule, args, kwargs))
+            named = rule.by_name(func.positional, args) | kwargs
+            return self._as_written(func, args, kwargs, self.natives.apply(rule, args, named))
         if not self.quiet and not func.module.is_test_code and not func.module.is_model:
             self._as_a_rank(func, args, kwargs)
         if self.depth >= DEEPEST:
@@ -225,8 +226,7 @@ class Calling(Attributes):
         Raises:
             Raised: There are fewer devices than ranks.
         """
-        spec = func.node.args
-        names = [each.arg for each in (*spec.posonlyargs, *spec.args)]
+        names = func.positional
         if "backend" not in kwargs and "backend" not in names:
             if self.rank is not None and _JOINING.fullmatch(func.name) and _chooses_device(func):
                 self.touch(Dev("cuda", self.rank[0]), "a rank chooses its device")
@@ -412,7 +412,7 @@ class Calling(Attributes):
     def bind_arguments(self, func: Func, args: list[Any], kwargs: dict[str, Any], env: Env) -> None:
         """Give parameters their values; what is missing is not known."""
         spec = func.node.args
-        names = [each.arg for each in (*spec.posonlyargs, *spec.args)]
+        names = func.positional
         given = dict(zip(names, args, strict=False))
         rest = args[len(names) :]
         extra = dict(kwargs)
@@ -566,8 +566,7 @@ def _chooses_device(func: Func) -> bool:
 
 def _device_given(func: Func, args: list[Any]) -> dict[str, Any]:
     """The device among what a function is given without names, unless it only says something about devices."""
-    spec = func.node.args
-    names = [each.arg for each in (*spec.posonlyargs, *spec.args)]
+    names = func.positional
     if "device" not in names or _ASKING.match(func.name):
         return {}
     return {name: value for name, value in zip(names, args, strict=False) if name == "device"}

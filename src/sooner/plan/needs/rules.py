@@ -5,7 +5,7 @@ The shipped table is `rules.toml`, commented; a user's file has the same form an
 
 import ast
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any, Final
 
@@ -26,10 +26,18 @@ class Rule(Struct, frozen=True, kw_only=True):
     why: str
     expressions: dict[str, ast.expr]
     free: dict[str, set[str]]
+    asked: dict[str, int]
+    """The arguments that it asks for by name, and where the framework's own function has them."""
     override: bool = False
     """Whether it holds even where the tree under test has the function itself."""
     decorator: bool = False
     """Whether the call makes a decorator: then it is the decorated test that is skipped, and not the caller."""
+
+    def by_name(self, parameters: Sequence[str], args: Sequence[Any]) -> dict[str, Any]:
+        """The arguments it asks for that the tree's own function, of another version, has at another position."""
+        given = dict(zip(parameters, args, strict=False))
+        names = (name for name, at in self.asked.items() if name in given and name not in parameters[at : at + 1])
+        return {name: given[name] for name in names}
 
     @property
     def returns(self) -> bool:
@@ -230,9 +238,19 @@ def _rule(entry: dict[str, Any], source: str) -> Rule:
         why=str(entry.get("why", names[0])),
         expressions=expressions,
         free=free,
+        asked={name: at for tree in expressions.values() for name, at in _asked(tree)},
         override=bool(entry.get("override", False)),
         decorator=bool(entry.get("decorator", False)),
     )
+
+
+def _asked(tree: ast.expr) -> Iterator[tuple[str, int]]:
+    """What `arg(position, name, default)` asks for, in an expression."""
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "arg":
+            said = [argument.value for argument in each.args[:2] if isinstance(argument, ast.Constant)]
+            if len(said) > 1 and isinstance(said[0], int) and isinstance(said[1], str):
+                yield said[1], said[0]
 
 
 def _expression(text: str, source: str) -> ast.expr:

@@ -330,6 +330,11 @@ class Func:
         self.attrs: dict[str, Any] = {}
         self.is_generator = False
 
+    @property
+    def positional(self) -> list[str]:
+        """Its parameters that may be given without their names."""
+        return [each.arg for each in (*self.node.args.posonlyargs, *self.node.args.args)]
+
 
 class Native:
     """A function that the evaluator itself provides."""
