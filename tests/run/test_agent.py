@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import signal
 import socket
+import threading
 import time
 from collections import deque
 
@@ -15,9 +17,13 @@ from hypothesis import strategies as st
 from sooner import __version__
 from sooner.model.errors import DevicesError, SoonerError
 from sooner.run import clock
-from sooner.run.backends.messages import Answer, Call, FromAgent, Piece, Said, Unpacked, encode
+from sooner.run.backends import agent as agents
+from sooner.run.backends import node as nodes
+from sooner.run.backends import relay
+from sooner.run.backends.agent import Agent
+from sooner.run.backends.messages import Alive, Answer, Call, FromAgent, Piece, Said, Unpacked, encode
 from sooner.run.backends.node import Node
-from sooner.run.backends.relay import environment_there, start_agent
+from sooner.run.backends.relay import Relay, environment_there, start_agent
 from sooner.run.supervision.client import Report, Spawn
 
 
@@ -142,6 +148,60 @@ def test_a_machine_that_is_lost_says_so_first_and_then_of_each_of_its_units(agen
     assert [report.kind for report in reports] == ["started", "gone", "lost"]
     assert reports[1].id == "far"
     assert reports[2].error == "far was lost: its agent ended"
+
+
+def test_a_machine_that_says_nothing_any_more_is_lost_and_its_channel_closed(scripted, tmp_path, monkeypatch):
+    monkeypatch.setattr(nodes, "_ANSWER_S", 0.2)
+    monkeypatch.setattr(nodes, "_LOOK_EVERY_S", 0.05)
+    node, theirs, reports = scripted
+
+    async def run():
+        lost = asyncio.Event()
+        node.report_to(lambda report: (reports.append(report), report.kind == "lost" and lost.set()))
+        node.listen()
+        node.spawn(shell("u", "sleep 600", tmp_path))
+        for _ in range(6):  # while it says something it is there
+            theirs.sendall(encode(Alive(clock.now())))
+            await asyncio.sleep(0.06)
+        assert not reports
+        async with asyncio.timeout(30):
+            await lost.wait()
+
+    asyncio.run(run())
+    assert [(report.kind, report.error) for report in reports] == [
+        ("gone", "far was lost: no word for 0.2 s"),
+        ("lost", "far was lost: no word for 0.2 s"),
+    ]
+    theirs.settimeout(5)
+    while theirs.recv(1 << 16):
+        pass
+
+
+def test_an_agent_that_has_nothing_to_say_says_that_it_is_there(monkeypatch):
+    monkeypatch.setattr(agents, "_ALIVE_EVERY_S", 0.01)
+    ours, theirs = socket.socketpair()
+    ours.settimeout(5)
+
+    async def run():
+        serving = asyncio.create_task(Agent(theirs).serve())
+        data = await asyncio.to_thread(ours.recv, 1 << 16)
+        ours.close()
+        await serving
+        return data
+
+    assert isinstance(next(Unpacked(FromAgent).take(asyncio.run(run()))), Alive)
+
+
+def test_an_agent_that_hangs_is_ended_when_the_runner_lets_go(tmp_path, monkeypatch):
+    monkeypatch.setattr(relay, "_END_S", 0.1)
+    carrier = Relay({**os.environ, "SOONER_LEASE_DIR": str(tmp_path)})
+    os.kill(carrier._agent.pid, signal.SIGSTOP)
+    waiting = threading.Thread(target=carrier.receive)
+    waiting.start()
+    carrier.end()
+    waiting.join(10)
+    assert not waiting.is_alive()
+    assert carrier._agent.returncode == -signal.SIGKILL
 
 
 def test_of_a_machine_that_is_lost_nothing_is_leased_and_nothing_is_free(agent, node):

@@ -25,7 +25,7 @@ from sooner.model.devices import Device
 from sooner.model.errors import SoonerError
 from sooner.run import clock
 from sooner.run.attempts import oom_kill_count
-from sooner.run.backends.messages import PIECE, Answer, Call, Piece, Said, Unpacked, encode
+from sooner.run.backends.messages import PIECE, Alive, Answer, Call, Piece, Said, Unpacked, encode
 from sooner.run.folder import open_regular
 from sooner.run.junit_files import Stamp, stamp_of
 from sooner.run.launch import RUN_MARKER
@@ -35,6 +35,8 @@ from sooner.run.supervision.client import Report, Spawn, Supervisor
 
 _SEND_EVERY_S: Final = 0.25
 """How late output may be seen where the runner does not see the file itself."""
+_ALIVE_EVERY_S: Final = 5.0
+"""A runner that hears nothing for a minute takes this machine for lost."""
 
 
 class _Unit:
@@ -75,7 +77,7 @@ class Agent:
     async def serve(self) -> None:
         """Answer until the runner says goodbye or is gone."""
         reader, self._writer = await asyncio.open_connection(sock=self._channel)
-        sending = asyncio.create_task(self._send_output())
+        tasks = [asyncio.create_task(self._send_output()), asyncio.create_task(self._say_alive())]
         calls = Unpacked(Call)
         try:
             while data := await reader.read(1 << 16):
@@ -85,7 +87,9 @@ class Agent:
                         await self._writer.drain()
                         return
         finally:
-            sending.cancel()
+            for task in tasks:
+                task.cancel()
+            self._writer.close()
             if self._made is not None:
                 shutil.rmtree(self._made, ignore_errors=True)
 
@@ -98,7 +102,7 @@ class Agent:
         if call.number and self._writer is not None:
             self._writer.write(encode(answer))
 
-    async def _say(self, message: Said | Piece) -> None:
+    async def _say(self, message: Said | Piece | Alive) -> None:
         if self._writer is not None:
             with contextlib.suppress(ConnectionError):  # the runner is gone: the next read says so
                 self._writer.write(encode(message))
@@ -227,6 +231,11 @@ class Agent:
             await self._send_junit(unit)
             report = msgspec.structs.replace(report, oom_kills=oom_kill_count() - unit.oom_kills)
         await self._say(Said(report, clock.now()))
+
+    async def _say_alive(self) -> None:
+        while True:
+            await asyncio.sleep(_ALIVE_EVERY_S)
+            await self._say(Alive(clock.now()))
 
     async def _send_output(self) -> None:
         while True:

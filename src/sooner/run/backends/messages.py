@@ -51,8 +51,14 @@ class Piece(Struct, tag=True, frozen=True):
     anew: bool = False
 
 
+class Alive(Struct, tag=True, frozen=True):
+    """Nothing new, from an agent that is there."""
+
+    now: float
+
+
 ToAgent = Call
-FromAgent = Answer | Said | Piece
+FromAgent = Answer | Said | Piece | Alive
 
 _encoder = msgspec.msgpack.Encoder()
 

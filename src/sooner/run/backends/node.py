@@ -1,7 +1,8 @@
 """The runner's side of one other machine: its leases, devices, ports and units, asked of the agent there.
 
 A question waits for its answer, about a millisecond; what is told meanwhile is kept for the event loop. A machine that
-does not answer any more is *gone*: what ran there is lost, its devices are put aside, and the run goes on elsewhere.
+does not answer or says nothing any more is *gone*: what ran there is lost, its devices are put aside, and the run goes
+on elsewhere. Its channel is closed at once, so that an agent that was only slow ends its units: they may run again.
 """
 
 import asyncio
@@ -21,13 +22,14 @@ from sooner import __version__
 from sooner.model.devices import Device, DeviceId
 from sooner.model.errors import DevicesError, SoonerError
 from sooner.run import clock
-from sooner.run.backends.messages import Answer, Call, FromAgent, Piece, Said, Unpacked, encode
+from sooner.run.backends.messages import Alive, Answer, Call, FromAgent, Piece, Said, Unpacked, encode
 from sooner.run.launch import RUN_MARKER
 from sooner.run.machine import Machine
 from sooner.run.supervision.client import Report, Spawn
 
 _ANSWER_S: Final = 60.0
 """A machine that says nothing for so long is taken for lost."""
+_LOOK_EVERY_S: Final = 5.0
 _GOODBYE_S: Final = 45.0
 
 
@@ -55,16 +57,14 @@ class Node:
     Args:
         name: What people shall call it.
         channel: The socket to its agent.
-        let_go: Called when the agent is no longer needed.
     """
 
-    def __init__(self, name: str, channel: socket.socket, let_go: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, name: str, channel: socket.socket) -> None:
         self.name = name
         self.devices: tuple[Device, ...] = ()
         self.notes: tuple[str, ...] = ()
         self._channel = channel
         channel.settimeout(_ANSWER_S)
-        self._let_go = let_go
         self._messages = Unpacked(FromAgent)
         self._told: deque[Said | Piece] = deque()
         self._answers: deque[Answer] = deque()
@@ -76,6 +76,7 @@ class Node:
         self._run_id = ""
         """Of the run on this node: an agent's last sweep ends its own units alone, though two be on one machine."""
         self._gone = ""
+        self._heard_at = time.monotonic()
         self._on_report: Callable[[Report], None] | None = None
 
     @property
@@ -177,8 +178,22 @@ class Node:
     def listen(self) -> None:
         """Begin to hand on reports in the running event loop."""
         loop = asyncio.get_running_loop()
+        if self._gone:
+            loop.call_soon(self._tell_gone)
+            return
         loop.add_reader(self._channel.fileno(), self._read)
         loop.call_soon(self._hand_on)
+        loop.call_later(_LOOK_EVERY_S, self._look)
+
+    def _look(self) -> None:
+        """Lose a machine that is silent; what came while this process itself was stopped is heard first."""
+        if self._gone:
+            return
+        now = time.monotonic()
+        if now - self._heard_at > _ANSWER_S and not self._hears_until(now):
+            self._lose(f"no word for {_ANSWER_S:g} s")
+        else:
+            asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look)
 
     def spawn(self, spawn: Spawn) -> None:
         """Ask for a unit to be started."""
@@ -199,16 +214,19 @@ class Node:
 
     def close(self) -> None:
         """Wait until nothing is left there, and let the agent go; once."""
-        if self._channel.fileno() < 0:
+        self._on_report = None
+        if self._gone:
             return
-        with contextlib.suppress(RuntimeError):
-            asyncio.get_running_loop().remove_reader(self._channel.fileno())
+        with contextlib.suppress(SoonerError):
+            self._ask("goodbye", within_s=_GOODBYE_S)
         if not self._gone:
-            with contextlib.suppress(SoonerError):
-                self._ask("goodbye", within_s=_GOODBYE_S)
-        self._gone = self._gone or f"{self.name} was let go"
+            self._gone = f"{self.name} was let go"
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(RuntimeError):  # before and after the event loop nobody reads
+            asyncio.get_running_loop().remove_reader(self._channel.fileno())
         self._channel.close()
-        self._let_go()
 
     # Talking
 
@@ -261,11 +279,18 @@ class Node:
         if not data:
             self._lose("its agent ended")
             return
+        self._heard_at = time.monotonic()
         now = clock.now()
         try:
             for message in self._messages.take(data):
                 self._ahead = max(self._ahead, message.now - now)
-                (self._answers if isinstance(message, Answer) else self._told).append(message)
+                match message:
+                    case Answer():
+                        self._answers.append(message)
+                    case Said() | Piece():
+                        self._told.append(message)
+                    case Alive():
+                        pass
         except msgspec.MsgspecError as error:
             self._lose(f"its agent says what is no message ({error})")
 
@@ -308,10 +333,9 @@ class Node:
         if self._gone:
             return
         self._gone = f"{self.name} was lost: {why}"
+        self._hang_up()
         with contextlib.suppress(RuntimeError):  # before and after the event loop nobody is to be told
-            loop = asyncio.get_running_loop()
-            loop.remove_reader(self._channel.fileno())
-            loop.call_soon(self._tell_gone)
+            asyncio.get_running_loop().call_soon(self._tell_gone)
 
     def _tell_gone(self) -> None:
         self._hand_on()

@@ -96,6 +96,7 @@ class RayDriver:
                 relay.send.remote(data)
         with contextlib.suppress(Exception):  # Ray's are many, and whatever it is, the node is let go
             self._ray.get(relay.end.remote(), timeout=10)
+        with contextlib.suppress(Exception):
             self._ray.kill(relay)
 
     def _carry_back(self, relay: Any, channel: socket.socket) -> None:

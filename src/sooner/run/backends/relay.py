@@ -3,6 +3,7 @@
 Ray makes it an actor. It knows nothing of Ray, and imports nothing that costs time.
 """
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from typing import Final
 _SOURCE_ROOT: Final = str(Path(__file__).resolve().parents[3])
 _PROGRAM: Final = "import sys; sys.path.append(sys.argv.pop(1)); from sooner.run.backends.agent import main; main()"
 _MOST: Final = 1 << 20
+_END_S: Final = 5.0
 _OWN: Final = frozenset({
     "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL",
     "HOSTNAME", "HOST", "TMPDIR", "PWD", "OLDPWD", "XDG_RUNTIME_DIR", "SOONER_LEASE_DIR", "SOONER_KFD_ROOT",
@@ -68,6 +70,12 @@ class Relay:
             return b""
 
     def end(self) -> None:
-        """The runner is done: without its socket the agent ends."""
+        """The runner is done: without its socket the agent ends, or is ended; its guardian ends what it started."""
+        with contextlib.suppress(OSError):  # the agent has ended already
+            self._channel.shutdown(socket.SHUT_RDWR)  # closed alone it stays open for who waits in `receive`
         self._channel.close()
-        self._agent.wait()
+        try:
+            self._agent.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._agent.kill()
+            self._agent.wait()
