@@ -1,6 +1,7 @@
 """Units on another machine: real agents, here on this one, and the runner's side of them."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -86,6 +87,19 @@ def test_a_unit_runs_there_and_its_end_is_told(node, tmp_path):
     started, ended = ran(node, tmp_path, [shell("u", "echo hello; exit 3", tmp_path)])
     assert (started.kind, ended.kind, os.waitstatus_to_exitcode(ended.status)) == ("started", "ended", 3)
     assert (tmp_path / "u.log").read_text() == "hello\n"
+
+
+def test_commands_environment_and_paths_that_are_not_utf_8_travel_as_they_are(node, tmp_path):
+    folder = tmp_path / "caf\udce9"
+    folder.mkdir()
+    spawn = shell("u", 'printf %s "$1$WORD"', folder, env={"WORD": "\udcfe"})
+    ran(node, folder, [msgspec.structs.replace(spawn, argv=[*spawn.argv, "sh", "\udcff"])])
+    assert (folder / "u.log").read_bytes() == b"\xff\xfe"
+
+
+def test_an_error_speaks_of_paths_that_are_not_utf_8(agent, tmp_path):
+    with pytest.raises(SoonerError, match=r"the folder .*caf\\xe9 is not there"):
+        Node("far", agent[1]).begin("virtual:4", tmp_path / "caf\udce9")
 
 
 def test_a_unit_is_stopped_there(node, tmp_path):
@@ -259,7 +273,7 @@ class Runner:
         self.channel, self.unpacked, self.heard = channel, Unpacked(FromAgent), deque()
 
     def ask(self, name, *arguments):
-        self.channel.sendall(encode(Call(1, name, list(arguments))))
+        self.channel.sendall(encode(Call(1, name, json.dumps(arguments))))
         return self.until(Answer)[-1]
 
     def begin(self, folder):
@@ -287,8 +301,8 @@ def test_what_a_unit_writes_is_sent_to_a_runner_that_does_not_see_it(agent, tmp_
     runner.ask("spawn", msgspec.to_builtins(spawn))
     messages = runner.until(Said, lambda said: said.report.kind == "ended")
     pieces = [message for message in messages if isinstance(message, Piece)]
-    assert b"".join(piece.data for piece in pieces if piece.path == spawn.log) == bytes(3_000_000)
-    assert [(piece.data, piece.anew) for piece in pieces if piece.path == spawn.junit] == [(b"<testsuite/>\n", True)]
+    assert b"".join(piece.data for piece in pieces if not piece.of_junit) == bytes(3_000_000)
+    assert [(piece.data, piece.anew) for piece in pieces if piece.of_junit] == [(b"<testsuite/>\n", True)]
     runner.ask("goodbye")
     agent[0].wait(20)
     assert not folder.exists(), "a folder that was made for the run alone"
@@ -358,12 +372,13 @@ def test_only_files_of_units_that_run_there_are_written(scripted, tmp_path):
     hand_on(
         node,
         theirs,
-        Piece(str(tmp_path / "u.log"), b"one ", 0.0),
-        Piece(str(tmp_path / "u.log"), b"two", 0.0),
-        Piece(str(tmp_path / "elsewhere"), b"evil", 0.0),
+        Piece("u", b"one ", 0.0),
+        Piece("u", b"two", 0.0),
+        Piece("v", b"evil", 0.0),
+        Piece("u", b"evil", 0.0, of_junit=True),
     )
     assert (tmp_path / "u.log").read_bytes() == b"one two"
-    assert not (tmp_path / "elsewhere").exists()
+    assert [file.name for file in tmp_path.iterdir()] == ["u.log"]
 
 
 @given(st.lists(st.binary(max_size=50), max_size=8), st.lists(st.integers(1, 30), min_size=1))

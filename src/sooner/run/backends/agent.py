@@ -6,6 +6,7 @@ ends what still runs. What units write is sent to the runner as it comes, unless
 
 import asyncio
 import contextlib
+import json
 import os
 import shutil
 import socket
@@ -23,6 +24,7 @@ from sooner.devices.leases import LeaseBook, lease_root
 from sooner.devices.proof import Monitor
 from sooner.model.devices import Device
 from sooner.model.errors import SoonerError
+from sooner.model.text import printable
 from sooner.run import clock
 from sooner.run.attempts import oom_kill_count
 from sooner.run.backends.messages import PIECE, Alive, Answer, Call, Piece, Said, Unpacked, encode
@@ -43,6 +45,7 @@ class _Unit:
     """One that runs: what it writes, and how much of that has been sent."""
 
     def __init__(self, spawn: Spawn) -> None:
+        self.id = spawn.id
         self.log = Path(spawn.log) if spawn.log else None
         self.sent = self.log.stat().st_size if self.log and self.log.exists() else 0
         self.junit = Path(spawn.junit) if spawn.junit else None
@@ -96,9 +99,9 @@ class Agent:
     def _answer(self, call: Call) -> None:
         """Do it; never waits for the runner to read, or two that wait for each other would wait for ever."""
         try:
-            answer = Answer(call.number, clock.now(), getattr(self, f"do_{call.name}")(*call.arguments))
+            answer = Answer(call.number, clock.now(), getattr(self, f"do_{call.name}")(*json.loads(call.arguments)))
         except (SoonerError, OSError) as error:
-            answer = Answer(call.number, clock.now(), error=str(error) or type(error).__name__)
+            answer = Answer(call.number, clock.now(), error=printable(str(error)) or type(error).__name__)
         if call.number and self._writer is not None:
             self._writer.write(encode(answer))
 
@@ -249,7 +252,7 @@ class Agent:
         with contextlib.suppress(OSError), open_regular(unit.log) as file:
             while data := os.pread(file.fileno(), PIECE, unit.sent):
                 unit.sent += len(data)  # before anything is awaited: its end may send the rest meanwhile
-                await self._say(Piece(str(unit.log), data, clock.now()))
+                await self._say(Piece(unit.id, data, clock.now()))
 
     async def _send_junit(self, unit: _Unit) -> None:
         if not self._sends_files or unit.junit is None or stamp_of(unit.junit) == unit.junit_before:
@@ -257,7 +260,7 @@ class Agent:
         with contextlib.suppress(OSError), open_regular(unit.junit) as file:
             anew = True
             while (data := file.read(PIECE)) or anew:
-                await self._say(Piece(str(unit.junit), data, clock.now(), anew))
+                await self._say(Piece(unit.id, data, clock.now(), of_junit=True, anew=anew))
                 anew = False
 
 

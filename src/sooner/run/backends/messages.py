@@ -23,7 +23,8 @@ class Call(Struct, tag=True, frozen=True):
 
     number: int
     name: str
-    arguments: list[Any] = []
+    arguments: str = "[]"
+    """A JSON list: its escapes carry bytes of commands and paths that are not UTF-8, MessagePack's text does not."""
 
 
 class Answer(Struct, tag=True, frozen=True):
@@ -43,11 +44,12 @@ class Said(Struct, tag=True, frozen=True):
 
 
 class Piece(Struct, tag=True, frozen=True):
-    """A part of a file that a unit wrote, to be put behind what is there already, or `anew`."""
+    """A part of a unit's log, or of its JUnit file, to be put behind what is there already, or `anew`."""
 
-    path: str
+    unit: str
     data: bytes
     now: float
+    of_junit: bool = False
     anew: bool = False
 
 

@@ -7,6 +7,7 @@ on elsewhere. Its channel is closed at once, so that an agent that was only slow
 
 import asyncio
 import contextlib
+import json
 import select
 import socket
 import time
@@ -232,7 +233,7 @@ class Node:
 
     def tell(self, name: str, *arguments: object) -> None:
         """Have something done; nobody waits for it."""
-        self._send(Call(0, name, list(arguments)))
+        self._send(Call(0, name, json.dumps(arguments)))
 
     def _known(self, instead: Any, name: str, *arguments: object) -> Any:
         """An answer, or something instead where the machine is gone."""
@@ -243,7 +244,7 @@ class Node:
 
     def _ask(self, name: str, *arguments: object, within_s: float = _ANSWER_S) -> Any:
         self._calls += 1
-        self._send(Call(self._calls, name, list(arguments)))
+        self._send(Call(self._calls, name, json.dumps(arguments)))
         deadline = time.monotonic() + within_s
         while not self._answers:
             if self._gone or not self._hears_until(deadline):
@@ -319,9 +320,11 @@ class Node:
 
     def _write(self, piece: Piece) -> None:
         """Put what a unit wrote where it would be, had it run here: its log, or its own JUnit file."""
-        if not any(piece.path in (spawn.log, spawn.junit) for spawn in self._units.values()):
+        unit = self._units.get(piece.unit)
+        written = unit and (unit.junit if piece.of_junit else unit.log)
+        if not written:
             return
-        path = Path(piece.path)
+        path = Path(written)
         with contextlib.suppress(OSError):  # no room: as here, output is lost before a verdict is
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb" if piece.anew else "ab") as file:
