@@ -271,10 +271,14 @@ class Runner:
 
     def __init__(self, channel):
         self.channel, self.unpacked, self.heard = channel, Unpacked(FromAgent), deque()
+        channel.settimeout(30)
 
     def ask(self, name, *arguments):
         self.channel.sendall(encode(Call(1, name, json.dumps(arguments))))
         return self.until(Answer)[-1]
+
+    def tell(self, name, *arguments):
+        self.channel.sendall(encode(Call(0, name, json.dumps(arguments))))
 
     def begin(self, folder):
         return self.ask("begin", "virtual:2", str(folder), __version__)
@@ -324,6 +328,14 @@ def test_an_agent_refuses_what_it_cannot_do_and_goes_on(agent, tmp_path):
     assert "has not said `begin`" in runner.ask("not_free", 0).error
     assert "is not there" in runner.begin(tmp_path / "nowhere").error
     assert not runner.begin(tmp_path).error
+
+
+def test_a_unit_that_an_agent_cannot_start_is_told_to_be_lost(agent, tmp_path):
+    runner = Runner(agent[1])
+    runner.begin(tmp_path)
+    runner.tell("spawn", msgspec.to_builtins(shell("u", "true", tmp_path)))
+    (said,) = runner.until(Said)
+    assert (said.report.id, said.report.kind, said.report.error) == ("u", "lost", "the runner has not said `run`")
 
 
 def test_an_agent_of_another_version_says_which(agent, tmp_path):

@@ -175,7 +175,10 @@ class Agent:
         return [(port.number, self._keep(port)) for port in self._ports.lease(count)]
 
     def do_spawn(self, spawn: dict[str, Any]) -> None:
-        """Start a unit; where there is no place for its log, its output goes nowhere, as on the runner's machine."""
+        """Start a unit; where there is no place for its log, its output goes nowhere, as on the runner's machine.
+
+        Nobody waits for an answer: that it cannot be started is reported as of a unit that was lost.
+        """
         asked = msgspec.convert(spawn, Spawn)
         leases = [self._held[number].fd for number in asked.leases]  # type: ignore[union-attr]
         try:
@@ -185,7 +188,10 @@ class Agent:
         except OSError:
             asked = msgspec.structs.replace(asked, log="")
             self._units[asked.id] = _Unit(asked)
-        self._starter.spawn(msgspec.structs.replace(asked, leases=leases))
+        try:
+            self._starter.spawn(msgspec.structs.replace(asked, leases=leases))
+        except SoonerError as error:
+            self._on_report(Report(id=asked.id, kind="lost", at=clock.now(), error=str(error)))
 
     def do_stop(self, unit_id: str) -> None:
         """End a unit, with its grace."""
