@@ -6,6 +6,7 @@ end of the first socket is closed, all is let go.
 """
 
 import contextlib
+import itertools
 import os
 import socket
 import sys
@@ -115,28 +116,40 @@ def _gpus(node: Mapping[str, Any], spec: str) -> int:
 
 
 def _names(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The host names of nodes; where several run on one host, each with a number."""
-    hosts = [str(node["NodeManagerHostname"]).partition(".")[0] for node in nodes]
-    several = {host for host, count in Counter(hosts).items() if count > 1}
-    seen: Counter[str] = Counter()
+    """The host names of nodes, without their domains; where several are called alike, each with a number."""
+    hosts = [str(node["NodeManagerHostname"]) for node in nodes]
+    hosts = [host if host.replace(".", "").isdecimal() else host.partition(".")[0] for host in hosts]
+    counts = Counter(hosts)
+    taken = set(counts)
     for host in hosts:
-        seen[host] += 1
-        yield f"{host}-{seen[host]}" if host in several else host
+        if counts[host] == 1:
+            yield host
+            continue
+        name = next(name for number in itertools.count(1) if (name := f"{host}-{number}") not in taken)
+        taken.add(name)
+        yield name
+
+
+def _why(error: Exception) -> str:
+    """What Ray says, without its traceback, and without the advice to pass an option that is not ours."""
+    said = str(error).partition("Traceback")[0].partition(" Please specify the one")[0]
+    return " ".join(said.split()) or type(error).__name__
 
 
 def main() -> None:
     """Entry point: `ray_driver FD SPEC`, a socket to the runner and what is asked of each node."""
     runner = socket.socket(fileno=int(sys.argv[1]))
     runner.set_inheritable(False)
+    os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "1")  # a try takes 40 s; a cluster that is gone would get 20
     try:
         import ray
     except ImportError:
         send_request(runner, {"error": "--backend ray needs Ray: pip install 'sooner[ray]'", "kind": "usage"})
         return
     try:
-        ray.init(address=os.environ.get("RAY_ADDRESS", "auto"), log_to_driver=False, logging_level="ERROR")
+        ray.init(address=os.environ.get("RAY_ADDRESS") or "auto", log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # noqa: BLE001 - Ray's are many; the runner says what to do
-        send_request(runner, {"error": str(error).strip().partition("\n")[0], "kind": "unreachable"})
+        send_request(runner, {"error": _why(error), "kind": "unreachable"})
         return
     RayDriver(ray, runner).gather(sys.argv[2])
     runner.recv(1)  # until the runner is gone, or done

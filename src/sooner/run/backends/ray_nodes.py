@@ -120,6 +120,8 @@ class RayCluster:
 
 def _check_reachable(address: str) -> None:
     """Ray itself tries for many minutes before it says that nobody is there."""
+    if address.startswith(("http://", "https://")):
+        raise UsageError(f"RAY_ADDRESS={address} is the address of a dashboard: set that of the cluster, HOST:6379")
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
         try:
