@@ -375,6 +375,7 @@ def test_times_are_told_by_the_runners_clock(scripted):
     hand_on(node, theirs, said)
     assert abs(reports[0].at - (clock.now() - 1)) < 0.5
     assert reports[0].at - reports[0].started_at == pytest.approx(2)
+    assert reports[0].clock_ahead_s == pytest.approx(5000, abs=0.5)
 
 
 def test_only_files_of_units_that_run_there_are_written(scripted, tmp_path):

@@ -7,9 +7,11 @@ import pytest
 from sooner.model.events import Attempt
 from sooner.model.outcomes import Outcome
 from sooner.model.units import Unit
+from sooner.run.attempts import attempt_of
 from sooner.run.folder import RunFolder
 from sooner.run.junit_files import keep_cases, read_cases
 from sooner.run.quarantined import Quarantined
+from sooner.run.supervision.client import Report
 
 CASE = '<testcase classname="t" name="test_a">{}</testcase>'
 FAILED, BROKE, SKIPPED = "<failure message='no'>text</failure>", "<error type='timed_out'/>", "<skipped/>"
@@ -35,6 +37,25 @@ def test_a_file_that_is_older_than_its_attempt_is_another_ones(tmp_path, newer_t
     copy.write_text("of an earlier attempt")
     assert keep_cases(junit(tmp_path / "j.xml", ""), copy, newer_than=newer_than) is is_kept
     assert copy.exists() is is_kept
+
+
+@pytest.mark.parametrize(("ahead", "outcome"), [(0.0, Outcome.CRASHED), (-300.0, Outcome.PASSED)])
+def test_a_file_of_a_machine_whose_clock_is_slow_is_older_by_as_much(tmp_path, ahead, outcome):
+    junit(tmp_path / "j.xml", "")
+    report = Report(id="1", kind="ended", at=NOW + 301, started_at=NOW + 299, status=0, clock_ahead_s=ahead)
+    attempt = attempt_of(
+        report,
+        Unit(name="u", command=("x",), junit=str(tmp_path / "j.xml")),
+        folder=RunFolder(tmp_path),
+        log="logs/u.log",
+        devices=(),
+        started_at=report.started_at,
+        timeout_s=0.0,
+        asked_to_stop=False,
+        oom_kills=0,
+        device_fault="",
+    )
+    assert attempt.outcome is outcome
 
 
 def test_what_is_no_whole_junit_file_is_none(tmp_path):

@@ -35,7 +35,7 @@ def attempt_of(
     exit_code, signal = decode_wait_status(report.status) if report.status is not None else (None, None)
     clean = exit_code == 0 and not report.ended_by
     junit = own_junit_path(unit, folder)
-    newer_than = min(started_at, clock.as_the_system_tells(started_at))
+    newer_than = min(started_at, clock.as_the_system_tells(started_at), started_at + report.clock_ahead_s)
     kept = kept_junit_path(folder, log)
     has_junit = junit is None or keep_cases(junit, kept, newer_than=newer_than, before=junit_before)
     tail = "" if clean else tail_of(folder.path / log, _TAIL_BYTES)

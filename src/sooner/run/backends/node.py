@@ -316,7 +316,8 @@ class Node:
         if report.kind != "started":
             self._units.pop(report.id, None)
         started = report.started_at - self._ahead if report.started_at else 0.0
-        return msgspec.structs.replace(report, at=min(report.at - self._ahead, clock.now()), started_at=started)
+        at = min(report.at - self._ahead, clock.now())
+        return msgspec.structs.replace(report, at=at, started_at=started, clock_ahead_s=self._ahead)
 
     def _write(self, piece: Piece) -> None:
         """Put what a unit wrote where it would be, had it run here: its log, or its own JUnit file."""

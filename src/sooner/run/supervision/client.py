@@ -68,6 +68,8 @@ class Report(Struct, frozen=True, kw_only=True):
     error: str = ""
     oom_kills: int | None = None
     """OOM kills on another machine while it ran; None where that is for the runner to count."""
+    clock_ahead_s: float = 0.0
+    """How far the clock of another machine is ahead of the runner's; times of files may be told by it."""
 
 
 class Supervisor:
