@@ -61,8 +61,8 @@ def test_without_devices_only_cpu_units_can_run() -> None:
 def test_what_a_unit_needs_one_node_must_have() -> None:
     plan = read_plan(TEXT, source="PLAN.toml")
     both = [msgspec.structs.replace(device, node=node) for node in "ab" for device in devices(80000, 40000, 40000)]
-    found = [str(error).partition(" (")[0] for error in check_needs(plan, both)]
+    found = [str(error).partition(": unit")[2].partition(" (")[0] for error in check_needs(plan, both)]
     assert found == [
-        "PLAN.toml:4: unit[1].devices: 'wide' needs 4 devices, this run has 3",
-        "PLAN.toml:8: unit[2].memory_mib: 'big' needs 60000 MiB of device memory, this run has 40000",
+        "[1].devices: 'wide' needs 4 devices, no node of this run has more than 3",
+        "[2].memory_mib: 'big' needs 60000 MiB of device memory, no node of this run has more than 40000",
     ]

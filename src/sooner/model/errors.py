@@ -69,13 +69,16 @@ class PlanError(SoonerError):
 class NotEnoughDevices(PlanError):  # noqa: N818 - the name of the thing that happened reads better than ...Error
     """A unit needs more devices, or more memory on one, than this machine can give."""
 
-    def __init__(self, unit: str, *, needed: int, present: int, source: str, line: int, key: str) -> None:
+    def __init__(
+        self, unit: str, *, needed: int, present: int, nodes: int = 1, source: str, line: int, key: str
+    ) -> None:
         self.unit = unit
         self.needed = needed
         self.present = present
         what = "MiB of device memory" if key.endswith("memory_mib") else "devices"
+        there = f"no node of this run has more than {present}" if nodes > 1 else f"this run has {present}"
         super().__init__(
-            f"{unit!r} needs {needed} {what}, this run has {present}",
+            f"{unit!r} needs {needed} {what}, {there}",
             source=source,
             line=line,
             key=key,

@@ -29,6 +29,7 @@ def check_needs(plan: Plan, devices: Sequence[Device], *, text: str = "") -> tup
             plan.units[index].key,
             needed=needed,
             present=present,
+            nodes=len(nodes),
             source=plan.source,
             line=(locator.key(index, key) if locator else 0) or plan.units[index].line,
             key=f"unit[{index}].{key}",
