@@ -62,7 +62,7 @@ class Cluster:
         name = f"node-{len(self.nodes)}"
         masks = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")  # of whoever runs this test
         env = {key: value for key, value in os.environ.items() if key not in masks and not key.startswith("SOONER_")}
-        env |= {"SOONER_LEASE_DIR": str(self.folder / name), "PYTHONUNBUFFERED": "1"}
+        env |= {"SOONER_LEASE_DIR": str(self.folder / name), "PYTHONUNBUFFERED": "1", "RAY_AUTH_MODE": "disabled"}
         said = self.folder / f"{name}.log"
         with said.open("w") as output:
             node = psutil.Popen([str(RAY), "start", "--block", *QUIET, *options], env=env, stdout=output, stderr=output)
@@ -97,6 +97,7 @@ def cluster():
 @pytest.fixture
 def sooner(cluster, project, monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # not as a token of whoever runs this test has it
     return Sooner(project)
 
 
@@ -124,6 +125,13 @@ def test_units_run_on_all_nodes_at_once_and_each_on_one(sooner, project, cluster
     assert one != two
     assert (project / "out/logs/one.log").read_text().count("/virtual:") == 2
     assert found["here"]["attempts"][0]["devices"] == []
+
+
+def test_what_all_nodes_have_together_no_unit_has(sooner, project, cluster):
+    (project / "plan.toml").write_text('[[unit]]\nname = "wide"\nrun = "true"\ndevices = 4\n')
+    command = ["run", "plan.toml", "--backend", "ray", "--devices", "virtual:2", "--out", "out"]
+    done = sooner(*command, "--on-missing", "hole")
+    assert (done.returncode, results(project / "out")["wide"]["outcome"]) == (10, "hole"), done.stderr
 
 
 def test_nodes_without_gpus_are_no_devices(sooner, project, cluster):

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -123,8 +124,9 @@ def _nodes(settings: RunSettings, elsewhere: ExitStack) -> tuple[tuple[Node, ...
 
 def _check_gangs(plan: Plan, devices: Sequence[Device]) -> None:
     widest = widest_gang(devices)
+    most = max(Counter(device.node for device in devices).values(), default=0)
     for unit in plan.units:
-        if widest < unit.need.devices <= len(devices):
+        if widest < unit.need.devices <= most:
             raise PlanError(
                 f"{unit.name!r} needs {unit.need.devices} devices, but CUDA opens one MIG instance a process",
                 source=plan.source,
