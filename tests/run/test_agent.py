@@ -228,6 +228,13 @@ def test_of_a_machine_that_is_lost_nothing_is_leased_and_nothing_is_free(agent, 
         node.lease(1)
 
 
+def until_gone(pid):
+    deadline = time.monotonic() + 20
+    while psutil.pid_exists(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not psutil.pid_exists(pid)
+
+
 def test_nothing_runs_on_there_when_the_runner_is_gone(agent, node, tmp_path):
     pids = deque()
 
@@ -252,10 +259,7 @@ def test_nothing_runs_on_there_when_the_runner_is_gone(agent, node, tmp_path):
     assert psutil.pid_exists(pids[0])
     agent[1].close()
     agent[0].wait(20)
-    deadline = time.monotonic() + 20
-    while psutil.pid_exists(pids[0]) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not psutil.pid_exists(pids[0])
+    until_gone(pids[0])
 
 
 def test_a_run_folder_that_cannot_be_made_there_is_named_with_what_to_do(agent, tmp_path):
@@ -310,6 +314,19 @@ def test_what_a_unit_writes_is_sent_to_a_runner_that_does_not_see_it(agent, tmp_
     runner.ask("goodbye")
     agent[0].wait(20)
     assert not folder.exists(), "a folder that was made for the run alone"
+
+
+def test_a_folder_that_was_made_for_the_run_goes_after_its_last_unit_also_when_the_runner_is_gone(agent, tmp_path):
+    runner, folder = Runner(agent[1]), tmp_path / "there" / "run"
+    runner.begin(tmp_path)
+    runner.ask("run", "run-1", str(folder), "token")
+    line = f"trap 'sleep 0.3; mkdir -p {folder}/late; exit' TERM; echo ready; while :; do sleep 0.05; done"
+    runner.ask("spawn", msgspec.to_builtins(shell("u", line, folder, grace_s=5.0)))
+    (pid,) = [said.report.pid for said in runner.until(Piece) if isinstance(said, Said)]
+    agent[1].close()
+    agent[0].wait(20)
+    until_gone(pid)
+    assert not folder.exists()
 
 
 def test_a_second_attempt_sends_only_what_it_wrote_itself(agent, tmp_path):

@@ -94,6 +94,7 @@ class Agent:
                 task.cancel()
             self._writer.close()
             if self._made is not None:
+                self.do_goodbye()  # what still runs where the runner is gone may write there
                 shutil.rmtree(self._made, ignore_errors=True)
 
     def _answer(self, call: Call) -> None:
@@ -203,8 +204,9 @@ class Agent:
 
     def do_goodbye(self) -> None:
         """Wait until nothing is left."""
-        if self._supervisor is not None:
-            self._supervisor.close()
+        supervisor, self._supervisor = self._supervisor, None
+        if supervisor is not None:
+            supervisor.close()
 
     @property
     def _watch(self) -> Monitor:
