@@ -70,8 +70,16 @@ def test_every_unit_has_a_row_with_its_outcome_and_a_link_to_its_log():
 def test_an_attempt_is_a_bar_on_each_of_its_devices():
     both = verdict(attempts=[attempt(Outcome.FAILED, ("virtual:0", "virtual:1")), attempt(began=2.0, ended=4.0)])
     bars = [attributes for tag, attributes in Read(timeline([both], DEVICES)).tags if tag == "rect"]
-    assert [(bar["class"], bar["y"]) for bar in bars] == [("failed", "2"), ("failed", "22"), ("passed", "2")]
-    assert float(bars[0]["x"]) < float(bars[2]["x"])
+    assert [(bar["class"], bar["y"]) for bar in bars] == [("passed", "2"), ("failed", "2"), ("failed", "22")]
+    assert float(bars[1]["x"]) < float(bars[0]["x"])
+
+
+def test_of_many_bars_in_one_pixel_one_is_drawn_and_what_did_not_pass_on_top_of_it():
+    attempts = [attempt(began=i / 1000, ended=(i + 1) / 1000) for i in range(10_000)]
+    attempts[5000] = attempt(Outcome.FAILED, began=5.0, ended=5.001)
+    bars = [tag for tag in Read(timeline([verdict(attempts=attempts)], DEVICES)).tags if tag[0] == "rect"]
+    assert len(bars) < 900
+    assert [bar["class"] for _, bar in bars].index("failed") == len(bars) - 1
 
 
 def test_units_without_a_device_have_a_row_of_their_own():

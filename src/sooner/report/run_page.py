@@ -32,17 +32,20 @@ h1{font-size:1.4em;margin:0}h2{font-size:1.1em;margin:2em 0 .5em}
 .worker_lost{background:#37474f;fill:#37474f}.hole,.skipped,.not_run{background:#757575;fill:#757575}
 svg{width:100%;height:auto;font:11px system-ui,sans-serif}svg text{fill:currentColor}svg line{stroke:var(--line)}
 table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.25em .6em;border-bottom:1px solid var(--line)}
-td.n{text-align:right;font-variant-numeric:tabular-nums}
+td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+td:first-child,td:nth-child(2),td:last-child,summary,h1{overflow-wrap:anywhere}td:first-child{min-width:16em}
+td:nth-child(2){min-width:9em}td:last-child{min-width:8em}
 pre{overflow:auto;max-height:30em;background:var(--soft);padding:.7em;font-size:12px}
+.only tr[data-passed]{display:none}
 summary{cursor:pointer}input[type=search]{padding:.3em .6em;width:20em;margin-right:1em}.quiet{opacity:.7}
 """
 _SCRIPT: Final = """
 const words=document.getElementById('words'),only=document.getElementById('only');
-const rows=[...document.querySelectorAll('tbody tr')];
-function show(){const wanted=words.value.toLowerCase();
-for(const row of rows){const left=only.checked&&'passed' in row.dataset;
-row.hidden=left||!row.textContent.toLowerCase().includes(wanted)}}
-words.oninput=only.onchange=show;show();
+const table=document.querySelector('table'),rows=[...document.querySelectorAll('tbody tr')];
+function choose(){table.className=only.checked?'only':''}
+words.oninput=()=>{const wanted=words.value.toLowerCase();
+for(const row of rows)row.hidden=!row.textContent.toLowerCase().includes(wanted)};
+only.onchange=choose;choose();if(words.value)words.oninput();
 """
 _SAFETY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
@@ -85,7 +88,8 @@ def run_page(
             '<p><input type="search" id="words" placeholder="filter" aria-label="filter units">',
             f'<label><input type="checkbox" id="only"{" checked" if broken else ""}> only what did not pass</label>',
             "</p>\n",
-            "<table><thead><tr><th>Unit<th>Outcome<th>Time<th>On<th>Attempts<th>Log</tr></thead><tbody>\n",
+            f"<table{' class=only' if broken else ''}>",
+            "<thead><tr><th>Unit<th>Outcome<th>Time<th>On<th>Attempts<th>Log</tr></thead><tbody>\n",
             *(_row(verdict, known, logs_at) for verdict in verdicts),
             "</tbody></table>\n",
             _logs(broken, log_of),
@@ -114,14 +118,20 @@ def timeline(verdicts: Sequence[Verdict], devices: Sequence[Device]) -> str:
         parts.append(f'<text x="{x:.1f}" y="{height - 4}" text-anchor="{anchor}">{told}</text>')
     for i, label in enumerate(labels):
         parts.append(f'<text x="{_LABEL - 8}" y="{i * _ROW + 14}" text-anchor="end">{_text(label)}</text>')
-    for verdict, attempt in ran:
+    is_drawn: set[tuple[int, int]] = set()
+    for verdict, attempt in sorted(ran, key=lambda one: one[1].outcome is not Outcome.PASSED):  # these last, and on top
         places = [rows[device] for device in attempt.devices if device in rows] if attempt.devices else [len(devices)]
-        parts += [_bar(verdict, attempt, row, _LABEL + (attempt.started_at - begin) * scale, scale) for row in places]
+        x, width = _LABEL + (attempt.started_at - begin) * scale, (attempt.ended_at - attempt.started_at) * scale
+        for row in places:
+            if attempt.outcome is Outcome.PASSED and width < 1:  # of those in one pixel only one can be seen
+                if (row, int(x)) in is_drawn:
+                    continue
+                is_drawn.add((row, int(x)))
+            parts.append(_bar(verdict, attempt, row, x, max(1.0, width - 0.5)))
     return "".join([*parts, "</svg>\n"])
 
 
-def _bar(verdict: Verdict, attempt: Attempt, row: int, x: float, scale: float) -> str:
-    width = max(1.0, (attempt.ended_at - attempt.started_at) * scale - 0.5)
+def _bar(verdict: Verdict, attempt: Attempt, row: int, x: float, width: float) -> str:
     place = f'x="{x:.1f}" y="{row * _ROW + 2}" width="{width:.1f}" height="{_ROW - 4}" rx="2"'
     took = seconds(attempt.ended_at - attempt.started_at)
     said = f"{unit_label(verdict.unit, verdict.variant)}: {_outcome(attempt.outcome, attempt.cause)} in {took}"
