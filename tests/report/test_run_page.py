@@ -2,6 +2,7 @@
 
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,6 +73,17 @@ def test_an_attempt_is_a_bar_on_each_of_its_devices():
     bars = [attributes for tag, attributes in Read(timeline([both], DEVICES)).tags if tag == "rect"]
     assert [(bar["class"], bar["y"]) for bar in bars] == [("passed", "2"), ("failed", "2"), ("failed", "22")]
     assert float(bars[1]["x"]) < float(bars[0]["x"])
+
+
+@pytest.mark.parametrize(("node", "least", "most"), [("", 150, 150), ("gpu-node-17-of-the-long-name", 200, 334)])
+def test_bars_begin_behind_the_longest_label(node, least, most):
+    device = msgspec.structs.replace(DEVICES[0], node=node)
+    (bar,) = [
+        attributes
+        for tag, attributes in Read(timeline([verdict(attempts=[attempt()])], [device])).tags
+        if tag == "rect"
+    ]
+    assert least <= float(bar["x"]) <= most
 
 
 def test_of_many_bars_in_one_pixel_one_is_drawn_and_what_did_not_pass_on_top_of_it():

@@ -20,6 +20,8 @@ MOST_LOGS: Final = 200
 _WIDTH: Final = 1000
 _ROW: Final = 20
 _LABEL: Final = 150
+_LETTER: Final = 6
+"""Of a label, at most in the mean."""
 _TICKS: Final = 5
 _HOST: Final = "the host"
 _STYLE: Final = """
@@ -107,21 +109,22 @@ def timeline(verdicts: Sequence[Verdict], devices: Sequence[Device]) -> str:
     has_host = any(not attempt.devices for _, attempt in ran)
     labels = [device.label for device in devices] + [_HOST] * has_host
     begin, end = min(attempt.started_at for _, attempt in ran), max(attempt.ended_at for _, attempt in ran)
-    scale = (_WIDTH - _LABEL) / max(end - begin, 1e-6)
+    left = max(_LABEL, min(_WIDTH // 3, 16 + _LETTER * max(map(len, labels))))
+    scale = (_WIDTH - left) / max(end - begin, 1e-6)
     height = _ROW * len(labels) + 18
     parts = [f'<svg viewBox="0 0 {_WIDTH} {height}" role="img"><title>When each device ran what</title>']
     for tick in range(_TICKS + 1):
-        x = _LABEL + (_WIDTH - _LABEL) * tick / _TICKS
+        x = left + (_WIDTH - left) * tick / _TICKS
         anchor = "end" if tick == _TICKS else "middle"
         parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - 16}"/>')
         told = _text(seconds((end - begin) * tick / _TICKS)) if tick else "0"
         parts.append(f'<text x="{x:.1f}" y="{height - 4}" text-anchor="{anchor}">{told}</text>')
     for i, label in enumerate(labels):
-        parts.append(f'<text x="{_LABEL - 8}" y="{i * _ROW + 14}" text-anchor="end">{_text(label)}</text>')
+        parts.append(f'<text x="{left - 8}" y="{i * _ROW + 14}" text-anchor="end">{_text(label)}</text>')
     is_drawn: set[tuple[int, int]] = set()
     for verdict, attempt in sorted(ran, key=lambda one: one[1].outcome is not Outcome.PASSED):  # these last, and on top
         places = [rows[device] for device in attempt.devices if device in rows] if attempt.devices else [len(devices)]
-        x, width = _LABEL + (attempt.started_at - begin) * scale, (attempt.ended_at - attempt.started_at) * scale
+        x, width = left + (attempt.started_at - begin) * scale, (attempt.ended_at - attempt.started_at) * scale
         for row in places:
             if attempt.outcome is Outcome.PASSED and width < 1:  # of those in one pixel only one can be seen
                 if (row, int(x)) in is_drawn:
