@@ -1,5 +1,6 @@
 """`sooner run` through the real command line."""
 
+import fcntl
 import json
 import os
 import re
@@ -11,6 +12,9 @@ from pathlib import Path
 
 import pytest
 from real_runs import Run, alive, wait_until
+
+from sooner.cli.replaying import replay_run
+from sooner.model.errors import RunFolderError
 
 VIRTUAL = ("--devices", "virtual:4", "--out", "out")
 
@@ -505,6 +509,19 @@ def test_a_run_is_written_as_a_page_that_links_to_its_logs(sooner, project):
     assert "the reason" in page
     assert 'href="out/logs/bad.log"' in page
     assert (project / "out/logs/bad.log").exists()
+
+
+def test_a_run_whose_folder_may_only_be_read_is_shown_as_it_is(sooner, project, monkeypatch):
+    sooner("run", sooner.plan(("a", "exit 3")), *VIRTUAL)
+    before = {file: file.stat().st_mtime_ns for file in (project / "out").rglob("*")}
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(os, "access", lambda *_: False)  # what is said to root of a disk that is mounted read-only
+    assert replay_run(Path("out"), which="none", as_json=False, html=Path("page.html")) == 1
+    assert {file: file.stat().st_mtime_ns for file in (project / "out").rglob("*")} == before
+    with (project / "out/run.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(RunFolderError, match="in use by a live run"):
+            replay_run(Path("out"), which="none", as_json=False)
 
 
 def test_a_page_that_cannot_be_written_is_one_clear_error(sooner):

@@ -15,7 +15,8 @@ from sooner.model.devices import Device
 from sooner.model.errors import RunFolderError, UsageError
 from sooner.model.events import Event, Interrupted, RunStarted, Verdict, exit_code_of
 from sooner.model.outcomes import ExitCode
-from sooner.run.finish import complete
+from sooner.model.units import Plan, UnitKey
+from sooner.run.finish import complete, judged
 from sooner.run.folder import RunFolder
 from sooner.run.records import read_events, tail_of
 from sooner.schedule.work import works_of
@@ -34,11 +35,7 @@ def replay_run(path: Path, *, which: str | None, as_json: bool, html: Path | Non
     folder = RunFolder(path.resolve())
     if not folder.holds_run:
         raise RunFolderError(f"{path} holds no run (no run.json): pass the folder of a run")
-    folder.lock()
-    try:
-        plan, verdicts = complete(folder, now=time.time())
-    finally:
-        folder.unlock()
+    plan, verdicts = _completed(folder)
     devices = msgspec.convert(folder.read_description()["devices"], tuple[Device, ...])
     ordered = [verdicts[unit.key] for unit in plan.units]
     interrupted = _was_interrupted(read_events(folder))
@@ -64,6 +61,19 @@ def replay_run(path: Path, *, which: str | None, as_json: bool, html: Path | Non
         _write_page(html, ending)
     show(ending)
     return code
+
+
+def _completed(folder: RunFolder) -> tuple[Plan, dict[UnitKey, Verdict]]:
+    """The run with all of its verdicts, which are written down first, but for a folder that may only be read."""
+    if not os.access(folder.path, os.W_OK):
+        if folder.is_live:
+            raise RunFolderError(f"{folder.path} is in use by a live run: wait for it")
+        return judged(folder, now=time.time())
+    folder.lock()
+    try:
+        return complete(folder, now=time.time())
+    finally:
+        folder.unlock()
 
 
 def _write_page(target: Path, ending: Ending) -> None:

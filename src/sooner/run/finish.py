@@ -26,14 +26,24 @@ def complete(folder: RunFolder, *, now: float) -> tuple[Plan, dict[UnitKey, Verd
         RunFolderError: The folder holds no run.
         OSError: The disk is full.
     """
-    plan = folder.read_plan()
+    plan, verdicts = judged(folder, now=now)
     devices = msgspec.convert(folder.read_description()["devices"], tuple[Device, ...])
+    folder.reserve.unlink(missing_ok=True)
+    write_records(folder, plan, verdicts, devices)
+    return plan, verdicts
+
+
+def judged(folder: RunFolder, *, now: float) -> tuple[Plan, dict[UnitKey, Verdict]]:
+    """The plan of a run, and the verdict of every unit: those in the journal, and that the others were lost.
+
+    Raises:
+        RunFolderError: The folder holds no run.
+    """
+    plan = folder.read_plan()
     events = read_events(folder)
     verdicts = verdicts_in(events)
     for verdict in missing_verdicts(plan, events, now=now):
         verdicts[unit_key(verdict.unit, verdict.variant)] = verdict
-    folder.reserve.unlink(missing_ok=True)
-    write_records(folder, plan, verdicts, devices)
     return plan, verdicts
 
 
