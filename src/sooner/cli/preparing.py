@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -118,7 +119,7 @@ def _nodes(settings: RunSettings, elsewhere: ExitStack) -> tuple[tuple[Node, ...
 
     cluster = RayCluster()
     elsewhere.callback(cluster.close)
-    cluster.gather(settings.devices, Path.cwd())
+    cluster.gather(settings.devices, Path.cwd(), say=lambda text: sys.stderr.write(f">>> {text}\n"))
     return tuple(cluster.nodes), (*cluster.notes, *(note for node in cluster.nodes for note in node.notes))
 
 

@@ -6,6 +6,7 @@ end of the first socket is closed, all is let go.
 """
 
 import contextlib
+import functools
 import itertools
 import os
 import socket
@@ -19,7 +20,10 @@ from sooner.run.backends.relay import Relay
 from sooner.run.supervision.messages import send_request
 
 _PLACE_S: Final = 120.0
-"""How long other jobs of the cluster may keep a node's GPUs before the run goes on without it."""
+"""How long other jobs of the cluster may keep a node's GPUs before the run goes on with what is free of it."""
+_PATIENCE_S: Final = 10.0
+"""After so long it is said what is waited for."""
+_LATE: Final = f"its GPUs were not free for {_PLACE_S:g} s"
 _MADE_UP: Final = ("virtual:", "cpu:")
 
 
@@ -48,16 +52,43 @@ class RayDriver:
             none = f"none of the {len(alive)} nodes of the Ray cluster has GPUs: pass --devices virtual:N"
             self._say({"error": none, "kind": "devices"})
             return
-        relays = {node["NodeID"]: self._relay(node["NodeID"], gpus[node["NodeID"]]) for node in chosen}
+        names = dict(zip((node["NodeID"] for node in chosen), _names(chosen), strict=True))
+        relays = {node_id: self._relay(node_id, gpus[node_id]) for node_id in names}
         trouble = self._trouble(relays)
-        for node, name in zip(chosen, _names(chosen), strict=True):
-            relay = relays[node["NodeID"]]
-            if why := trouble[node["NodeID"]]:
-                self._ray.kill(relay)
+        if spec == "auto":
+            trouble |= self._take_what_is_free([one for one, why in trouble.items() if why == _LATE], relays, names)
+        for node_id, name in names.items():
+            if why := trouble[node_id]:
+                self._ray.kill(relays[node_id])
                 self._say({"note": f"{name} is left out: {why}"})
             else:
-                self._connect(name, relay)
+                self._connect(name, relays[node_id])
         self._say({"done": True})
+
+    def _take_what_is_free(
+        self, busy: Sequence[str], relays: dict[str, Any], names: Mapping[str, str]
+    ) -> Mapping[str, str]:
+        """Of nodes of which other jobs keep a part: the rest; why that cannot be had, by node."""
+        free = self._free_gpus()
+        partly = [node_id for node_id in busy if free.get(node_id, 0)]
+        for node_id in partly:
+            self._ray.kill(relays[node_id])
+            relays[node_id] = self._relay(node_id, free[node_id])
+        trouble = self._trouble({node_id: relays[node_id] for node_id in partly}) if partly else {}
+        for node_id in partly:
+            if not trouble[node_id]:
+                part = f"only {free[node_id]} GPU{'s' * (free[node_id] > 1)}"
+                self._say(
+                    {"note": f"{names[node_id]} takes part with {part}: other jobs of the cluster have the others"}
+                )
+        return trouble
+
+    def _free_gpus(self) -> Mapping[str, int]:
+        """GPUs of each node that no job has now; nothing where this Ray does not say it in this way."""
+        with contextlib.suppress(Exception):
+            there = self._ray._private.state.available_resources_per_node()  # noqa: SLF001 - nothing public tells it
+            return {node_id: int(resources.get("GPU", 0)) for node_id, resources in there.items()}
+        return {}
 
     def _relay(self, node_id: str, gpus: int) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -70,9 +101,13 @@ class RayDriver:
     def _trouble(self, relays: Mapping[str, Any]) -> dict[str, str]:
         """Why the agent of each node has not started; empty where it has."""
         asked = {node_id: relay.__ray_ready__.remote() for node_id, relay in relays.items()}
-        ready, _ = self._ray.wait(list(asked.values()), num_returns=len(asked), timeout=_PLACE_S)
-        late = f"its GPUs were not free for {_PLACE_S:g} s"
-        return {node_id: self._failure(one) if one in ready else late for node_id, one in asked.items()}
+        wait = functools.partial(self._ray.wait, list(asked.values()), num_returns=len(asked))
+        ready, late = wait(timeout=_PATIENCE_S)
+        if late:
+            nodes = f"{len(late)} of {len(asked)} nodes of the Ray cluster"
+            self._say({"waiting": f"Waiting for {nodes}, at most {_PLACE_S:g} s: other jobs may have their GPUs"})
+            ready, _ = wait(timeout=_PLACE_S - _PATIENCE_S)
+        return {node_id: self._failure(one) if one in ready else _LATE for node_id, one in asked.items()}
 
     def _failure(self, ready: Any) -> str:
         try:
@@ -92,7 +127,7 @@ class RayDriver:
         send_request(self._runner, message, fds)
 
     def _carry_there(self, relay: Any, channel: socket.socket) -> None:
-        with contextlib.suppress(OSError):
+        with channel, contextlib.suppress(OSError):
             while data := channel.recv(1 << 20):
                 relay.send.remote(data)
         with contextlib.suppress(Exception):  # Ray's are many, and whatever it is, the node is let go

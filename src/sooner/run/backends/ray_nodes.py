@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ _PROGRAM: Final = (
 )
 _CONNECT_S: Final = 10.0
 _ANSWER_S: Final = 240.0
-"""Longer than the driver waits for GPUs that other jobs have."""
+"""Longer than the driver waits at once for GPUs that other jobs have."""
 _END_S: Final = 15.0
 
 
@@ -40,12 +41,13 @@ class RayCluster:
         """What Ray prints: pages when a raylet dies, of which the run says what matters itself."""
         self._is_ready = False
 
-    def gather(self, spec: str, cwd: Path) -> None:
+    def gather(self, spec: str, cwd: Path, *, say: Callable[[str], object]) -> None:
         """Have an agent on every node that has such devices: `nodes`; what is left out is in `notes`.
 
         Args:
             spec: As of `--devices`, for each node.
             cwd: The folder of the run, which every node must have.
+            say: Called with what is waited for and what is left out, for people.
 
         Raises:
             UsageError: Ray is not installed, or no cluster is there.
@@ -59,11 +61,15 @@ class RayCluster:
                 self._begin(Node(said["node"], said["channel"]), spec, cwd)
             elif "note" in said:
                 self.notes.append(said["note"])
+            elif "waiting" in said:
+                say(said["waiting"])
             else:
                 raise _error(said["kind"], said["error"])
         self._is_ready = True
         if not self.nodes:
             raise DevicesError(f"no node of the Ray cluster can be used: {'; '.join(self.notes)}")
+        for note in self.notes:  # now, and not only in the summary: the run may take hours
+            say(note)
 
     def _start(self, spec: str) -> socket.socket:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
