@@ -493,6 +493,12 @@ def test_a_folder_that_cannot_be_written_is_no_hindrance_with_out(sooner, projec
     assert (refused.returncode, "pass --out DIR" in refused.stderr) == (4, True)
 
 
+def test_a_plan_of_a_project_that_runs_on_a_cluster_says_whose_devices_it_shows(sooner, project):
+    (project / "pyproject.toml").write_text('[tool.sooner.run]\nbackend = "ray"\n')
+    done = sooner("plan", sooner.plan(("a", "true")), "--devices", "virtual:1")
+    assert "note: the devices are this machine's" in done.stdout
+
+
 def test_what_other_verbs_read_of_the_project_is_no_mistake_of_a_run(sooner, project):
     tables = 'needs-rules = "own.toml"\n[tool.sooner.coverage]\nwithin = "24h"\n[tool.sooner.jobs]\npinned = ["lint"]\n'
     (project / "pyproject.toml").write_text(f"[tool.sooner]\n{tables}")

@@ -94,6 +94,8 @@ def prepare(
     else:
         found = usable_devices(settings.devices, os.environ, LeaseBook(lease_root(os.environ)), now=time.time())
         devices, notes = found.devices, found.notes
+        if settings.backend == "ray":
+            notes = (*notes, "the devices are this machine's: those of the Ray cluster are asked for when a run begins")
     past = _past(plan, cli.get("durations"), folder, history=history_root(settings.history))
     plan = _sharded(plan, cli.get("shard"), cli.get("durations"))
     unsettled = msgspec.structs.replace(plan, units=tuple(u for u in plan.units if u.key not in (settled or {})))
