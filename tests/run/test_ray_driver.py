@@ -75,9 +75,10 @@ def test_every_node_has_a_name_of_its_own(hosts, names):
 
 
 class BusyRay:
-    """A cluster of nodes with four GPUs each; an actor is ready where so many are free."""
+    """A cluster of nodes with four GPUs each; an actor is ready where so many are free, in the end everywhere."""
 
-    def __init__(self, **free):
+    def __init__(self, *, freed_after=99, **free):
+        self.waits_left = freed_after
         self.ids = {f"{number:056x}": name for number, name in enumerate(free, start=1)}
         self.free = {node_id: float(free[name]) for node_id, name in self.ids.items()}
         self.killed = []
@@ -94,13 +95,15 @@ class BusyRay:
         return lambda _kind: self
 
     def options(self, *, num_gpus, scheduling_strategy):
-        ready = num_gpus <= self.free[scheduling_strategy.node_id]
+        ready = SimpleNamespace(is_free=num_gpus <= self.free[scheduling_strategy.node_id])
         actor = SimpleNamespace(gpus=num_gpus, __ray_ready__=SimpleNamespace(remote=lambda: ready))
         actor.send = actor.receive = actor.end = SimpleNamespace(remote=lambda *_: None, options=lambda **_: actor.end)
         return SimpleNamespace(remote=lambda _environment: actor)
 
     def wait(self, asked, **_options):
-        return [one for one in asked if one], [one for one in asked if not one]
+        self.waits_left -= 1
+        ready = [one for one in asked if one.is_free or self.waits_left < 0]
+        return ready, [one for one in asked if one not in ready]
 
     def get(self, _ready, **_options):
         return b""
@@ -138,3 +141,9 @@ def test_of_a_node_of_which_others_keep_a_part_the_rest_is_taken():
 
 def test_a_number_of_devices_is_all_of_them_or_none():
     assert [one["node"] for one in said(BusyRay(one=4, two=1), "2") if "node" in one] == ["one"]
+
+
+def test_where_no_node_is_free_the_run_waits_for_one():
+    messages = said(BusyRay(one=0, two=0, freed_after=5), "auto")
+    assert sum("waiting" in one for one in messages) == 3
+    assert [one["node"] for one in messages if "node" in one] == ["one", "two"]

@@ -20,7 +20,7 @@ from sooner.run.backends.relay import Relay
 from sooner.run.supervision.messages import send_request
 
 _PLACE_S: Final = 120.0
-"""How long other jobs of the cluster may keep a node's GPUs before the run goes on with what is free of it."""
+"""How long other jobs of the cluster may keep a node's GPUs before the run goes on without them, if any are there."""
 _PATIENCE_S: Final = 10.0
 """After so long it is said what is waited for."""
 _LATE: Final = f"its GPUs were not free for {_PLACE_S:g} s"
@@ -54,9 +54,7 @@ class RayDriver:
             return
         names = dict(zip((node["NodeID"] for node in chosen), _names(chosen), strict=True))
         relays = {node_id: self._relay(node_id, gpus[node_id]) for node_id in names}
-        trouble = self._trouble(relays)
-        if spec == "auto":
-            trouble |= self._take_what_is_free([one for one, why in trouble.items() if why == _LATE], relays, names)
+        trouble = self._placed(relays, names, may_be_fewer=spec == "auto")
         for node_id, name in names.items():
             if why := trouble[node_id]:
                 self._ray.kill(relays[node_id])
@@ -64,6 +62,15 @@ class RayDriver:
             else:
                 self._connect(name, relays[node_id])
         self._say({"done": True})
+
+    def _placed(self, relays: dict[str, Any], names: Mapping[str, str], *, may_be_fewer: bool) -> dict[str, str]:
+        """Why each node takes no part, empty where it does; waits on while none does and one still may."""
+        while True:
+            trouble = self._trouble(relays)
+            if may_be_fewer:
+                trouble |= self._take_what_is_free([one for one, why in trouble.items() if why == _LATE], relays, names)
+            if not all(trouble.values()) or _LATE not in trouble.values():
+                return trouble
 
     def _take_what_is_free(
         self, busy: Sequence[str], relays: dict[str, Any], names: Mapping[str, str]
@@ -105,7 +112,7 @@ class RayDriver:
         ready, late = wait(timeout=_PATIENCE_S)
         if late:
             nodes = f"{len(late)} of {len(asked)} nodes of the Ray cluster"
-            self._say({"waiting": f"Waiting for {nodes}, at most {_PLACE_S:g} s: other jobs may have their GPUs"})
+            self._say({"waiting": f"Waiting for {nodes}: other jobs may have their GPUs"})
             ready, _ = wait(timeout=_PLACE_S - _PATIENCE_S)
         return {node_id: self._failure(one) if one in ready else _LATE for node_id, one in asked.items()}
 
