@@ -94,6 +94,13 @@ def test_of_many_bars_in_one_pixel_one_is_drawn_and_what_did_not_pass_on_top_of_
     assert [bar["class"] for _, bar in bars].index("failed") == len(bars) - 1
 
 
+def test_colours_of_bars_are_named_where_there_are_several():
+    again = verdict(attempts=[attempt(Outcome.WORKER_LOST), attempt(began=2.0, ended=4.0)])
+    chips = [attributes["class"] for tag, attributes in Read(timeline([again], DEVICES)).tags if tag == "span"]
+    assert chips == ["chip passed", "chip worker_lost"]
+    assert "<span" not in timeline([verdict(attempts=[attempt()])], DEVICES)
+
+
 def test_units_without_a_device_have_a_row_of_their_own():
     read = Read(timeline([verdict(attempts=[attempt(devices=())])], DEVICES))
     assert "the host" in read.text

@@ -131,7 +131,9 @@ def timeline(verdicts: Sequence[Verdict], devices: Sequence[Device]) -> str:
                     continue
                 is_drawn.add((row, int(x)))
             parts.append(_bar(verdict, attempt, row, x, max(1.0, width - 0.5)))
-    return "".join([*parts, "</svg>\n"])
+    kinds = {attempt.outcome for _, attempt in ran}
+    named = "".join(_chip(one, WORDS[one]) for one in Outcome if one in kinds)
+    return "".join([*parts, "</svg>\n", f"<p>{named}</p>\n" if len(kinds) > 1 else ""])
 
 
 def _bar(verdict: Verdict, attempt: Attempt, row: int, x: float, width: float) -> str:

@@ -1,6 +1,6 @@
 """The runner's side of one other machine: its leases, devices, ports and units, asked of the agent there.
 
-A question waits for its answer, about a millisecond; what is told meanwhile is kept for the event loop. A machine that
+A question waits for its answer, 3 ms through Ray; what is told meanwhile is kept for the event loop. A machine that
 does not answer or says nothing any more is *gone*: what ran there is lost, its devices are put aside, and the run goes
 on elsewhere. Its channel is closed at once, so that an agent that was only slow ends its units: they may run again.
 """
