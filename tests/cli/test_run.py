@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 from real_runs import Run, alive, wait_until
 
-from sooner.cli.replaying import replay_run
+from sooner.cli.replaying import _paused_s, replay_run
 from sooner.model.errors import RunFolderError
+from sooner.model.events import Attempt, Interrupted, RunFinished, RunStarted, Verdict
+from sooner.model.outcomes import Outcome
 
 VIRTUAL = ("--devices", "virtual:4", "--out", "out")
 
@@ -477,6 +479,20 @@ def test_replay_prints_what_the_run_printed(sooner):
     first = sooner("run", sooner.plan(("a", "echo hello"), ("b", "exit 1")), *VIRTUAL)
     again = sooner("replay", "out")
     assert (again.stdout, again.returncode) == (first.stdout, first.returncode)
+
+
+def test_a_run_that_was_resumed_took_no_longer_for_the_night_between():
+    def begun(at):
+        return RunStarted(at=at, run="r", units=1, pending=1, devices=())
+
+    def tried(begin, end):
+        return Attempt(outcome=Outcome.PASSED, devices=(), started_at=begin, ended_at=end)
+
+    verdict = Verdict(at=1010.0, unit="u", outcome=Outcome.PASSED, attempts=(tried(1.0, 5.0), tried(1001.0, 1010.0)))
+    ended = RunFinished(at=1010.0, run="r", exit_code=0)
+    assert _paused_s([begun(0.0), begun(1000.0), ended], [verdict]) == 995.0
+    assert _paused_s([begun(0.0), Interrupted(at=8.0, reason="SIGINT"), begun(1000.0), ended], [verdict]) == 992.0
+    assert _paused_s([begun(0.0), ended], [verdict]) == 0.0
 
 
 def test_a_reader_that_has_enough_does_not_change_the_exit_code(sooner):

@@ -38,7 +38,8 @@ def replay_run(path: Path, *, which: str | None, as_json: bool, html: Path | Non
     plan, verdicts = _completed(folder)
     devices = msgspec.convert(folder.read_description()["devices"], tuple[Device, ...])
     ordered = [verdicts[unit.key] for unit in plan.units]
-    interrupted = _was_interrupted(read_events(folder))
+    events = read_events(folder)
+    interrupted = _was_interrupted(events)
     code = exit_code_of(ordered, interrupted=interrupted)
     prepared = Prepared(
         plan=plan,
@@ -47,9 +48,10 @@ def replay_run(path: Path, *, which: str | None, as_json: bool, html: Path | Non
         notes=plan.notes,
         settings=run_settings({"replay": which}),
     )
+    figures = figures_of(prepared, ordered)
     ending = Ending(
         verdicts=ordered,
-        figures=figures_of(prepared, ordered),
+        figures=msgspec.structs.replace(figures, makespan_s=figures.makespan_s - _paused_s(events, ordered)),
         folder=folder,
         devices=devices,
         replay=prepared.settings.replay,
@@ -96,6 +98,16 @@ def _write_page(target: Path, ending: Ending) -> None:
         target.write_text(page, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--html {target} cannot be written: {error.strerror}") from None
+
+
+def _paused_s(events: Sequence[Event], verdicts: Sequence[Verdict]) -> float:
+    """How long nobody ran it before it was resumed."""
+    ran = sorted(attempt.ended_at for verdict in verdicts for attempt in verdict.attempts)
+    return sum(
+        max(0.0, event.at - max(events[i - 1].at, max((end for end in ran if end <= event.at), default=0.0)))
+        for i, event in enumerate(events)
+        if i and isinstance(event, RunStarted)
+    )
 
 
 def _was_interrupted(events: Sequence[Event]) -> bool:
