@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from real_runs import Run, alive, wait_until
 
-from sooner.cli.replaying import _paused_s, replay_run
+from sooner.cli.replaying import _pauses, replay_run
 from sooner.model.errors import RunFolderError
 from sooner.model.events import Attempt, Interrupted, RunFinished, RunStarted, Verdict
 from sooner.model.outcomes import Outcome
@@ -490,9 +490,11 @@ def test_a_run_that_was_resumed_took_no_longer_for_the_night_between():
 
     verdict = Verdict(at=1010.0, unit="u", outcome=Outcome.PASSED, attempts=(tried(1.0, 5.0), tried(1001.0, 1010.0)))
     ended = RunFinished(at=1010.0, run="r", exit_code=0)
-    assert _paused_s([begun(0.0), begun(1000.0), ended], [verdict]) == 995.0
-    assert _paused_s([begun(0.0), Interrupted(at=8.0, reason="SIGINT"), begun(1000.0), ended], [verdict]) == 992.0
-    assert _paused_s([begun(0.0), ended], [verdict]) == 0.0
+    assert _pauses([begun(0.0), begun(1000.0), ended], [verdict]) == [(5.0, 1000.0)]
+    assert _pauses([begun(0.0), Interrupted(at=8.0, reason="SIGINT"), begun(1000.0), ended], [verdict]) == [
+        (8.0, 1000.0)
+    ]
+    assert _pauses([begun(0.0), ended], [verdict]) == []
 
 
 def test_a_reader_that_has_enough_does_not_change_the_exit_code(sooner):

@@ -101,6 +101,15 @@ def test_colours_of_bars_are_named_where_there_are_several():
     assert "<span" not in timeline([verdict(attempts=[attempt()])], DEVICES)
 
 
+def test_the_time_before_a_run_was_resumed_is_cut_out_and_marked():
+    twice = verdict(attempts=[attempt(), attempt(began=50_002.0, ended=50_004.0)])
+    drawn = timeline([twice], DEVICES, [(2.0, 50_002.0)])
+    (first, second) = [attributes for tag, attributes in Read(drawn).tags if tag == "rect"]
+    assert float(second["x"]) - float(first["x"]) == pytest.approx(float(first["width"]), abs=1)
+    assert "resumed after 13 h 53 min" in drawn
+    assert "4.00 s</text>" in drawn
+
+
 def test_units_without_a_device_have_a_row_of_their_own():
     read = Read(timeline([verdict(attempts=[attempt(devices=())])], DEVICES))
     assert "the host" in read.text

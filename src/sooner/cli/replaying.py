@@ -48,10 +48,12 @@ def replay_run(path: Path, *, which: str | None, as_json: bool, html: Path | Non
         notes=plan.notes,
         settings=run_settings({"replay": which}),
     )
-    figures = figures_of(prepared, ordered)
+    figures, pauses = figures_of(prepared, ordered), _pauses(events, ordered)
     ending = Ending(
         verdicts=ordered,
-        figures=msgspec.structs.replace(figures, makespan_s=figures.makespan_s - _paused_s(events, ordered)),
+        figures=msgspec.structs.replace(
+            figures, makespan_s=figures.makespan_s - sum(end - begin for begin, end in pauses)
+        ),
         folder=folder,
         devices=devices,
         replay=prepared.settings.replay,
@@ -60,7 +62,7 @@ def replay_run(path: Path, *, which: str | None, as_json: bool, html: Path | Non
         as_json=as_json,
     )
     if html is not None:
-        _write_page(html, ending)
+        _write_page(html, ending, pauses)
     show(ending)
     return code
 
@@ -78,7 +80,7 @@ def _completed(folder: RunFolder) -> tuple[Plan, dict[UnitKey, Verdict]]:
         folder.unlock()
 
 
-def _write_page(target: Path, ending: Ending) -> None:
+def _write_page(target: Path, ending: Ending, pauses: Sequence[tuple[float, float]]) -> None:
     from sooner.report.run_page import run_page
 
     def log_of(verdict: Verdict) -> str:
@@ -91,6 +93,7 @@ def _write_page(target: Path, ending: Ending) -> None:
         name=f"sooner: {ending.folder.path.name}",
         code=ending.code,
         notes=ending.notes,
+        pauses=pauses,
         logs_at=os.path.relpath(ending.folder.path, target.absolute().parent),
         log_of=log_of,
     )
@@ -100,14 +103,11 @@ def _write_page(target: Path, ending: Ending) -> None:
         raise UsageError(f"--html {target} cannot be written: {error.strerror}") from None
 
 
-def _paused_s(events: Sequence[Event], verdicts: Sequence[Verdict]) -> float:
-    """How long nobody ran it before it was resumed."""
-    ran = sorted(attempt.ended_at for verdict in verdicts for attempt in verdict.attempts)
-    return sum(
-        max(0.0, event.at - max(events[i - 1].at, max((end for end in ran if end <= event.at), default=0.0)))
-        for i, event in enumerate(events)
-        if i and isinstance(event, RunStarted)
-    )
+def _pauses(events: Sequence[Event], verdicts: Sequence[Verdict]) -> list[tuple[float, float]]:
+    """When nobody ran it, before it was resumed: from and until."""
+    ran = [attempt.ended_at for verdict in verdicts for attempt in verdict.attempts]
+    resumed = [(events[i - 1].at, event.at) for i, event in enumerate(events) if i and isinstance(event, RunStarted)]
+    return [(max([left, *(end for end in ran if end <= begun)]), begun) for left, begun in resumed if left < begun]
 
 
 def _was_interrupted(events: Sequence[Event]) -> bool:

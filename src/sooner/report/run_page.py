@@ -33,6 +33,7 @@ h1{font-size:1.4em;margin:0}h2{font-size:1.1em;margin:2em 0 .5em}
 .timed_out{background:#b85c00;fill:#b85c00}.out_of_memory{background:#6a1b9a;fill:#6a1b9a}
 .worker_lost{background:#37474f;fill:#37474f}.hole,.skipped,.not_run{background:#757575;fill:#757575}
 svg{width:100%;height:auto;font:11px system-ui,sans-serif}svg text{fill:currentColor}svg line{stroke:var(--line)}
+svg line.cut{stroke:currentColor;stroke-width:2;stroke-dasharray:4 3}
 table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.25em .6em;border-bottom:1px solid var(--line)}
 td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 td:first-child,td:nth-child(2),td:last-child,summary,h1{overflow-wrap:anywhere}td:first-child{min-width:16em}
@@ -60,6 +61,7 @@ def run_page(
     name: str,
     code: ExitCode,
     notes: Iterable[str],
+    pauses: Sequence[tuple[float, float]] = (),
     logs_at: str,
     log_of: Callable[[Verdict], str],
 ) -> str:
@@ -72,6 +74,7 @@ def run_page(
         name: What the run is called.
         code: How it ended.
         notes: What a reader should know, a line each.
+        pauses: From when until when nobody ran it, before it was resumed.
         logs_at: The run's folder, as the page links to it.
         log_of: The end of a unit's output; asked for what did not pass.
     """
@@ -85,7 +88,7 @@ def run_page(
             f'<meta http-equiv="Content-Security-Policy" content="{_SAFETY}">\n<style>{_STYLE}</style></head><body>\n',
             f"<h1>{_text(name)}</h1>\n<p>{_counts(verdicts)}</p>\n<p>{_text(', '.join(said))}</p>\n",
             *(f'<p class="quiet">note: {_text(note)}</p>\n' for note in notes),
-            f"<h2>Devices over time</h2>\n{timeline(verdicts, devices)}",
+            f"<h2>Devices over time</h2>\n{timeline(verdicts, devices, pauses)}",
             f"<h2>{_text(counted(len(verdicts), 'unit'))}</h2>\n",
             '<p><input type="search" id="words" placeholder="filter" aria-label="filter units">',
             f'<label><input type="checkbox" id="only"{" checked" if broken else ""}> only what did not pass</label>',
@@ -100,8 +103,12 @@ def run_page(
     )
 
 
-def timeline(verdicts: Sequence[Verdict], devices: Sequence[Device]) -> str:
-    """When each device ran what: SVG, a row a device, a bar an attempt."""
+def timeline(verdicts: Sequence[Verdict], devices: Sequence[Device], pauses: Sequence[tuple[float, float]] = ()) -> str:
+    """When each device ran what: SVG, a row a device, a bar an attempt; pauses are cut out, and marked."""
+
+    def since(at: float) -> float:
+        return at - begin - sum(max(0.0, min(at, until) - left_off) for left_off, until in pauses)
+
     ran = [(verdict, attempt) for verdict in verdicts for attempt in verdict.attempts]
     if not ran:
         return '<p class="quiet">nothing ran</p>\n'
@@ -110,21 +117,25 @@ def timeline(verdicts: Sequence[Verdict], devices: Sequence[Device]) -> str:
     labels = [device.label for device in devices] + [_HOST] * has_host
     begin, end = min(attempt.started_at for _, attempt in ran), max(attempt.ended_at for _, attempt in ran)
     left = max(_LABEL, min(_WIDTH // 3, 16 + _LETTER * max(map(len, labels))))
-    scale = (_WIDTH - left) / max(end - begin, 1e-6)
+    scale = (_WIDTH - left) / max(since(end), 1e-6)
     height = _ROW * len(labels) + 18
     parts = [f'<svg viewBox="0 0 {_WIDTH} {height}" role="img"><title>When each device ran what</title>']
     for tick in range(_TICKS + 1):
         x = left + (_WIDTH - left) * tick / _TICKS
         anchor = "end" if tick == _TICKS else "middle"
         parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - 16}"/>')
-        told = _text(seconds((end - begin) * tick / _TICKS)) if tick else "0"
+        told = _text(seconds(since(end) * tick / _TICKS)) if tick else "0"
         parts.append(f'<text x="{x:.1f}" y="{height - 4}" text-anchor="{anchor}">{told}</text>')
     for i, label in enumerate(labels):
         parts.append(f'<text x="{left - 8}" y="{i * _ROW + 14}" text-anchor="end">{_text(label)}</text>')
+    for left_off, until in pauses:
+        x = left + since(until) * scale
+        told = f"<title>resumed after {_text(seconds(until - left_off))}</title>"
+        parts.append(f'<line class="cut" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - 16}">{told}</line>')
     is_drawn: set[tuple[int, int]] = set()
     for verdict, attempt in sorted(ran, key=lambda one: one[1].outcome is not Outcome.PASSED):  # these last, and on top
         places = [rows[device] for device in attempt.devices if device in rows] if attempt.devices else [len(devices)]
-        x, width = left + (attempt.started_at - begin) * scale, (attempt.ended_at - attempt.started_at) * scale
+        x, width = left + since(attempt.started_at) * scale, (attempt.ended_at - attempt.started_at) * scale
         for row in places:
             if attempt.outcome is Outcome.PASSED and width < 1:  # of those in one pixel only one can be seen
                 if (row, int(x)) in is_drawn:
