@@ -1193,3 +1193,48 @@ def test_what_the_library_enters_and_does_not_get_to_leave_is_left():
         },
     )
     assert found == {"test_after": (1, 1, 1)}
+
+
+def test_what_the_library_is_told_to_take_and_is_not_seen_to_take_is_not_known_for_certain():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "fabric/__init__.py": """
+            class Fabric:
+                def __init__(self, accelerator="auto", devices="auto", precision=32):
+                    self.devices = _choose(accelerator, devices)
+
+                def run(self):
+                    return 1
+
+            def _choose(accelerator, devices):
+                return []
+            """,
+            "tests/test_it.py": """
+            import pytest
+            from fabric import Fabric
+
+            class Mine(Fabric):
+                def more(self):
+                    return 2
+
+            def test_devices():
+                Mine(devices=2).run()
+
+            def test_kind():
+                Fabric(accelerator="gpu").run()
+
+            def test_host():
+                Mine(accelerator="cpu", devices=2).run()
+
+            def test_plain():
+                Fabric(precision=16).run()
+            """,
+        },
+    )
+    assert {name: (each.min, each.full, each.confidence.value) for name, each in found.items()} == {
+        "test_devices": (0, 0, "medium"),
+        "test_kind": (0, 0, "medium"),
+        "test_host": (0, 0, "high"),
+        "test_plain": (0, 0, "high"),
+    }

@@ -14,7 +14,7 @@ from sooner.plan.needs.jax_devices import CHOOSING, Grid, Rows, found_devices
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.mocks import MOCKS, Mocked
 from sooner.plan.needs.options import Options
-from sooner.plan.needs.outside_kinds import is_scalar_type, record_text
+from sooner.plan.needs.outside_kinds import is_scalar_type, pins, record_text
 from sooner.plan.needs.parameterized_classes import of_parameterized
 from sooner.plan.needs.python_names import BUILTINS, method_of
 from sooner.plan.needs.replacing import is_patch, patched, switch_of
@@ -31,7 +31,7 @@ from sooner.plan.needs.testing_names import (
     skipping,
     unittest_method,
 )
-from sooner.plan.needs.unseen import ON_THE_HOST, is_in, is_unseen, only_asks, speaks_of_devices
+from sooner.plan.needs.unseen import ON_THE_HOST, is_in, is_told_of_devices, is_unseen, only_asks, speaks_of_devices
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -328,7 +328,7 @@ class Natives:
         if last == "cuda" and owner and owner not in ("torch", "cupy"):
             device = args[0] if args else kwargs.get("device", 0)
             machine.touch(self.device(device) if device is not None else Dev("cuda"), f".{last}()")
-        elif owner and _pins(owner, last, args, kwargs):
+        elif owner and pins(owner, last, args, kwargs):
             machine.touch(Dev("cuda"), f"{last}(): pinned memory")
         elif last in _MOVERS and args:
             device = self.device(args[0])
@@ -373,6 +373,7 @@ class Natives:
     def device_arguments(self, path: str, kwargs: dict[str, Any]) -> None:
         """Devices that a call uses by its arguments' names: `device=`, `execution_device=`."""
         machine, last = self.machine, path.rpartition(".")[2]
+        machine.trace.may_be_made |= is_told_of_devices({name: hard(each) for name, each in kwargs.items()})
         if "device" in kwargs and not last.endswith(_SAYING):
             device = self.device(kwargs["device"])
             if isinstance(device, Dev):
@@ -594,10 +595,3 @@ class Natives:
 def plain(values: list[Any]) -> bool:
     """Whether all of several values are plain or soft and plain."""
     return all(is_plain(hard(each)) for each in values)
-
-
-def _pins(owner: str, last: str, args: list[Any], kwargs: dict[str, Any]) -> bool:
-    """Whether a call pins memory of the host: a tensor's `pin_memory()`, or one that PyTorch makes so."""
-    if last == "pin_memory":
-        return not args
-    return owner == "torch" and hard(kwargs.get("pin_memory")) is True

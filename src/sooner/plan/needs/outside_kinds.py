@@ -80,6 +80,13 @@ def has_foreign_base(cls: Cls) -> bool:
     return any(not isinstance(each, Ext) or each.path.partition(".")[0] not in _OWN for each in outside)
 
 
+def pins(owner: str, last: str, args: list[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether a call pins memory of the host: a tensor's `pin_memory()`, or one that PyTorch makes so."""
+    if last == "pin_memory":
+        return not args
+    return owner == "torch" and hard(kwargs.get("pin_memory")) is True
+
+
 _OWN: Final = (
     *("abc", "builtins", "collections", "contextlib", "enum", "logging"),
     *("object", "queue", "threading", "typing", "unittest"),

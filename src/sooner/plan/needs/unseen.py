@@ -2,8 +2,8 @@
 
 import functools
 import re
-import sys
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 _OF_DEVICES: Final = re.compile(r"(?!torch\.|tensorflow\.)(?:[\w.]+[._])?(?:cuda|gpu|nccl|rocm|hip)\d*[._]")
 """Names of modules that speak of devices; of PyTorch and TensorFlow rules say what uses one."""
@@ -39,17 +39,49 @@ _READ: Final = frozenset(
     )
 )  # fmt: skip
 """Packages that use no devices, and frameworks of which rules say what does."""
+_OF_PYTHON: Final = frozenset(
+    (
+        "__future__", "abc", "argparse", "array", "ast", "asyncio", "atexit", "base64", "bisect", "builtins", "bz2",
+        "calendar", "cmath", "cmd", "code", "codecs", "collections", "colorsys", "compileall", "concurrent",
+        "configparser", "contextlib", "contextvars", "copy", "copyreg", "cProfile", "csv", "ctypes", "curses",
+        "dataclasses", "datetime", "decimal", "difflib", "dis", "doctest", "email", "enum", "errno", "faulthandler",
+        "fcntl", "filecmp", "fileinput", "fnmatch", "fractions", "ftplib", "functools", "gc", "getopt", "getpass",
+        "gettext", "glob", "graphlib", "grp", "gzip", "hashlib", "heapq", "hmac", "html", "http", "importlib",
+        "inspect", "io", "ipaddress", "itertools", "json", "keyword", "linecache", "locale", "logging", "lzma",
+        "mailbox", "marshal", "math", "mimetypes", "mmap", "multiprocessing", "netrc", "numbers", "opcode",
+        "operator", "optparse", "os", "pathlib", "pdb", "pickle", "pickletools", "pkgutil", "platform", "plistlib",
+        "posix", "posixpath", "pprint", "profile", "pstats", "pty", "pwd", "py_compile", "pydoc", "queue", "quopri",
+        "random", "re", "readline", "reprlib", "resource", "runpy", "sched", "secrets", "select", "selectors",
+        "shelve", "shlex", "shutil", "signal", "site", "smtplib", "socket", "socketserver", "sqlite3", "ssl", "stat",
+        "statistics", "string", "stringprep", "struct", "subprocess", "symtable", "sys", "sysconfig", "syslog",
+        "tarfile", "tempfile", "termios", "test", "textwrap", "threading", "time", "timeit", "tkinter", "token",
+        "tokenize", "tomllib", "trace", "traceback", "tracemalloc", "tty", "types", "typing", "unicodedata",
+        "unittest", "urllib", "uuid", "venv", "warnings", "wave", "weakref", "webbrowser", "wsgiref", "xml", "xmlrpc",
+        "zipapp", "zipfile", "zipimport", "zlib", "zoneinfo",
+    )
+)  # fmt: skip
+"""Python's own modules, whichever version runs this."""
 
 
 def is_unseen(path: str) -> bool:
     """Whether a dotted name is of a package that is not there to be read, and of which nothing is known."""
     package = path.partition(".")[0]
-    return package != path and package not in _READ and package not in sys.stdlib_module_names
+    return package != path and package not in _READ and package not in _OF_PYTHON
 
 
 def only_asks(name: str) -> bool:
     """Whether a function's name says that it asks something of a device."""
     return _ASKS.match(name) is not None
+
+
+def is_told_of_devices(arguments: Mapping[str, Any]) -> bool:
+    """Whether a call says how many devices, or of which kind, the library shall take (`devices=2, accelerator="auto"`).
+
+    Whether it takes them is seldom seen: it is many steps away, and behind what asks the machine.
+    """
+    if not arguments.keys() & {"devices", "accelerator"}:
+        return False
+    return arguments.get("accelerator") != "cpu" and arguments.get("devices", "auto") not in (None, 0)
 
 
 def is_in(path: str, modules: set[str]) -> bool:
