@@ -63,12 +63,13 @@ def show(order: Order) -> int:
     if order.trunks < 1:
         raise UsageError(f"--trunks {order.trunks}: at least one")
     rows = []
+    width = max(len(one.name) for one in scenarios)
     if not order.as_json:
-        click.echo(_line("", "policy", ["right %", "wrong %", "none %", "hours", "reruns"]))
+        click.echo(_line(" " * width, "policy", ["right %", "wrong %", "none %", "hours", "reruns"]))
     for row in _rows(order, scenarios):
         rows.append(row)
         if not order.as_json:
-            click.echo(_text_of(*row))
+            click.echo(_text_of(width, *row))
     if order.as_json:
         sys.stdout.buffer.write(msgspec.json.encode([_json_of(*row) for row in rows]) + b"\n")
     return 0
@@ -88,14 +89,14 @@ def _one(scenario: Scenario, policy: Policy, seed: int) -> Ending:
     return simulate(scenario, lambda question: decide(question, policy), seed)
 
 
-def _text_of(scenario: Scenario, policy: Policy, found: Score, _: Sequence[Ending]) -> str:
+def _text_of(width: int, scenario: Scenario, policy: Policy, found: Score, _: Sequence[Ending]) -> str:
     hours = "" if found.median_hours is None else f"{found.median_hours:.1f}"
     shares = [f"{100 * share:.1f}" for share in (found.right, found.wrong, found.none)]
-    return _line(scenario.name, policy, [*shares, hours, f"{found.mean_reruns:.1f}"])
+    return _line(f"{scenario.name:{width}}", policy, [*shares, hours, f"{found.mean_reruns:.1f}"])
 
 
 def _line(name: str, policy: str, cells: Sequence[str]) -> str:
-    return f"{name:36} {policy:6} " + " ".join(f"{cell:>8}" for cell in cells)
+    return f"{name} {policy:6} " + " ".join(f"{cell:>8}" for cell in cells)
 
 
 def _json_of(scenario: Scenario, policy: Policy, found: Score, endings: Sequence[Ending]) -> dict[str, object]:

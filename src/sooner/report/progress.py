@@ -44,7 +44,8 @@ class Progress:
         match event:
             case RunStarted():
                 self._total, self._done = event.units, event.units - event.pending
-                resumed = f", {self._done} have their verdict already" if self._done else ""
+                has = "has its verdict" if self._done == 1 else "have their verdicts"
+                resumed = f", {self._done} {has} already" if self._done else ""
                 return f">>> {counted(self._total, 'unit')} on {counted(len(event.devices), 'device')}{resumed}"
             case Started():
                 again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
