@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from sooner.analysis.trunk.facts import Policy, Question
 
 _CLOCKS_DIFFER_S: Final = 600.0
+_ADVICE: Final = "each line is a whole document; `sooner trunk decide --help` says what it holds"
 
 
 @click.command()
@@ -55,7 +56,7 @@ def _serve(policy: "Policy") -> int:
             answer = encoder.encode(decide_about(question, policy))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             text = f"line {number}: {error}"
-            click.echo(f"error: {text} (see `sooner trunk decide --help` for what a document holds)", err=True)
+            click.echo(f"error: {text} ({_ADVICE})", err=True)
             answer = encoder.encode({"id": _id_of(line), "decisions": [], "error": text})
             code = ExitCode.USAGE
         sys.stdout.buffer.write(answer + b"\n")
