@@ -7,7 +7,54 @@ from typing import Any
 import click
 
 
-class Verbs(click.Group):
+class NoVerbError(click.UsageError):
+    """A group was called without a verb: its help is the answer."""
+
+    def format_message(self) -> str:
+        """The help of the group."""
+        return self.ctx.get_help() if self.ctx else self.message
+
+
+class Group(click.Group):
+    """A group that calls its commands verbs, and tells one that was mistyped with the nearest."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """What click makes of the words; none at all is a mistake, of which its versions think differently.
+
+        Raises:
+            NoVerbError: There is no word.
+        """
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            raise NoVerbError("a verb is missing", ctx)
+        return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of verbs in the help."""
+        names = self.list_commands(ctx)
+        commands = {name: command for name in names if (command := self.get_command(ctx, name))}
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, command.get_short_help_str(limit=200)) for name, command in commands.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that was meant; a mistyped one is told with the nearest."""
+        verbs = self.list_commands(ctx)
+        if args and args[0] not in verbs and not args[0].startswith("-"):
+            near = self._nearest(ctx, args[0])
+            hint = f": did you mean {near!r}?" if near else f": the verbs are {', '.join(verbs)}"
+            ctx.fail(f"there is no verb {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+    def _nearest(self, ctx: click.Context, typed: str) -> str | None:
+        """The verb that may have been meant."""
+        from difflib import get_close_matches
+
+        near = get_close_matches(typed, self.list_commands(ctx), n=1)
+        return near[0] if near else None
+
+
+class Verbs(Group):
     """A group of verbs, each in a module of its own.
 
     Args:
@@ -41,16 +88,6 @@ class Verbs(click.Group):
         del ctx
         with formatter.section("Verbs"):
             formatter.write_dl(list(self._verbs.items()))
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The verb that was meant; a mistyped one is told with the nearest."""
-        if args and args[0] not in self._verbs and not args[0].startswith("-"):
-            near = self._nearest(ctx, args[0])
-            hint = f": did you mean {near!r}?" if near else f": the verbs are {', '.join(self._verbs)}"
-            ctx.fail(f"there is no verb {args[0]!r}{hint}")
-        return super().resolve_command(ctx, args)
 
     def _nearest(self, ctx: click.Context, typed: str) -> str | None:
         """The verb that may have been meant: one of a group that is called so (`trunk flaky`), else the most alike."""

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from sooner.cli.groups import Group
 from sooner.report.wording import counted, table
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ _MANY_FILES: Final = 500
 _json = click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
 
 
-@click.group()
+@click.group(cls=Group)
 def history() -> None:
     """Look at the history and look after it."""
 

@@ -86,7 +86,11 @@ def _code_of(arguments: list[str]) -> int:
         result = sooner.main(args=arguments, prog_name="sooner", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
-        return _usage(error)
+        from sooner.cli.mistakes import text_of
+        from sooner.model.outcomes import ExitCode
+
+        click.echo(text_of(error, sooner, arguments), err=True)
+        return ExitCode.USAGE
     except click.Abort as error:
         # Click takes the end of any file for the end of what is typed: of a module that was cut off, too.
         return _known_or_bug(error.__cause__) if isinstance(error.__cause__, EOFError) else 130
@@ -104,20 +108,6 @@ def _code_of(arguments: list[str]) -> int:
 def _lacking() -> list[str]:
     """Extras of which a package is not installed."""
     return sorted({extra for package, extra in _EXTRAS.items() if importlib.util.find_spec(package) is None})
-
-
-def _usage(error: click.ClickException) -> int:
-    from sooner.model.outcomes import ExitCode
-
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    path = context.command_path if context else "sooner"
-    if isinstance(error, click.NoSuchOption) and error.option_name in ("--gpus", "--gpu", "--num-gpus"):
-        # pytest has `--gpus`, other runners too; ours may drive any accelerator.
-        options = [name for option in context.command.params for name in option.opts] if context else []
-        if "--devices" in options:
-            error = click.UsageError(f"{error.message} Did you mean '--devices'?", context)
-    click.echo(f"{path}: {error.format_message()}\nTry '{path} --help'.", err=True)
-    return ExitCode.USAGE
 
 
 def _known_or_bug(error: Exception) -> int:

@@ -8,7 +8,7 @@ import click
 
 
 @click.command()
-@click.argument("plan_file", metavar="PLAN.toml", type=click.Path(dir_okay=False))
+@click.argument("plan_file", metavar="PLAN.toml", type=click.Path())
 @click.option("--devices", metavar="SPEC", help="auto, N, virtual:N, cpu:N, 0,1 or UUIDs.")
 @click.option("--policy", type=click.Choice(["packed", "waves", "sequential"]), help="How units are placed.")
 @click.option(
@@ -27,14 +27,14 @@ def plan(plan_file: str, *, as_json: bool, **cli: Any) -> int:
     import msgspec
 
     from sooner.cli.preparing import host_slots, prepare
-    from sooner.cli.run import read_text
+    from sooner.cli.run import plan_text
     from sooner.plan.toml_plan import read_plan
     from sooner.report.prediction import prediction, prediction_text
     from sooner.schedule.bounds import lower_bound
     from sooner.schedule.order import assumed_seconds, ranks
     from sooner.schedule.simulate import simulate
 
-    text = read_text(Path(plan_file))
+    text = plan_text(Path(plan_file))
     prepared = prepare(read_plan(text, source=plan_file, env=os.environ), cli, text=text)
     seconds = assumed_seconds(prepared.works)
     placements = simulate(

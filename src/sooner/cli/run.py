@@ -11,7 +11,7 @@ from sooner.cli.options import run_options
 
 
 @click.command()
-@click.argument("plan_file", metavar="[PLAN.toml]", required=False, type=click.Path(dir_okay=False))
+@click.argument("plan_file", metavar="[PLAN.toml]", required=False, type=click.Path())
 @click.option("--resume", metavar="DIR", type=click.Path(file_okay=False), help="Continue an interrupted run.")
 @run_options
 def run(plan_file: str | None, resume: str | None, **cli: Any) -> int:
@@ -29,8 +29,25 @@ def run(plan_file: str | None, resume: str | None, **cli: Any) -> int:
         return resume_run(Path(resume), plan_file, cli)
     if not plan_file:
         raise UsageError("which plan? Pass PLAN.toml, or --resume DIR (docs/how-to/run.md shows a plan)")
-    text = read_text(Path(plan_file))
+    text = plan_text(Path(plan_file))
     return execute(read_plan(text, source=plan_file, env=os.environ), cli, text=text)
+
+
+def plan_text(path: Path) -> str:
+    """The text of a plan that the user named.
+
+    Raises:
+        UsageError: It cannot be read, or is something else that tests are made of.
+    """
+    from sooner.model.errors import UsageError
+
+    if path.is_dir() or path.suffix == ".py":
+        what = "a folder" if path.is_dir() else "a Python file"
+        advice = f"`sooner needs {path} --plan > plan.toml` makes one of its tests"
+        raise UsageError(f"{path} is {what}, and a plan is a TOML file: {advice}")
+    if path.suffix in (".sh", ".bash"):
+        raise UsageError(f"{path} is a script, and a plan is a TOML file: `sooner script {path}` runs it")
+    return read_text(path)
 
 
 def read_text(path: Path) -> str:

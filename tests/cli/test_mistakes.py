@@ -1,0 +1,82 @@
+"""What a newcomer types wrong, and what the command line says to it."""
+
+import pytest
+
+
+@pytest.mark.parametrize("group", ["jobs", "trunk", "history"])
+def test_a_group_without_a_verb_shows_its_help_and_nothing_else(here, group):
+    done = here(group)
+    assert done.returncode == 4
+    assert done.stderr == here(group, "--help").stdout
+    assert "Verbs:" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "verb"),
+    [
+        (("run", "plan.toml", "--devices"), "run"),
+        (("jobs", "select", "--recall"), "jobs select"),
+        (("history", "info", "--history"), "history info"),
+    ],
+)
+def test_an_option_without_its_value_is_told_with_its_verb(here, words, verb):
+    done = here(*words)
+    assert done.returncode == 4
+    assert done.stderr.startswith(f"sooner {verb}: Option '{words[-1]}' requires an argument.\n")
+    assert f"Try 'sooner {verb} --help'" in done.stderr
+
+
+def test_a_mistyped_verb_of_the_history_is_told_as_everywhere(here):
+    assert "there is no verb 'inf': did you mean 'info'?" in here("history", "inf").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "who"),
+    [
+        (("run", "plan.toml", "--failed"), "it is one of `sooner rerun`"),
+        (("plan", "plan.toml", "--retries", "2"), "it is one of `sooner run`, `sooner script` and 2 more"),
+        (("trunk", "flaky", "--breakages"), "it is one of `sooner trunk verdicts`"),
+    ],
+)
+def test_an_option_of_another_verb_is_told_with_it(here, words, who):
+    done = here(*words)
+    assert done.returncode == 4
+    assert who in done.stderr
+    assert "Did you mean" not in done.stderr
+
+
+def test_a_mistyped_option_is_told_with_the_nearest(here):
+    assert "Did you mean" in here("run", "plan.toml", "--devcies", "4").stderr
+
+
+def test_a_folder_of_tests_is_no_plan_and_it_is_said_what_makes_one_of_it(here, project):
+    (project / "tests").mkdir()
+    done = here("run", "tests")
+    assert done.returncode == 4
+    assert "tests is a folder" in done.stderr
+    assert "sooner needs tests --plan > plan.toml" in done.stderr
+
+
+def test_a_shell_script_is_no_plan_and_it_is_said_what_runs_it(here, project):
+    (project / "test.sh").write_text("#!/bin/bash\npytest tests\n")
+    done = here("run", "test.sh")
+    assert done.returncode == 4
+    assert "`sooner script test.sh`" in done.stderr
+
+
+def test_a_log_has_no_negative_number_of_lines(here):
+    done = here("tail", "out", "a", "-n", "-5")
+    assert done.returncode == 4
+    assert "-5 is not in the range" in done.stderr
+
+
+def test_a_document_over_several_lines_is_told_what_a_line_is(here):
+    done = here("trunk", "decide", "--jsonl", stdin='{"id": 1,\n "now": 5}\n')
+    assert done.returncode == 4
+    assert "each line is a whole document" in done.stderr
+
+
+def test_columns_of_simulated_trunks_stand_below_each_other(here):
+    done = here("trunk", "simulate", "--trunks", 1, "--policy", "rules", "--scenario", "ten signals")
+    head, row = done.stdout.splitlines()
+    assert head.index("policy") == row.index("rules")
