@@ -122,6 +122,16 @@ def test_where_a_time_has_nothing_one_is_told_when_the_history_ends(here, histor
     assert f"its newest record is of {time.strftime('%Y-%m-%d %H:%M', time.gmtime(last))} UTC" in done.stderr
 
 
+def test_what_a_selection_left_in_the_history_is_not_the_newest_record_of_the_trunk(here, history):
+    from sooner.history import History, MeasureRow
+
+    with History(history) as kept:
+        last = max(table.last for table in kept.info().values() if table.last)
+        kept.add_measures([MeasureRow(name="selection.selected", value=3.0, commit="c", at=last + 86_400)])
+    done = here("trunk", "digest", "--history", history, "--since", "2020-01-01", "--until", "2020-01-02")
+    assert f"its newest record is of {time.strftime('%Y-%m-%d %H:%M', time.gmtime(last))} UTC" in done.stderr
+
+
 def test_the_trunk_is_the_one_that_verdicts_are_about_however_busy_another_branch_is(sooner, tmp_path):
     from sooner.history import History, HistoryOutcome, JobRow
 

@@ -2,8 +2,12 @@
 
 import time
 from pathlib import Path
+from typing import Final
 
 from sooner.model.errors import UsageError
+
+_TELL_OF_COMMITS: Final = ("jobs", "tests", "commits")
+"""Tables of what happened on commits; a selection that was recorded today is no news of the trunk."""
 
 
 def history_at(root: str | None) -> str:
@@ -25,7 +29,8 @@ def when_it_ends(root: str) -> str:
     from sooner.history import History
 
     with History(root) as history:
-        last = max((table.last for table in history.info().values() if table.last is not None), default=None)
+        tables = history.info()
+        last = max((at for name in _TELL_OF_COMMITS if (at := tables[name].last) is not None), default=None)
     if last is None:
         return "it has nothing at all: `sooner ingest` fills it"
     ends = time.strftime("%Y-%m-%d %H:%M", time.gmtime(last))

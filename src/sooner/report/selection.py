@@ -139,7 +139,8 @@ def flakes_text(held: HeldOut, control: Control | None, code: Control | None) ->
         bounds = f"always saying flake: {percent(held.always_flake)}; the model's own limit: {percent(held.ceiling)}"
         lines += [f"of {held.cells:,} whose first attempt failed: {percent(held.agreement)} ({bounds})"]
     if control is None:
-        return "\n".join([*lines, "no commit is known to touch only documentation: no control"])
+        advice = "`sooner ingest CHECKOUT` tells which files commits touch"
+        return "\n".join([*lines, f"no commit is known to touch only documentation: no control ({advice})"])
     for name, one in (("", control), (", without the jobs that read it", code)):
         if one is not None:
             rate = f"{one.rate:.1f} [{one.low:.1f}, {one.high:.1f}] (of {one.commits})"
