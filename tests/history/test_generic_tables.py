@@ -138,6 +138,14 @@ def test_bad_rows_are_counted_and_located_and_stop_nothing(history, take, write)
     assert {row.commit for row in history.jobs()} == {"c1", "c9"}
 
 
+def test_a_table_that_only_looks_as_if_its_columns_were_jobs_is_told_how_it_was_read(take, write):
+    report = take(write("builds.csv", "sha,build,verdict,when\nc1,lint,passed,2020-01-01\n"))
+    assert report["notes"] == [
+        "builds.csv: columns that are not used: when",
+        "builds.csv: read as a row a commit with a column a job: verdict (else say with --map what columns are)",
+    ]
+
+
 def test_ragged_rows_and_foreign_bytes_are_located_and_stop_nothing(take, write):
     text = (
         b"commit,time,job,status\nc1,2020-01-01,a,pass\n\nc2,2020-01-01,a\nc3,2020-01-01,a,pass,more\n"

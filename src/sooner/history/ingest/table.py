@@ -24,6 +24,7 @@ from sooner.history.outcomes import spelled
 from sooner.history.statements import identifier, quoted, sql
 from sooner.history.tables import table_named
 
+_MOST_NAMED: Final = 5
 _MOST_WORDS: Final = 500
 """A column with more different values than that is no status."""
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -125,6 +126,10 @@ class _Taking:
         name, report = self._source.path.name, self._intake.report
         if self._reading.unused:
             report.note(f"{name}: columns that are not used: {', '.join(self._reading.unused)}")
+        if self._reading.form is Form.WIDE_STATUS and (self._reading.unused or len(self._reading.cells) == 1):
+            jobs = ", ".join(self._reading.cells[:_MOST_NAMED]) + (", ..." if self._reading.cells[_MOST_NAMED:] else "")
+            how = f"read as a row a commit with a column a job: {jobs}"
+            report.note(f"{name}: {how} (else say with --map what columns are)")
         if self._zone == "UTC" and any(look.is_naive for look in self._cells.values()):
             count = self._database.value(sql("tables", "count_naive", rows=layers.relation(self._relation)))
             if count:
