@@ -180,3 +180,15 @@ def test_a_link_to_the_quarantine_stays_one(here, history, project):
     assert here("trunk", "flaky", "--history", history, "--write", "quarantine.toml").returncode == 0
     assert (project / "quarantine.toml").is_symlink()
     assert "t.py::test_flaky" in (project / "shared.toml").read_text()
+
+
+def test_reports_that_know_no_repository_are_of_none_that_is_asked_for(here, project):
+    case = '<testcase classname="c" name="x"/>'
+    (project / "r.xml").write_text(f'<testsuite timestamp="2026-11-20T10:00:00">{case}</testsuite>')
+    assert here("ingest", "--set", "commit=abc", "r.xml").returncode == 0
+    of_november = ("--since", "2026-11-01", "--until", "2026-12-01")
+    for verb in ("flaky", "digest"):
+        done = here("trunk", verb, *of_november, "--repository", "o/r")
+        assert done.returncode == 4
+        assert "nothing of the history has the repository 'o/r': there is none" in done.stderr
+    assert here("trunk", "flaky", *of_november, "--branch", "main").returncode == 0

@@ -29,13 +29,16 @@ def unknown_name(history: History, where: Where) -> str:
 def check_named(history: History, where: Where) -> None:
     """Refuse a name that no job, test or commit has: what knows no branch would answer for it.
 
+    Where nothing of the history knows a branch or a workflow, all of it may be of this one; no repository is none.
+
     Raises:
         UsageError: A repository, workflow or branch that is asked for, beside those that there are.
     """
     for field in _ASKED:
         name = getattr(where, field)
         known = _known(history, field, name) if name else set()
-        if known and name not in known:
+        is_of_any = not known and field != "repository"
+        if name and name not in known and not is_of_any:
             raise UsageError(f"nothing of the history has the {field} {name!r}: {there_are(name, known)}")
 
 
