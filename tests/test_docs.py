@@ -157,3 +157,14 @@ def test_steps_of_the_workflow_in_the_docs_are_given_the_variables_that_they_rea
         if variable not in {**job.get("env", {}), **step.get("env", {})}
     ]
     assert not lost
+
+
+def test_every_number_of_the_help_says_what_it_counts() -> None:
+    bare = [
+        f"{' '.join(words)}: {option.opts[0]}"
+        for words, command in _leaves(sooner, ("sooner",))
+        for option in command.params
+        if isinstance(option, click.Option) and not option.is_flag and option.metavar is None
+        if isinstance(option.type, click.types.IntParamType | click.types.FloatParamType)
+    ]
+    assert not bare

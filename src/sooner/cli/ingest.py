@@ -17,7 +17,9 @@ _SHOWN: Final = 20
 @click.command()
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option("--history", "root", metavar="DIR", default=".sooner/history", show_default=True, help="Folder or URL.")
-@click.option("--format", "format_", metavar="F", default="", help="What the sources are (else: found out).")
+@click.option(
+    "--format", "format_", metavar="F", default="", help="junit, csv, json, github, git, run, ... (else found out)."
+)
 @click.option(
     "--map", "mapping", metavar="COLUMN=FIELD", multiple=True, help="What a table's column is; `COLUMN=`: none."
 )

@@ -17,11 +17,15 @@ import click
 @click.option(
     "--period", "periods", multiple=True, type=float, metavar="H", help="Hours between periodic runs (3, 6, 12, 24)."
 )
-@click.option("--max-delay", default=24.0, show_default=True, help="Hours until a moved test must tell.")
+@click.option("--max-delay", metavar="H", default=24.0, show_default=True, help="Hours until a moved test must tell.")
 @click.option("--max-moved", type=int, metavar="N", help="Most tests that may be moved to the clock (default: any).")
-@click.option("--allow-loss", default=0, show_default=True, help="Tests whose full need may be met nowhere.")
+@click.option(
+    "--allow-loss", metavar="N", default=0, show_default=True, help="Tests whose full need may be met nowhere."
+)
 @click.option("--target", type=float, metavar="MIN", help="Minutes that a shard should take (default: as now, or 60).")
-@click.option("--setup", default=0.0, show_default=True, help="Minutes from a shard's start to its first test.")
+@click.option(
+    "--setup", metavar="MIN", default=0.0, show_default=True, help="Minutes from a shard's start to its first test."
+)
 @click.option("--packed", is_flag=True, help="Tests of a shard run beside each other (sooner run), not in sequence.")
 @click.option(
     "--by", "granularity", type=click.Choice(["test", "file"]), default="test", show_default=True,

@@ -12,8 +12,12 @@ import click
     "--pools", metavar="FILE", help="What is known of pools (CSV, JSON, TOML): machines over time, nodes that split."
 )
 @click.option("--label", "labels", multiple=True, metavar="LABEL", help="Only this pool; may be repeated.")
-@click.option("--train", default=0.7, show_default=True, help="Share of the time before the part that is judged.")
-@click.option("--horizon", default=6.0, show_default=True, help="Hours predicted before what happened is looked at.")
+@click.option(
+    "--train", metavar="SHARE", default=0.7, show_default=True, help="Share of the time before the part that is judged."
+)
+@click.option(
+    "--horizon", metavar="H", default=6.0, show_default=True, help="Hours predicted before what happened is looked at."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, metavar="N", help="Of the draws.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def simulate_pool(**options: object) -> int:

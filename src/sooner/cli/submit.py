@@ -6,10 +6,12 @@ import click
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("--name", help="Name of the unit; else derived from the command.")
-@click.option("--devices", type=click.IntRange(min=0), help="How many devices it needs.")
+@click.option("--name", metavar="NAME", help="Name of the unit; else derived from the command.")
+@click.option("--devices", metavar="N", type=click.IntRange(min=0), help="How many devices it needs.")
 @click.option("--timeout", "timeout_s", metavar="S", default=0.0, help="Seconds from its start to its end.")
-@click.option("--queue", envvar="SOONER_QUEUE", default="", help="A queue to share; else the script's own.")
+@click.option(
+    "--queue", metavar="NAME", envvar="SOONER_QUEUE", default="", help="A queue to share; else the script's own."
+)
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True)
 def submit(name: str | None, devices: int | None, timeout_s: float, queue: str, command: tuple[str, ...]) -> int:
     """In a shell script: leave a command, with environment and directory as they are now, to `sooner wait`."""

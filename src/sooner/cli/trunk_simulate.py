@@ -4,8 +4,8 @@ import click
 
 
 @click.command()
-@click.option("--trunks", default=100, show_default=True, help="Simulated trunks a row.")
-@click.option("--seed", default=0, show_default=True, help="Of the first trunk; the others count up.")
+@click.option("--trunks", metavar="N", default=100, show_default=True, help="Simulated trunks a row.")
+@click.option("--seed", metavar="N", default=0, show_default=True, help="Of the first trunk; the others count up.")
 @click.option("--policy", "policies", multiple=True, type=click.Choice(["bayes", "rules"]), help="Default: both.")
 @click.option(
     "--scenario",

@@ -8,7 +8,9 @@ from sooner.cli.options import run_options
 
 
 @click.command()
-@click.option("--queue", envvar="SOONER_QUEUE", default="", help="A queue to share; else the script's own.")
+@click.option(
+    "--queue", metavar="NAME", envvar="SOONER_QUEUE", default="", help="A queue to share; else the script's own."
+)
 @run_options
 def wait(queue: str, **cli: Any) -> int:
     """In a shell script: run everything that was submitted, in parallel, and fail if any of it failed."""
