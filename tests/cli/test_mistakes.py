@@ -80,3 +80,19 @@ def test_columns_of_simulated_trunks_stand_below_each_other(here):
     done = here("trunk", "simulate", "--trunks", 1, "--policy", "rules", "--scenario", "ten signals")
     head, row = done.stdout.splitlines()
     assert head.index("policy") == row.index("rules")
+
+
+@pytest.mark.parametrize("words", [("replay",), ("rerun", "latest"), ("tail", "latest", "a")])
+def test_where_nothing_ran_yet_it_is_said_what_runs_something(here, words):
+    done = here(*words)
+    assert done.returncode == 4
+    assert "holds no run (no run.json): nothing ran from here yet, `sooner run PLAN.toml` does" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("replay", "latest"), ("rerun", "latest"), ("tail", ".sooner/runs", "a")])
+def test_a_folder_that_is_no_run_is_told_with_the_last_run(here, project, words):
+    (project / ".sooner/runs/1").mkdir(parents=True)
+    (project / ".sooner/runs/latest").symlink_to("1")
+    done = here(*words)
+    assert done.returncode == 4
+    assert "holds no run (no run.json): the last one from here is .sooner/runs/latest" in done.stderr

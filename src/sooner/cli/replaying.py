@@ -17,7 +17,7 @@ from sooner.model.events import Event, Interrupted, RunStarted, Verdict, exit_co
 from sooner.model.outcomes import ExitCode
 from sooner.model.units import Plan, UnitKey
 from sooner.run.finish import complete, judged
-from sooner.run.folder import RunFolder
+from sooner.run.folder import RunFolder, no_run_in
 from sooner.run.records import read_events, tail_of
 from sooner.schedule.work import works_of
 
@@ -34,7 +34,7 @@ def replay_run(path: Path, *, which: str | None, as_json: bool, html: Path | Non
     """
     folder = RunFolder(path.resolve())
     if not folder.holds_run:
-        raise RunFolderError(f"{path} holds no run (no run.json): pass the folder of a run")
+        raise no_run_in(path)
     plan, verdicts = _completed(folder)
     devices = msgspec.convert(folder.read_description()["devices"], tuple[Device, ...])
     ordered = [verdicts[unit.key] for unit in plan.units]

@@ -130,7 +130,9 @@ def _nothing(history: History, question: Question, facts: Facts, measured: Sampl
         known = {names[code] for code in np.unique(codes) if code >= 0}
         if question.measure not in known:
             return f"the history has no measure {question.measure!r}: {there_are(question.measure, known)}"
-    nothing = "the history has nothing to answer from: no job has the times that are asked for"
+    nothing = (
+        "the history has nothing to answer from: no job has the times that are asked for (created, started, completed)"
+    )
     if len(facts.attempt):
         return nothing
     if unknown := unknown_name(history, question.where):

@@ -133,7 +133,7 @@ class RunFolder:
             description = json.loads(self.run_json.read_bytes())
             known = description["format"] <= FORMAT
         except FileNotFoundError:
-            raise RunFolderError(f"{self.path} holds no run (no run.json): pass the folder of a run") from None
+            raise no_run_in(self.path) from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise RunFolderError(f"{self.run_json} cannot be read: {error}") from error
         if not known:
@@ -233,6 +233,18 @@ def keep_out_of_version_control(state: Path) -> None:
     ignore = state / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n", encoding="utf-8")
+
+
+def no_run_in(path: Path) -> RunFolderError:
+    """What to say of a folder that is no run: where the last run is, or what makes one."""
+    latest = Path(".sooner/runs/latest")
+    if not latest.is_dir():
+        advice = "nothing ran from here yet, `sooner run PLAN.toml` does"
+    elif latest.resolve() == path.resolve():
+        advice = "pass the folder of a run"
+    else:
+        advice = f"the last one from here is {latest}"
+    return RunFolderError(f"{path} holds no run (no run.json): {advice}")
 
 
 def register_run(state: Path, folder: Path) -> None:

@@ -485,7 +485,7 @@ def test_a_recall_that_a_budget_does_not_reach_is_not_only_called_a_lack_of_evid
     assert "not enough evidence" not in poor.note
     few = selection(learner, Goal(recall=0.97, budget=0.05), JobSettings(), solver_s=0.0)
     assert few.note.startswith("not reached: 97 % were asked for")
-    assert f"; not enough evidence: of breakages {few.breakages} are known, 99 without a miss" in few.note
+    assert f"; not enough evidence: {few.breakages} breakages are known, 99 without a miss" in few.note
     # Everything runs: there is nothing to prove.
     assert selection(learner, Goal(recall=1.0), JobSettings(), solver_s=0.0).note == ""
 

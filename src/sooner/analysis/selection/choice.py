@@ -113,8 +113,9 @@ def _doubt(count: int, recall: float, expected: Point) -> str:
         )
     if not told or count < trials_for(recall):
         told.append(
-            f"not enough evidence: of breakages {count} are known, {trials_for(recall)} without a miss would prove"
-            f" {100 * recall:g} %; jobs of which little is known are kept as far as the budget reaches"
+            f"not enough evidence: {count} breakage{' is' if count == 1 else 's are'} known,"
+            f" {trials_for(recall)} without a miss would prove {100 * recall:g} %;"
+            " jobs of which little is known are kept as far as the budget reaches"
         )
     return "; ".join(told)
 
