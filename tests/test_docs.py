@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -19,6 +19,8 @@ PAGES = sorted(
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^ *```")
 _CODE = re.compile(r"`(sooner [^`]+)`")
+_OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
+RUN_PAGES = [ROOT / "docs" / page for page in ("how-to/run.md", "how-to/ci.md", "reference/settings.md")]
 _ENDS_A_COMMAND = re.compile(r"\s[|;&<>#]|\s--(\s|$)|\$\(|[\n)]")
 
 
@@ -120,16 +122,31 @@ def test_every_verb_has_a_page() -> None:
     assert {f"sooner {verb}" for verb in sooner.list_commands(context)} <= said
 
 
-def test_every_option_stands_on_a_page() -> None:
-    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    said = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", text))
-    unsaid = [
-        f"{' '.join(words)}: {' '.join(option.opts)}"
-        for words, command in _leaves(sooner, ("sooner",))
-        for option in command.params
-        if isinstance(option, click.Option) and not said & {name for name in option.opts if name.startswith("--")}
-    ]
+def test_every_option_stands_on_a_page_about_its_verb() -> None:
+    everywhere = {"--help", "--history", "--json", "--version"}
+    unsaid = []
+    for words, command in _leaves(sooner, ("sooner",)):
+        said = everywhere | {option for page in _pages_about(words) for option in _OPTION.findall(_text(page))}
+        names = [option.opts for option in command.params if isinstance(option, click.Option)]
+        unsaid += [f"{' '.join(words)}: {' '.join(some)}" for some in names if said.isdisjoint(some)]
     assert not unsaid
+
+
+def _pages_about(words: Sequence[str]) -> list[Path]:
+    """How-tos and references that call a verb; of all that run units these are the pages about runs."""
+    of_runs = {"run", "script", "wait", "rerun", "plan", "replay"}
+    called = [page for page in PAGES if page.parts[-2] in {"how-to", "reference"} and _calls(_text(page), words)]
+    return [*called, *(RUN_PAGES if words[-1] in of_runs else ())]
+
+
+def _calls(text: str, words: Sequence[str]) -> bool:
+    """Whether a page calls a verb: `sooner jobs gate`, or `gate` in a page that is about `sooner jobs`."""
+    group = " ".join(words[:-1])
+    return " ".join(words) in text or (len(words) > 2 and f"# `{group}`" in text)
+
+
+def _text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
 
 
 def _leaves(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
