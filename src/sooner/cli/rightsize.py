@@ -15,7 +15,12 @@ import click
 @click.option("--job", "job", default="", metavar="PATTERN", help="Names of the jobs that are replaced (* and ?).")
 @click.option("--pools", metavar="FILE", help="What is known of pools, as for `sooner simulate-pool`.")
 @click.option(
-    "--period", "periods", multiple=True, type=float, metavar="H", help="Hours between periodic runs (3, 6, 12, 24)."
+    "--period",
+    "periods",
+    multiple=True,
+    type=float,
+    metavar="H",
+    help="Hours between periodic runs (default: 3, 6, 12, and 24).",
 )
 @click.option("--max-delay", metavar="H", default=24.0, show_default=True, help="Hours until a moved test must tell.")
 @click.option("--max-moved", type=int, metavar="N", help="Most tests that may be moved to the clock (default: any).")
