@@ -31,6 +31,20 @@ def test_a_mistyped_verb_of_the_history_is_told_as_everywhere(here):
 
 
 @pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("qa/test.sh", "quick"), "`sooner script qa/test.sh`"),
+        (("plan.toml",), "`sooner run plan.toml`"),
+        (("pytest", "tests"), "`pytest --gpus=auto`"),
+    ],
+)
+def test_what_is_run_without_a_verb_is_told_with_it(here, words, meant):
+    done = here(*words)
+    assert done.returncode == 4
+    assert f"there is no verb {words[0]!r}: did you mean {meant}?" in done.stderr
+
+
+@pytest.mark.parametrize(
     ("words", "who"),
     [
         (("run", "plan.toml", "--failed"), "it is one of `sooner rerun`"),

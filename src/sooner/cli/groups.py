@@ -2,9 +2,13 @@
 
 import importlib
 from collections.abc import Collection, Mapping
-from typing import Any
+from pathlib import PurePath
+from typing import Any, Final
 
 import click
+
+_RUNS: Final = {".sh": "script", ".bash": "script", ".toml": "run"}
+"""What runs a file, by the end of its name."""
 
 
 class NoVerbError(click.UsageError):
@@ -42,7 +46,8 @@ class Group(click.Group):
         verbs = self.list_commands(ctx)
         if args and args[0] not in verbs and not args[0].startswith("-"):
             near = self._nearest(ctx, args[0])
-            hint = f": did you mean {near!r}?" if near else f": the verbs are {', '.join(verbs)}"
+            meant = _run_without_a_verb(args[0]) or (near and repr(near))
+            hint = f": did you mean {meant}?" if meant else f": the verbs are {', '.join(verbs)}"
             ctx.fail(f"there is no verb {args[0]!r}{hint}")
         return super().resolve_command(ctx, args)
 
@@ -52,6 +57,14 @@ class Group(click.Group):
 
         near = get_close_matches(typed, self.list_commands(ctx), n=1)
         return near[0] if near else None
+
+
+def _run_without_a_verb(typed: str) -> str:
+    """The command line for something that can be run, but is no verb; empty for all else."""
+    if typed == "pytest":
+        return "`pytest --gpus=auto`"
+    verb = _RUNS.get(PurePath(typed).suffix)
+    return f"`sooner {verb} {typed}`" if verb else ""
 
 
 class Verbs(Group):
