@@ -366,8 +366,8 @@ def test_a_file_that_is_no_python_is_not_left_out_in_silence(here, project):
     (project / "test_bad.py").write_text("def test_x(:\n")
     done = here("needs", "test_good.py", "test_bad.py", "--json")
     assert (done.returncode, len(json.loads(done.stdout))) == (0, 1)
-    told = f"no Python {sys.version_info[0]}.{sys.version_info[1]}: its tests are not known"
-    assert done.stderr == f"note: test_bad.py: {told} (syntax of a newer one is read by sooner in it)\n"
+    told = f"not valid Python {sys.version_info[0]}.{sys.version_info[1]}, so its tests are not known"
+    assert done.stderr == f"note: test_bad.py: {told} (is it of a newer Python? run sooner in that one)\n"
 
 
 def test_what_is_named_like_a_test_and_is_no_file_is_left_out(here, project):

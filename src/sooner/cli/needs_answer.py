@@ -118,8 +118,8 @@ def _note_unread(project: Project, found: Sequence[TestNeeds]) -> None:
         if text is None:
             click.echo(f"note: {one_line(path)}: cannot be read, or is too large: its tests are not known", err=True)
         elif parsed(text) is None:
-            told = f"no Python {sys.version_info[0]}.{sys.version_info[1]}: its tests are not known"
-            click.echo(f"note: {one_line(path)}: {told} (syntax of a newer one is read by sooner in it)", err=True)
+            told = f"not valid Python {sys.version_info[0]}.{sys.version_info[1]}, so its tests are not known"
+            click.echo(f"note: {one_line(path)}: {told} (is it of a newer Python? run sooner in that one)", err=True)
 
 
 def _is_asked_for(needs: TestNeeds, least: int) -> bool:
