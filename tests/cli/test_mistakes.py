@@ -78,6 +78,27 @@ def test_a_shell_script_is_no_plan_and_it_is_said_what_runs_it(here, project):
     assert "`sooner script test.sh`" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("--retries", "-1", "sooner: --retries must not be negative"),
+        ("--grace", "nan", "sooner: --grace must not be negative or endless"),
+    ],
+)
+def test_a_setting_of_the_command_line_is_told_as_it_was_typed(here, project, option, value, told):
+    (project / "plan.toml").write_text('[[unit]]\nrun = "true"\n')
+    done = here("run", "plan.toml", "--devices", "virtual:1", option, value)
+    assert done.returncode == 4
+    assert done.stderr.startswith(told)
+
+
+def test_a_setting_of_the_environment_is_told_with_its_variable(here, project, monkeypatch):
+    monkeypatch.setenv("SOONER_RUN_RETRIES", "many")
+    (project / "plan.toml").write_text('[[unit]]\nrun = "true"\n')
+    done = here("run", "plan.toml", "--devices", "virtual:1")
+    assert done.stderr == "sooner: SOONER_RUN_RETRIES must be a whole number, not 'many'\n"
+
+
 def test_a_log_has_no_negative_number_of_lines(here):
     done = here("tail", "out", "a", "-n", "-5")
     assert done.returncode == 4

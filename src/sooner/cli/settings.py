@@ -131,15 +131,22 @@ def _checked(key: str, value: Any, default: Any, source: str) -> Any:
         with contextlib.suppress(TypeError, ValueError):
             return _not_negative(key, value if value == kind(value) else kind(str(value)), source)
     wanted = {str: "text", int: "a whole number", float: "a number"}[kind]
-    raise SettingsError(f"run.{key} from {source} must be {wanted}, not {value!r}")
+    raise SettingsError(f"{_named(key, source)} must be {wanted}, not {value!r}")
 
 
 def _not_negative(key: str, number: Any, source: str) -> Any:
     if not isinstance(number, str) and not 0 <= number < float("inf"):
-        raise SettingsError(f"run.{key} from {source} must not be negative or endless, not {number!r}")
+        raise SettingsError(f"{_named(key, source)} must not be negative or endless, not {number!r}")
     return number
 
 
 def _check_choice(key: str, value: str, choices: tuple[str, ...], sources: Mapping[str, str]) -> None:
     if value not in choices:
-        raise SettingsError(f"run.{key} from {sources[key]} must be one of {', '.join(choices)}, not {value!r}")
+        raise SettingsError(f"{_named(key, sources[key])} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _named(key: str, source: str) -> str:
+    """A setting as whoever gave it has written it."""
+    if source == "command line":
+        return f"--{key.removesuffix('_s').replace('_', '-')}"
+    return f"{_ENV_PREFIX}{key.upper()}" if source == "environment" else f"run.{key} from {source}"
