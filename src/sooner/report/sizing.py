@@ -31,14 +31,15 @@ def pools_text(pools: Sequence[Judged]) -> str:
 
 def options_text(priced: Sequence[Priced], proposal: Proposal, shown: Priced | None) -> str:
     """A line an option, cheapest first; below, what is proposed and what it does to tests."""
+    has_queues = any(one.waiting is not None for one in priced)
     rows: list[tuple[str, ...]] = [
         ("OPTION", "DEV-MIN/DAY", "/COMMIT", "SHARDS", "LONGEST", "SKIP", "CPU", "FEWER", "FAIL", "LOST", "MOVED",
-         "DELAY MEAN", "WORST", "QUEUE P90", "SIGNAL P50", "P90")
+         "DELAY MEAN", "WORST", *(("QUEUE P90", "SIGNAL P50", "P90") if has_queues else ()))
     ]  # fmt: skip
     for one in sorted(priced, key=lambda one: one.price.device_minutes_per_day):
         cost, wait = one.price, one.waiting
         mark = "* " if one is proposal.best else "+ " if one.option.name in proposal.frontier else "  "
-        signal = ("-", "-", "-")
+        signal: tuple[str, ...] = ("-", "-", "-") if has_queues else ()
         if wait is not None:
             signal = (how_long(wait.queue_p90), how_long(wait.signal_p50), how_long(wait.signal_p90))
         rows.append(
