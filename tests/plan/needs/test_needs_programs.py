@@ -534,3 +534,24 @@ def test_options_beside_a_word_that_is_not_known_are_known():
     )
     assert found["test_port"].gpu_min == 2
     assert found["test_perhaps_another_option"].confidence != "high"
+
+
+def test_a_process_that_absls_test_case_enters_is_looked_at_like_any_other():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import subprocess
+            import sys
+            from absl.testing import absltest
+
+            class TestIt(absltest.TestCase):
+                def test_all_end_well(self):
+                    program = "import torch; torch.zeros(1, device='cuda:2')"
+                    process = self.enter_context(subprocess.Popen([sys.executable, "-c", program]))
+                    process.communicate()
+                    self.assertEqual(process.returncode, 0, msg="it failed")
+            """
+        },
+    )
+    assert found == {"TestIt::test_all_end_well": (3, 3, 3)}

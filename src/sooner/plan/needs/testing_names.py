@@ -272,7 +272,7 @@ def unittest_method(machine: "Machine", value: Any, name: str) -> Any:
         return value.attrs.get("__method__", UNKNOWN)
     if name == "id" and isinstance(value, Inst):
         return Native(name, lambda _args, _kwargs: _id_of(value))
-    if name == "enterContext":
+    if name in ("enterContext", "enter_context"):  # unittest, absl
         return Native(name, lambda args, _kwargs: _entered(machine, args[0]) if args else None)
     return MISSING
 
