@@ -16,6 +16,8 @@ _CHOICES: Final = {
     "jax_platforms": "JAX_PLATFORMS", "jax_platform_name": "JAX_PLATFORM_NAME", "jax_default_device": DEFAULT_DEVICE,
 }  # fmt: skip
 """What tells JAX which kind of device to use: its settings, and the variables that they are read from."""
+_GIVEN: Final = "SOONER_JAX_GIVEN"
+"""Which devices a process was given by their numbers, where it was."""
 CHOOSING: Final = frozenset(_CHOICES.values())
 """Variables that choose JAX's devices: set under a condition that is not known, they choose none."""
 _OF_ARRAYS: Final = (
@@ -169,9 +171,24 @@ def _is_told_the_host(machine: "Machine") -> bool:
     return any(_chosen(machine, each) == "cpu" for each in _CHOICES.values() if each != DEFAULT_DEVICE)
 
 
+def _given(machine: "Machine") -> list[Dev]:
+    """Devices that this process was given when it joined others: it sees no others."""
+    numbers = hard(machine.environment.get(_GIVEN))
+    return [Dev("gpu", each) for each in numbers] if isinstance(numbers, list) and machine.count > 0 else []
+
+
+def _joined(machine: "Machine", args: list[Any]) -> Any:
+    """`jax.distributed.initialize(local_device_ids=[1])`: these are used, and must be there, where JAX runs on any."""
+    given = hard(args[0])
+    numbers = [hard(each) for each in given] if isinstance(given, list | tuple) else [given]
+    if numbers and all(type(each) is int for each in numbers):
+        machine.environment[_GIVEN] = numbers
+        _touch_each(machine, [] if _is_told_the_host(machine) else [_given(machine)])
+
+
 def _gpus(machine: "Machine", _args: list[Any]) -> Any:
     """How many devices, the host aside, JAX runs on by default: none if it is told the host."""
-    return 0 if _is_told_the_host(machine) else machine.count
+    return 0 if _is_told_the_host(machine) else len(_given(machine)) or machine.count
 
 
 def _told(machine: "Machine", args: list[Any]) -> Any:
@@ -186,12 +203,14 @@ def _device(machine: "Machine", _args: list[Any]) -> Any:
     chosen = hard(machine.environment.get(DEFAULT_DEVICE))
     if isinstance(chosen, Dev):
         return chosen
-    return Dev("gpu", 0) if not _is_told_the_host(machine) and machine.count > 0 else Dev("cpu")
+    if _is_told_the_host(machine) or machine.count == 0:
+        return Dev("cpu")
+    return next(iter(_given(machine)), Dev("gpu", 0))
 
 
 def _note_counted(machine: "Machine", _args: list[Any]) -> Any:
     """Who lets JAX count its devices uses the first one, if the test uses none otherwise, with any number of them."""
-    if machine.size > 0 and not machine.quiet and not _is_told_the_host(machine):
+    if machine.size > 0 and not machine.quiet and not _is_told_the_host(machine) and not _given(machine):
         machine.trace.counted = True
 
 
@@ -211,7 +230,7 @@ def _devices(machine: "Machine", args: list[Any]) -> Any:
         raise Raised("RuntimeError", "no GPU for JAX", *machine.current, device=True)
     if kind == "cpu" or size == 0:
         return [Dev("cpu", number) for number in range(host_devices(machine, []))]
-    return [Dev("gpu", number) for number in range(size)]
+    return _given(machine) or [Dev("gpu", number) for number in range(size)]
 
 
 def found_devices(value: Any) -> list[Dev]:
@@ -250,7 +269,7 @@ def _mesh(machine: "Machine", args: list[Any]) -> Any:
 
 def _all_if_counted(machine: "Machine", _args: list[Any]) -> Any:
     """Work that is mapped over an axis uses all devices where the test makes something of their number."""
-    if machine.trace.asked >= machine.size > 0 and not _is_told_the_host(machine):
+    if machine.trace.asked >= machine.size > 0 and not _is_told_the_host(machine) and not _given(machine):
         machine.need(machine.size, "mapped over all devices")
 
 
@@ -259,10 +278,13 @@ def _pmapped(machine: "Machine", args: list[Any]) -> Any:
     lengths = _leading(hard(args[0]) if args else [])
     if not lengths:
         return _all_if_counted(machine, [])
-    gpus = 0 if _is_told_the_host(machine) else machine.size
+    given = _given(machine)
+    gpus = 0 if _is_told_the_host(machine) else len(given) or machine.size
     if lengths[0] > (gpus or host_devices(machine, [])):
         raise Raised("ValueError", f"mapped over {lengths[0]} devices", *machine.current, device=True)
-    if gpus > 0:
+    if given:
+        _touch_each(machine, [given[: lengths[0]]])
+    elif gpus > 0:
         machine.need(lengths[0], "mapped over devices")
     return Mapped((lengths[0], None))
 
@@ -282,7 +304,7 @@ def _replicated(machine: "Machine", args: list[Any]) -> Any:
 
 
 WORDS: Final[dict[str, Callable[["Machine", list[Any]], Any]]] = {
-    "jax_gpus": _gpus, "jax_told": _told, "jax_device": _device,
+    "jax_gpus": _gpus, "jax_joined": _joined, "jax_told": _told, "jax_device": _device,
     "host_devices": host_devices, "note_counted": _note_counted,
     "request_host_devices": _request_host_devices, "jax_devices": _devices,
     "device_array": _array, "touch_each": _touch_each, "device_mesh": _mesh, "all_if_counted": _all_if_counted,

@@ -1,0 +1,135 @@
+"""Processes that JAX is given devices in, and what its own tests ask of its backends."""
+
+from small_projects import devices_of, needs_of
+
+
+def profile(needs):
+    return "".join(each.value[0] for each in needs.profile.values())
+
+
+def test_a_process_of_jax_that_is_given_devices_by_number_uses_these_and_sees_no_others():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import subprocess
+            import sys
+            import jax
+
+            def test_each_its_own():
+                for task in range(3):
+                    program = (
+                        "import jax; "
+                        f"jax.distributed.initialize('localhost:1', 3, {task}, [{task}]); "
+                        "jax.pmap(lambda x: x)(jax.numpy.ones(jax.local_device_count()))"
+                    )
+                    subprocess.run([sys.executable, "-c", program], check=True)
+
+            def test_one_number():
+                jax.distributed.initialize(num_processes=1, process_id=0, local_device_ids=1)
+                jax.numpy.ones(3)
+
+            def test_two_are_all_that_it_sees():
+                jax.distributed.initialize(local_device_ids=[1, 3])
+                assert jax.device_count() == 2 or jax.default_backend() == "cpu"
+
+            def test_those_that_are_not_said():
+                jax.distributed.initialize("localhost:1", 1, 0)
+                jax.numpy.ones(3)
+            """
+        },
+    )
+    assert {name: (profile(each), each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_each_its_own": ("rffrrr", 3, 3),
+        "test_one_number": ("rfrrrr", 2, 2),
+        "test_two_are_all_that_it_sees": ("rfffrr", 4, 4),
+        "test_those_that_are_not_said": ("rrrrrr", 1, 1),
+    }
+
+
+def test_a_backend_of_jax_is_asked_for_devices_as_jax_is_under_whatever_name_it_is_imported():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            import pytest
+            from jax._src import xla_bridge
+            from jax._src import xla_bridge as xb
+            from jax.lib import xla_bridge as bridge
+
+            def test_listed():
+                assert xb.local_devices()
+
+            def test_as_many():
+                if len(xla_bridge.devices()) < 4:
+                    pytest.skip("needs four")
+                jax.device_put(1, xla_bridge.devices()[3])
+
+            def test_counted():
+                if xb.local_device_count() < 3:
+                    return
+                jax.device_put(1, jax.devices()[2])
+
+            def test_its_backend():
+                if bridge.get_backend().platform == "cpu":
+                    pytest.skip("not on the host")
+                assert bridge.get_backend().device_count() > 0
+
+            def test_the_hosts_backend():
+                assert xb.get_backend("cpu").local_devices()
+
+            def test_of_a_backend_only_a_table_is_looked_at():
+                assert "cpu" in xb._backend_factories
+            """
+        },
+    )
+    assert found == {
+        "test_listed": (0, 1, 1),
+        "test_as_many": (4, 4, 4),
+        "test_counted": (0, 3, 3),
+        "test_its_backend": (1, 1, 1),
+        "test_the_hosts_backend": (0, None, 0),
+        "test_of_a_backend_only_a_table_is_looked_at": (0, None, 0),
+    }
+
+
+def test_what_jaxs_own_tests_ask_about_the_make_of_a_device_counts_none():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            import jax.numpy as jnp
+            from jax._src import test_util as jtu
+
+            class TestIt(jtu.JaxTestCase):
+                def setUp(self):
+                    if not jtu.is_device_cuda() or not jtu.is_cuda_compute_capability_at_least("8.0"):
+                        self.skipTest("needs a device that can")
+                    super().setUp()
+
+                def test_mapped(self):
+                    if jax.device_count() < 2:
+                        self.skipTest("needs two")
+                    jax.pmap(lambda x: x)(jnp.int8(jax.random.normal(jax.random.key(0), shape=(2, 16))))
+            """,
+            "jax/__init__.py": "",
+            "jax/_src/__init__.py": "",
+            "jax/_src/test_util.py": """
+            from absl.testing import parameterized
+            from jax._src import xla_bridge
+
+            def is_device_cuda():
+                return "cuda" in xla_bridge.get_backend().platform_version
+
+            def is_cuda_compute_capability_at_least(capability):
+                d, *_ = xla_bridge.local_devices(backend="gpu")
+                return d.compute_capability >= capability
+
+            class JaxTestCase(parameterized.TestCase):
+                pass
+            """,
+        },
+    )
+    assert found == {"TestIt::test_mapped": (2, 2, 2)}
