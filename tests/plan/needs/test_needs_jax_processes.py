@@ -133,3 +133,75 @@ def test_what_jaxs_own_tests_ask_about_the_make_of_a_device_counts_none():
         },
     )
     assert found == {"TestIt::test_mapped": (2, 2, 2)}
+
+
+def test_jax_is_one_process_unless_it_has_joined_others_or_its_file_speaks_of_that():
+    alone = """
+    import jax
+    import pytest
+
+    def test_mesh():
+        jax.make_mesh((jax.process_count(), jax.local_device_count()), ("x", "y"))
+
+    def test_first():
+        if jax.process_index() == 0:
+            jax.device_put(1, jax.devices()[1])
+    """
+    joined = """
+    import jax
+
+    def test_joined():
+        jax.distributed.initialize("localhost:1", 4, 1)
+        for number in range(jax.process_count() - 1):
+            jax.device_put(1, jax.devices()[number])
+
+    def test_started_by_others():
+        if jax.process_count() != 4:
+            raise ValueError("expects four processes")
+        jax.numpy.ones(3)
+    """
+    assert devices_of("test_it.py", {"test_it.py": alone}) == {"test_mesh": (0, 1, 8), "test_first": (2, 2, 2)}
+    assert devices_of("test_it.py", {"test_it.py": joined}) == {
+        "test_joined": (3, 3, 3),
+        "test_started_by_others": (0, 1, 1),
+    }
+
+
+def test_an_option_of_absls_is_its_default_where_that_is_a_number_and_anything_else_is_not_known():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            import pytest
+            from absl import flags
+
+            FLAGS = flags.FLAGS
+            WIDTH = flags.DEFINE_integer("width", 4, "how wide")
+            flags.DEFINE_integer("depth", 2, "how deep")
+            NAME = flags.DEFINE_integer("unset", None, "set by whoever starts it")
+            flags.DEFINE_bool("slow", False, "a switch")
+
+            def test_held():
+                if len(jax.devices()) < WIDTH.value:
+                    pytest.skip("too narrow")
+                jax.device_put(1, jax.devices()[WIDTH.value - 1])
+
+            def test_by_its_name():
+                if len(jax.devices()) < FLAGS.depth:
+                    pytest.skip("too flat")
+                jax.device_put(1, jax.devices()[FLAGS.depth - 1])
+
+            def test_not_known():
+                if not FLAGS.slow or NAME.value is None or FLAGS.another == "one":
+                    pytest.skip("not now")
+                jax.numpy.ones(3)
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_held": (4, 4, 4),
+        "test_by_its_name": (2, 2, 2),
+        "test_not_known": (0, 1, 1),
+    }
+    assert found["test_not_known"].confidence.value == "medium"

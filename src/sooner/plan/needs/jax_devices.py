@@ -18,6 +18,8 @@ _CHOICES: Final = {
 """What tells JAX which kind of device to use: its settings, and the variables that they are read from."""
 _GIVEN: Final = "SOONER_JAX_GIVEN"
 """Which devices a process was given by their numbers, where it was."""
+_JOINED: Final = "SOONER_JAX_JOINED"
+"""How many processes have joined, and which of them this one is."""
 CHOOSING: Final = frozenset(_CHOICES.values())
 """Variables that choose JAX's devices: set under a condition that is not known, they choose none."""
 _OF_ARRAYS: Final = (
@@ -180,10 +182,19 @@ def _given(machine: "Machine") -> list[Dev]:
 def _joined(machine: "Machine", args: list[Any]) -> Any:
     """`jax.distributed.initialize(local_device_ids=[1])`: these are used, and must be there, where JAX runs on any."""
     given = hard(args[0])
+    machine.environment[_JOINED] = [hard(each) for each in args[1:]]
     numbers = [hard(each) for each in given] if isinstance(given, list | tuple) else [given]
     if numbers and all(type(each) is int for each in numbers):
         machine.environment[_GIVEN] = numbers
         _touch_each(machine, [] if _is_told_the_host(machine) else [_given(machine)])
+
+
+def _processes(machine: "Machine", args: list[Any]) -> Any:
+    """How many processes JAX has (0), or which of them this one is (1): alone, where no other is spoken of."""
+    joined, which = hard(machine.environment.get(_JOINED)), int(hard(args[0]))
+    if isinstance(joined, list):
+        return joined[which] if type(joined[which]) is int else UNKNOWN
+    return UNKNOWN if "distributed.initialize" in (machine.sources.read(machine.current[0]) or "") else 1 - which
 
 
 def _gpus(machine: "Machine", _args: list[Any]) -> Any:
@@ -304,7 +315,7 @@ def _replicated(machine: "Machine", args: list[Any]) -> Any:
 
 
 WORDS: Final[dict[str, Callable[["Machine", list[Any]], Any]]] = {
-    "jax_gpus": _gpus, "jax_joined": _joined, "jax_told": _told, "jax_device": _device,
+    "jax_gpus": _gpus, "jax_joined": _joined, "jax_processes": _processes, "jax_told": _told, "jax_device": _device,
     "host_devices": host_devices, "note_counted": _note_counted,
     "request_host_devices": _request_host_devices, "jax_devices": _devices,
     "device_array": _array, "touch_each": _touch_each, "device_mesh": _mesh, "all_if_counted": _all_if_counted,
