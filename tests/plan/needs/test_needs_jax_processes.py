@@ -205,3 +205,68 @@ def test_an_option_of_absls_is_its_default_where_that_is_a_number_and_anything_e
         "test_not_known": (0, 1, 1),
     }
     assert found["test_not_known"].confidence.value == "medium"
+
+
+def test_what_is_mapped_inside_of_what_is_mapped_has_a_device_for_each_place_of_both_axes():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from functools import partial
+            import jax
+            import numpy as np
+            import pytest
+            from jax import pmap
+            from sizes import product
+
+            def test_both():
+                x = np.arange(product((4, 4, 4))).reshape((4, 4, 4))
+
+                @partial(pmap, axis_name="i")
+                @partial(pmap, axis_name="j")
+                def f(x):
+                    return x
+
+                if jax.device_count() >= 4:
+                    f(x.reshape((2, 2, 4, 4)))
+
+            def test_one():
+                pmap(pmap(lambda x: x, "i"), "j")(np.arange(product((1, 1, 4))).reshape((1, 1, 4)))
+
+            def test_as_many_as_there_are():
+                shape = (jax.device_count(), 4)
+                x = np.arange(product(shape), dtype=np.float32).reshape(shape)
+                pmap(lambda x: x)(x)
+
+            def test_lengths_that_differ():
+                n = jax.device_count()
+                with pytest.raises(ValueError):
+                    pmap(lambda x, y: x + y)(np.random.randn(n), np.random.randn(n - 1))
+            """
+        },
+    )
+    assert found == {
+        "test_both": (0, 4, 4),
+        "test_one": (0, 1, 1),
+        "test_as_many_as_there_are": (0, 1, 8),
+        "test_lengths_that_differ": (0, 1, 1),
+    }
+
+
+def test_a_sharding_that_copies_to_devices_uses_them():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            from jax._src.sharding_impls import GSPMDSharding
+
+            def test_all():
+                assert GSPMDSharding.get_replicated(jax.devices()).memory_kind == "device"
+
+            def test_two():
+                GSPMDSharding.get_replicated(tuple(jax.devices()[:2]))
+            """
+        },
+    )
+    assert found == {"test_all": (0, 1, 8), "test_two": (0, 1, 2)}

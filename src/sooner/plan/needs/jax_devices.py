@@ -141,14 +141,15 @@ def _has(tree: Any, key: Any) -> bool:
     return key in tree if isinstance(tree, dict) else key < len(tree)
 
 
-def _leading(value: Any) -> list[int]:
-    """How long the first axes of the arrays in a tree are, as far as it is known."""
+def _leading(value: Any, axes: int) -> list[int]:
+    """How many parts the arrays in a tree have along so many of their first axes, as far as it is known."""
     value = hard(value)
     if isinstance(value, Rows):
-        return [value.shape[0]] if type(value.shape[0]) is int else []
+        first = value.shape[:axes]
+        return [math.prod(first)] if len(first) == axes and all(type(each) is int for each in first) else []
     if isinstance(value, dict):
         value = list(value.values())
-    return [each for inner in value for each in _leading(inner)] if isinstance(value, list | tuple) else []
+    return [each for inner in value for each in _leading(inner, axes)] if isinstance(value, list | tuple) else []
 
 
 def host_devices(machine: "Machine", _args: list[Any]) -> Any:
@@ -284,11 +285,24 @@ def _all_if_counted(machine: "Machine", _args: list[Any]) -> Any:
         machine.need(machine.size, "mapped over all devices")
 
 
-def _pmapped(machine: "Machine", args: list[Any]) -> Any:
-    """Work that is mapped over the first axis of arrays uses as many devices as it is long."""
-    lengths = _leading(hard(args[0]) if args else [])
+class _Pmapped(Native):
+    """What `jax.pmap` makes of a function: work that is mapped over so many axes of arrays, one inside the other."""
+
+    __slots__ = ("axes",)
+
+    def __init__(self, call: Callable[..., Any], axes: int) -> None:
+        super().__init__("pmap", call)
+        self.axes = axes
+
+
+def _pmapped(machine: "Machine", args: list[Any], axes: int) -> Any:
+    """Work that is mapped over the first axes of arrays uses as many devices as these have places."""
+    lengths = _leading(hard(args[0]) if args else [], axes)
     if not lengths:
         return _all_if_counted(machine, [])
+    if len(set(lengths)) > 1:
+        machine.guesses += 1
+        return UNKNOWN  # JAX refuses arrays of several lengths before it uses a device
     given = _given(machine)
     gpus = 0 if _is_told_the_host(machine) else len(given) or machine.size
     if lengths[0] > (gpus or host_devices(machine, [])):
@@ -297,13 +311,19 @@ def _pmapped(machine: "Machine", args: list[Any]) -> Any:
         _touch_each(machine, [given[: lengths[0]]])
     elif gpus > 0:
         machine.need(lengths[0], "mapped over devices")
-    return Mapped((lengths[0], None))
+    return Mapped((lengths[0] if axes == 1 else None, None))
 
 
 def _pmap(machine: "Machine", args: list[Any]) -> Any:
     """`jax.pmap(function)`, told whether it maps over other axes than the first, or on other devices than JAX's."""
-    mapped = _all_if_counted if hard(args[0]) else _pmapped
-    return Native("pmap", lambda given, _kwargs: mapped(machine, [given]) or UNKNOWN)
+    inner = hard(args[1]) if len(args) > 1 else None
+    axes = inner.axes + 1 if isinstance(inner, _Pmapped) else 1
+
+    def mapped(given: list[Any], _kwargs: dict[str, Any]) -> Any:
+        done = _all_if_counted(machine, []) if hard(args[0]) else _pmapped(machine, [given], axes)
+        return done or UNKNOWN
+
+    return _Pmapped(mapped, axes)
 
 
 def _replicated(machine: "Machine", args: list[Any]) -> Any:
