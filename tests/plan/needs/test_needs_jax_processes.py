@@ -270,3 +270,45 @@ def test_a_sharding_that_copies_to_devices_uses_them():
         },
     )
     assert found == {"test_all": (0, 1, 8), "test_two": (0, 1, 2)}
+
+
+def test_what_is_mapped_over_devices_that_are_named_uses_these():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from functools import partial
+            import jax
+            import numpy as np
+            import pytest
+            from jax import pmap
+
+            def test_each():
+                if jax.device_count() == 1:
+                    pytest.skip("several devices")
+                first, second = jax.devices()[0], jax.devices()[1]
+                pmap(lambda x: x, devices=[first])(np.random.rand(1, 10))
+                pmap(lambda x: x, devices=[second])(np.random.rand(1, 10))
+
+            def test_none():
+                with pytest.raises(ValueError):
+                    pmap(lambda x: x, devices=[])(np.ones((jax.device_count(), 4)))
+
+            def test_all():
+                @partial(pmap, axis_name="i", devices=jax.devices())
+                def f(x):
+                    return x
+
+                f(np.ones((jax.device_count(), 1)))
+
+            def test_too_few():
+                pmap(lambda x: x, devices=jax.devices()[:4])(np.ones((4, 1)))
+            """
+        },
+    )
+    assert found == {
+        "test_each": (2, 2, 2),
+        "test_none": (0, 1, 1),
+        "test_all": (0, 1, 8),
+        "test_too_few": (4, 4, 4),
+    }

@@ -315,15 +315,29 @@ def _pmapped(machine: "Machine", args: list[Any], axes: int) -> Any:
 
 
 def _pmap(machine: "Machine", args: list[Any]) -> Any:
-    """`jax.pmap(function)`, told whether it maps over other axes than the first, or on other devices than JAX's."""
-    inner = hard(args[1]) if len(args) > 1 else None
+    """`jax.pmap(function)`, told whether it maps over other axes than the first, and on other devices than JAX's."""
+    other, inner, devices = (hard(each) for each in args)
     axes = inner.axes + 1 if isinstance(inner, _Pmapped) else 1
 
     def mapped(given: list[Any], _kwargs: dict[str, Any]) -> Any:
-        done = _all_if_counted(machine, []) if hard(args[0]) else _pmapped(machine, [given], axes)
+        if isinstance(devices, list | tuple) and len(found_devices(devices)) == len(devices):
+            return _mapped_on(machine, devices, [] if other else _leading(given, axes))
+        done = _all_if_counted(machine, []) if other or devices is not None else _pmapped(machine, [given], axes)
         return done or UNKNOWN
 
     return _Pmapped(mapped, axes)
+
+
+def _mapped_on(machine: "Machine", devices: list[Any] | tuple[Any, ...], lengths: list[int]) -> Any:
+    """Work that is mapped over devices that are named: there must be some, and one for each part of the arrays."""
+    if not devices:
+        raise Raised("ValueError", "mapped over no devices", *machine.current)
+    if any(each > len(devices) for each in lengths):
+        raise Raised(
+            "ValueError", f"mapped over {max(lengths)} of {len(devices)} devices", *machine.current, device=True
+        )
+    _touch_each(machine, [devices])
+    return Mapped((len(devices), None))
 
 
 def _replicated(machine: "Machine", args: list[Any]) -> Any:
