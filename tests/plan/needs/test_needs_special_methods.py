@@ -343,3 +343,55 @@ def test_what_is_in_a_set_is_gone_through_in_the_same_order_in_each_run():
         },
     )
     assert found == {"test_names": (1, 1, 1), "test_mixed": (2, 2, 2)}
+
+
+def test_what_is_set_on_an_object_of_the_library_is_there_whatever_its_class_does_with_it():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/config.py": """
+            class Config:
+                is_tied = True
+                other_names = {}
+
+                def __setattr__(self, name, value):
+                    if name in super().__getattribute__("other_names"):
+                        name = super().__getattribute__("other_names")[name]
+                    super().__setattr__(name, value)
+            """,
+            "tests/test_it.py": """
+            import pytest, torch
+            from acme.config import Config
+
+            class Own:
+                is_tied = True
+                other_names = {"tied": "is_tied"}
+
+                def __setattr__(self, name, value):
+                    if name in super().__getattribute__("other_names"):
+                        name = super().__getattribute__("other_names")[name]
+                    super().__setattr__(name, value)
+
+            def test_set():
+                config = Config()
+                config.is_tied = False
+                if config.is_tied:
+                    pytest.skip("tied")
+                torch.ones(1, device="cuda")
+
+            def test_as_it_is():
+                if Config().is_tied:
+                    pytest.skip("tied")
+                torch.ones(1, device="cuda")
+
+            def test_own():
+                config = Own()
+                config.tied = False
+                if config.is_tied:
+                    pytest.skip("tied")
+                torch.ones(1, device="cuda")
+            """,
+        },
+    )
+    assert found == {"test_set": (1, 1, 1), "test_as_it_is": (None, None, None), "test_own": (1, 1, 1)}

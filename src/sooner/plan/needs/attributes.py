@@ -202,9 +202,16 @@ class Attributes(State):
                 return self.bound(found, first, cls) if first or isinstance(found, Wrapped) else Bound(found, cls)
         if name == "__setattr__":
             return Native("__setattr__", lambda args, _kwargs: set_plainly([value.first, *args]))
+        if name == "__getattribute__":
+            return Native(name, lambda args, _kwargs: self._got_plainly(value, args))
         if name == "__new__":
             return Native("__new__", lambda args, _kwargs: Inst(args[0]) if isinstance(args[0], Cls) else UNKNOWN)
         return Native(f"super.{name}", lambda _args, _kwargs: None)
+
+    def _got_plainly(self, value: Super, args: list[Any]) -> Any:
+        """`super().__getattribute__(name)`: what the instance has by that name."""
+        name = hard(args[0]) if len(args) == 1 else None
+        return self.attribute(value.first, name) if isinstance(name, str) else UNKNOWN
 
     def _of_function(self, value: Func, name: str) -> Any:
         if name in value.attrs:

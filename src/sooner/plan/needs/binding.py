@@ -86,11 +86,7 @@ class Binding(Expressions):
         """`owner.name = value`."""
         owner = hard(owner)
         if isinstance(owner, Inst):
-            found = owner.cls.find(name)
-            if isinstance(found, Wrapped) and found.setter is not None:
-                self.call(Bound(found.setter, owner), [value], {})
-            elif self.special(owner, "__setattr__", name, value) is MISSING:
-                owner.attrs[name] = value
+            self._set_of_instance(owner, name, value)
         elif isinstance(owner, Cls | Func):
             if name == "__unittest_skip__" and self.forks:  # a way that only skips is not gone where another may be
                 self.guesses += 1
@@ -104,6 +100,17 @@ class Binding(Expressions):
             owner.set(name, value)
         elif isinstance(owner, Ext):
             self.set_outside(owner, name, value)
+
+    def _set_of_instance(self, owner: Inst, name: str, value: Any) -> None:
+        found, setting = owner.cls.find(name), owner.cls.find("__setattr__")
+        if isinstance(found, Wrapped) and found.setter is not None:
+            self.call(Bound(found.setter, owner), [value], {})
+        elif self._is_not_followed(setting) or self.special(owner, "__setattr__", name, value) is MISSING:
+            owner.attrs[name] = value
+
+    def _is_not_followed(self, method: Any) -> bool:
+        """Whether a method is one of the library under test, of whose methods a test's call is not followed."""
+        return isinstance(method, Func) and not (self.quiet or method.module.is_test_code or method.module.is_model)
 
     def delete_attribute(self, owner: Any, name: str) -> None:
         """`del owner.name`, where it is done for sure."""
