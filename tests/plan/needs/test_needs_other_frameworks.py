@@ -498,6 +498,55 @@ def test_a_model_is_put_where_its_map_of_devices_says_and_by_auto_on_what_is_the
     }
 
 
+PIPELINES = """
+    from transformers import pipeline
+    from transformers.pipelines import pipeline as made
+
+    def test_told_nothing():
+        pipeline(task="fill-mask", model="m", top_k=2)
+
+    def test_told_the_host():
+        pipeline("fill-mask", model="m", device="cpu")
+        made(model="m", device=-1)
+
+    def test_told_the_second():
+        made("fill-mask", model="m", device=1)
+
+    def test_spread():
+        pipeline("fill-mask", model="m", device_map="auto")
+    """
+
+
+def test_a_pipeline_of_transformers_that_is_told_no_device_takes_the_first_one_since_its_version_does():
+    told = {"test_told_the_host": (0, None, 0), "test_told_the_second": (2, 2, 2), "test_spread": (0, 1, 1)}
+    installed = {"tests/test_it.py": PIPELINES}
+    assert devices_of("tests/test_it.py", installed) == told | {"test_told_nothing": (0, 1, 1)}
+
+    def in_its_tree(default):
+        made = """
+            from transformers.pipelines.base import Pipeline
+
+            def pipeline(task=None, model=None, device=None, device_map=None, **more):
+                return Pipeline(model=model, device=device, **more)
+            """
+        base = f"""
+            class Pipeline:
+                def __init__(self, model, device=None, **more):
+                    if device is None:
+                        device = {default}
+                    self.device = device
+            """
+        library = {
+            "src/transformers/__init__.py": "from transformers.pipelines import pipeline\n",
+            "src/transformers/pipelines/__init__.py": made,
+            "src/transformers/pipelines/base.py": base,
+        }
+        return devices_of("tests/test_it.py", library | installed)
+
+    assert in_its_tree("0") == told | {"test_told_nothing": (0, 1, 1)}
+    assert in_its_tree("-1") == told | {"test_told_nothing": (0, None, 0)}
+
+
 def test_a_loader_that_accelerate_prepares_gives_batches_on_the_device():
     found = devices_of(
         "tests/test_it.py",
