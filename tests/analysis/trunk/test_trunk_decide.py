@@ -107,6 +107,29 @@ def test_the_first_failures_of_a_break_ask_for_runs_of_the_suspect_and_its_paren
     assert {again.sha for again in decision.reruns} == {"c20", "c19"}
 
 
+@pytest.mark.parametrize(("flaked", "runs"), [((), {"c20": 3, "c19": 3}), ((9,), {"c20": 2, "c19": 2})])
+def test_of_a_signal_that_hardly_flakes_runs_are_asked_for_to_spare(
+    flaked: tuple[int, ...], runs: dict[str, int]
+) -> None:
+    """The slowest is then not waited for; who flakes is asked about for nothing too often to be given them."""
+    events = events_of(lambda i, _t: i >= 20 or i in flaked, commits=26, now=12.8)
+    decision = one(question(events, now=12.8, commits=26))
+    assert isinstance(decision, Rerun)
+    assert {again.sha: again.count for again in decision.reruns} == runs
+
+
+@pytest.mark.parametrize(("failed", "most"), [(0.0, 4), (10.0, 2)])
+def test_while_flakes_are_likelier_few_runs_are_asked_for_and_fewer_of_a_signal_that_flakes(
+    failed: float, most: int
+) -> None:
+    events = events_of(lambda i, _t: i == 20, commits=21, now=11.6)
+    asked = question(events, now=11.6, commits=21)
+    signals = (msgspec.structs.replace(asked.signals[0], flake_prior=(failed, 200.0)),)
+    decision = one(msgspec.structs.replace(asked, signals=signals))
+    assert isinstance(decision, Rerun)
+    assert sum(again.count for again in decision.reruns) == most
+
+
 def test_runs_that_are_under_way_are_not_asked_for_again() -> None:
     first = question(events_of(lambda i, _t: i >= 20, commits=26, now=12.1), now=12.1, commits=26)
     asked = one(first)

@@ -3,6 +3,7 @@
 All thresholds were fitted to simulated trunks (`bench/trunk.py`): hours against runs at equal precision.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from sooner.analysis.trunk.case import Case
@@ -11,8 +12,15 @@ from sooner.analysis.trunk.outages import streak_of
 from sooner.analysis.trunk.posterior import Posterior
 
 HALF_SURE: Final = 0.5
-"""Below this probability of a break a gap of untested commits is not searched, and `FEW` runs are enough at once."""
-FEW: Final = 4
+"""Below this probability of a break a gap of untested commits is not searched, and few runs are enough at once ..."""
+FEW: Final = 2
+"""... so many where the signal flakes: most of them will have told of a flake ..."""
+FEW_OF_STABLE: Final = 4
+"""... and so many where it hardly does."""
+STABLE: Final = 0.028
+"""A signal hardly flakes if its rate, as it was known before it failed, is below this: no failure in 15 runs, or one in
+50. It is seldom asked about for nothing, so of a likely break a run of the suspect and one of its parent are asked for
+to spare, and nobody waits for the slowest."""
 AT_ONCE: Final = 3
 """Most runs of one commit that are asked for at once: where three do not settle it, what they tell comes first."""
 AT_LAST: Final = 6
@@ -26,9 +34,6 @@ NEWER: Final = 0.15
 are the commonest way to a wrong one. Of 1,200 simulated reverts at up to 10 % flakes 0.25 let one be wrong."""
 OLDER: Final = 0.25
 """The same for older commits: breaks that fail only some of their runs."""
-TO_SPARE: Final = 0.6
-"""Runs are asked for until newer commits would have this share of what they may have: how often the signal flakes is
-only learned as it fails, and one run that was asked for too late costs the length of a run."""
 OVERDUE: Final = 1.5
 """Usual lengths of a run up to which the suspect's first run is waited for."""
 SPREAD: Final = 0.04
@@ -44,10 +49,10 @@ def is_settled(case: Case, found: Posterior, place: int) -> bool:
     return _is_sure(case, found, place) and case.has_passed_since(place)
 
 
-def _is_sure(case: Case, found: Posterior, place: int, to_spare: float = 1.0) -> bool:
-    """Whether its probability is that of a revert; newer commits may have a share of what they may."""
+def _is_sure(case: Case, found: Posterior, place: int) -> bool:
+    """Whether its probability is that of a revert, and its neighbors have no more of the doubt than they may."""
     doubt = 1 - case.limits.revert_probability
-    misled = max(found.newer(place) / (NEWER * to_spare), found.older(place) / OLDER)
+    misled = max(found.newer(place) / NEWER, found.older(place) / OLDER)
     return found.guilt(place) >= 1 - doubt and misled <= doubt
 
 
@@ -111,17 +116,21 @@ def _untested(case: Case, found: Posterior) -> list[int]:
 
 
 def _confirm(case: Case, found: Posterior, place: int, wanted: dict[int, int], most: int) -> None:
-    """Add runs of the suspect and of its parent until, should they end as expected, it is settled."""
+    """Add runs of the suspect and its parent until, should they end as expected, it is settled; and some to spare."""
     extra = case.expected(place)
     is_likely = float(found.broken[1:].sum()) >= HALF_SURE
-    most = most - sum(map(case.under_way, (place, place - 1))) if is_likely else min(most, FEW)
+    is_stable = case.flakes_before_failing(place) < STABLE
+    few = FEW_OF_STABLE if is_stable else FEW
+    most = most - sum(map(case.under_way, (place, place - 1))) if is_likely else min(most, few)
     cap = max(AT_ONCE, min(AT_LAST, case.ended_about(place) - AT_ONCE))
     pair = [i for i in (place, place - 1) if (is_likely and case.has_ended(i)) or not case.runs_again(i)]
     left = {i: min(cap - case.under_way(i), case.runs_left(i)) for i in pair}
     found = case.weigh(extra)
     while sum(wanted.values()) < most:
-        is_sure = _is_sure(case, found, place, TO_SPARE)
+        is_sure = _is_sure(case, found, place)
         if is_sure and case.has_passed_since(place, extra):
+            if wanted and is_stable and is_likely:
+                _spare(case, left, wanted)
             return
         older = float(found.broken[:place].sum()) + found.burst_now  # what a success of the parent speaks against
         other = 1.0 - found.guilt(place) - older  # what a failure of the suspect speaks against
@@ -132,3 +141,10 @@ def _confirm(case: Case, found: Posterior, place: int, wanted: dict[int, int], m
         wanted[side] = wanted.get(side, 0) + 1
         extra.append((side, case.now, float(side == place)))
         found = case.weigh(extra)
+
+
+def _spare(case: Case, left: Mapping[int, int], wanted: dict[int, int]) -> None:
+    """Add one run of each commit that is to run."""
+    for side in sorted(wanted, reverse=True):
+        if wanted[side] < left[side] and sum(wanted.values()) < case.limits.max_reruns_per_decision:
+            wanted[side] += 1

@@ -291,6 +291,11 @@ class Case:
         passes = sum(i < place and end >= failed for i, end in self._passed_at)
         return passes + sum(i < place and not has_failed for i, _, has_failed in extra) >= PASSES_SINCE
 
+    def flakes_before_failing(self, place: int) -> float:
+        """The flake rate as it was known before this commit or a newer one failed."""
+        first = min((hour for i, hour, failed in self.done if failed and i >= place), default=self.now)
+        return self._flakes_before(first)
+
     def _flakes_before(self, hour: float) -> float:
         """The flake rate as it was known before something failed."""
         failures, runs = self.flake_prior
