@@ -14,9 +14,9 @@ from sooner.analysis.trunk.posterior import Posterior
 HALF_SURE: Final = 0.5
 """Below this probability of a break a gap of untested commits is not searched, and few runs are enough at once ..."""
 FEW: Final = 2
-"""... so many where the signal flakes: most of them will have told of a flake ..."""
+"""... so many where flakes are the likeliest, of a signal that flakes: most of them will have told of a flake ..."""
 FEW_OF_STABLE: Final = 4
-"""... and so many where it hardly does."""
+"""... and so many else: it hardly flakes, or an outage is likelier."""
 STABLE: Final = 0.028
 """A signal hardly flakes if its rate, as it was known before it failed, is below this: no failure in 15 runs, or one in
 50. It is seldom asked about for nothing, so of a likely break a run of the suspect and one of its parent are asked for
@@ -120,7 +120,7 @@ def _confirm(case: Case, found: Posterior, place: int, wanted: dict[int, int], m
     extra = case.expected(place)
     is_likely = float(found.broken[1:].sum()) >= HALF_SURE
     is_stable = case.flakes_before_failing(place) < STABLE
-    few = FEW_OF_STABLE if is_stable else FEW
+    few = FEW if found.none > HALF_SURE and not is_stable else FEW_OF_STABLE
     most = most - sum(map(case.under_way, (place, place - 1))) if is_likely else min(most, few)
     cap = max(AT_ONCE, min(AT_LAST, case.ended_about(place) - AT_ONCE))
     pair = [i for i in (place, place - 1) if (is_likely and case.has_ended(i)) or not case.runs_again(i)]
