@@ -47,9 +47,12 @@ def test_what_is_run_without_a_verb_is_told_with_it(here, words, meant):
 @pytest.mark.parametrize(
     ("words", "who"),
     [
-        (("run", "plan.toml", "--failed"), "it is one of `sooner rerun`"),
-        (("plan", "plan.toml", "--retries", "2"), "it is one of `sooner run`, `sooner script` and 2 more"),
-        (("trunk", "flaky", "--breakages"), "it is one of `sooner trunk verdicts`"),
+        (("run", "plan.toml", "--failed"), "No such option '--failed'. `sooner rerun` has it.\n"),
+        (
+            ("plan", "plan.toml", "--retries", "2"),
+            "No such option '--retries'. `sooner run`, `sooner script` and 2 more have it.\n",
+        ),
+        (("trunk", "flaky", "--breakages"), "No such option '--breakages'. `sooner trunk verdicts` has it.\n"),
     ],
 )
 def test_an_option_of_another_verb_is_told_with_it(here, words, who):
@@ -131,3 +134,24 @@ def test_a_folder_that_is_no_run_is_told_with_the_last_run(here, project, words)
     done = here(*words)
     assert done.returncode == 4
     assert "holds no run (no run.json): the last one from here is .sooner/runs/latest" in done.stderr
+
+
+def test_a_plan_that_is_taken_for_a_script_is_not_run_as_one(here, project):
+    (project / "plan.toml").write_text('[[unit]]\nname = "a"\nrun = "true"\n')
+    done = here("script", "plan.toml", "--devices", "virtual:1")
+    assert done.returncode == 4
+    assert "plan.toml is a plan, and no shell script: `sooner run plan.toml` runs it" in done.stderr
+    assert "command not found" not in done.stderr
+
+
+def test_a_shard_that_is_none_is_told_before_devices_are_looked_for(here, project):
+    (project / "plan.toml").write_text('[[unit]]\nname = "a"\nrun = "true"\n')
+    done = here("run", "plan.toml", "--shard", "3/2", "--devices", "GPU-that-is-not-there")
+    assert done.returncode == 4
+    assert done.stderr.startswith("sooner: --shard '3/2' is not I/N")
+
+
+def test_the_devices_that_are_shown_are_those_of_the_project(here, project):
+    (project / "pyproject.toml").write_text('[tool.sooner.run]\ndevices = "virtual:3"\n')
+    assert "virtual:2" in here("devices").stdout
+    assert here("devices", "--devices", "virtual:2").stdout.count("virtual:") == 2

@@ -19,20 +19,19 @@ _COLUMNS: Final = ("ID", "STATE", "MEMORY", "NUMA", "LINKS", "NAME", "UUID", "WH
 @click.option(
     "--devices",
     "spec",
-    default="auto",
     metavar="SPEC",
-    show_default=True,
-    help="auto, a number, indices (0,1), UUIDs, virtual:N or cpu:N.",
+    help="auto, a number, indices (0,1), UUIDs, virtual:N or cpu:N (default: as runs have them, else auto).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects instead of a table.")
 @click.option("--clear", metavar="ID", help="First take away the quarantine mark of this device (its id or UUID).")
-def devices(spec: str, clear: str | None, *, as_json: bool) -> None:
+def devices(spec: str | None, clear: str | None, *, as_json: bool) -> None:
     """Show the devices that a run could use here, who leases them, and which are busy or put aside."""
+    from sooner.cli.settings import run_settings
     from sooner.devices.leases import LeaseBook, lease_root
     from sooner.devices.proof import Monitor
     from sooner.devices.survey import survey
 
-    found = _found(spec)
+    found = _found(run_settings({"devices": spec}).devices)
     book = LeaseBook(lease_root(os.environ))
     if clear is not None:
         _clear(clear, found, book)

@@ -46,7 +46,8 @@ def _better_option(error: click.NoSuchOption, sooner: click.Group, context: clic
     if not verbs:
         return ""
     more = f" and {len(verbs) - _MOST_NAMED} more" if len(verbs) > _MOST_NAMED else ""
-    return f"{error.message} (it is one of {', '.join(f'`{verb}`' for verb in verbs[:_MOST_NAMED])}{more})"
+    has = "has" if len(verbs) == 1 else "have"
+    return f"{error.message} {', '.join(f'`{verb}`' for verb in verbs[:_MOST_NAMED])}{more} {has} it."
 
 
 def _has(command: click.Command, name: str) -> bool:

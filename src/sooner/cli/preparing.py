@@ -71,7 +71,7 @@ def prepare(
     folder: RunFolder | None = None,
     elsewhere: ExitStack | None = None,
 ) -> Prepared:
-    """Find devices, look up durations, cut the shard, check that everything fits.
+    """Look up durations, cut the shard, find devices, check that everything fits.
 
     Args:
         plan: What to run.
@@ -87,6 +87,8 @@ def prepare(
     """
     settings = run_settings(cli)
     quarantine = quarantine_file(settings.quarantine)
+    past = _past(plan, cli.get("durations"), folder, history=history_root(settings.history))
+    plan = _sharded(plan, cli.get("shard"), cli.get("durations"))
     nodes: tuple[Node, ...] = ()
     if settings.backend == "ray" and elsewhere is not None:
         nodes, notes = _nodes(settings, elsewhere)
@@ -96,8 +98,6 @@ def prepare(
         devices, notes = found.devices, found.notes
         if settings.backend == "ray":
             notes = (*notes, "the devices are this machine's: those of the Ray cluster are asked for when a run begins")
-    past = _past(plan, cli.get("durations"), folder, history=history_root(settings.history))
-    plan = _sharded(plan, cli.get("shard"), cli.get("durations"))
     unsettled = msgspec.structs.replace(plan, units=tuple(u for u in plan.units if u.key not in (settled or {})))
     lacking = check_needs(unsettled, devices, text=text)
     if lacking and settings.on_missing == "fail":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sooner.cli.wiring import execute
-from sooner.model.errors import SoonerError
+from sooner.model.errors import SoonerError, UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.plan.dependence import dependence_notes
 from sooner.plan.invocations import keys_of, read_invocations, units_of
@@ -25,6 +25,8 @@ def run_script(script: Path, arguments: Sequence[str], cli: Mapping[str, Any]) -
     Raises:
         SoonerError: The script cannot be recorded, or what it recorded cannot be run.
     """
+    if script.suffix == ".toml":
+        raise UsageError(f"{script} is a plan, and no shell script: `sooner run {script}` runs it")
     env = dict(os.environ)
     stdout = sys.stderr if cli.get("as_json") else None
     recording = record(script, args=arguments, env=env, cwd=Path.cwd(), stdout=stdout)
