@@ -1238,3 +1238,104 @@ def test_what_the_library_is_told_to_take_and_is_not_seen_to_take_is_not_known_f
         "test_host": (0, 0, "high"),
         "test_plain": (0, 0, "high"),
     }
+
+
+def test_accelerates_state_in_its_own_tree_is_of_the_device_unless_it_is_told_the_host():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "src/accelerate/__init__.py": """
+            from .accelerator import Accelerator
+            from .state import PartialState
+            """,
+            "src/accelerate/state.py": """
+            import torch
+
+            class PartialState:
+                _shared_state = {}
+
+                def __init__(self, cpu: bool = False, **kwargs):
+                    self.__dict__ = self._shared_state
+                    if not self.initialized:
+                        self.device = torch.device("cpu") if cpu else self.default_device
+
+                @property
+                def default_device(self):
+                    return torch.device(found_by_many_vendors())
+
+            class AcceleratorState:
+                def __init__(self, mixed_precision=None, cpu: bool = False, **kwargs):
+                    self.__dict__ = self._shared_state
+            """,
+            "src/accelerate/accelerator.py": """
+            from .state import AcceleratorState
+
+            class Accelerator:
+                def __init__(self, device_placement=True, split_batches=None, mixed_precision=None, steps=1, cpu=False):
+                    self.state = AcceleratorState(mixed_precision=mixed_precision, cpu=cpu)
+
+                @property
+                def device(self):
+                    return self.state.device
+
+                def prepare(self, *args):
+                    return self.prepare_all(args)
+            """,
+            "src/accelerate/data_loader.py": """
+            from torch.utils.data import DataLoader
+
+            class DataLoaderDispatcher(DataLoader):
+                def __iter__(self):
+                    yield from self.fetched_and_sent()
+            """,
+            "tests/test_it.py": """
+            import torch
+            from accelerate import Accelerator, PartialState
+            from accelerate.data_loader import DataLoaderDispatcher
+            from accelerate.state import AcceleratorState
+
+            def test_batches():
+                for index, _ in enumerate(DataLoaderDispatcher(range(16), batch_size=4)):
+                    assert index >= 0
+
+            def test_loader():
+                assert DataLoaderDispatcher(range(16), batch_size=4) is not None
+
+            def test_state():
+                state = PartialState()
+                torch.zeros(2).to(state.device)
+
+            def test_whole_state():
+                torch.zeros(2, device=AcceleratorState().device)
+
+            def test_accelerator():
+                torch.zeros(2).to(Accelerator().device)
+
+            def test_its_state():
+                torch.zeros(2).to(Accelerator().state.device)
+
+            def test_prepared():
+                Accelerator().prepare(torch.nn.Linear(2, 2))
+
+            def test_state_of_the_host():
+                torch.zeros(2).to(PartialState(cpu=True).device)
+
+            def test_accelerator_of_the_host():
+                torch.zeros(2).to(Accelerator(cpu=True).device)
+
+            def test_prepared_on_the_host():
+                accelerator = Accelerator(mixed_precision="no", cpu=True)
+                accelerator.prepare(torch.nn.Linear(2, 2))
+            """,
+        },
+    )
+    on_a_device = {
+        "test_state",
+        "test_whole_state",
+        "test_accelerator",
+        "test_its_state",
+        "test_prepared",
+        "test_batches",
+    }
+    assert found == {name: (0, 1, 1) if name in on_a_device else (0, None, 0) for name in found}
+    assert len(found) == 10

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members
 from sooner.plan.needs.outside_kinds import is_scalar_type
@@ -28,6 +28,9 @@ from sooner.plan.needs.values import (
     hard,
     is_plain,
 )
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.rules import Rule
 
 LACKING: Final = "__lacking__"
 """What an instance does not have, though its class is not known, among its attributes."""
@@ -148,6 +151,9 @@ class Attributes(State):
     def _of_instance(self, value: Inst, name: str) -> Any:
         found = value.cls.find(name)
         if isinstance(found, Wrapped) and found.kind == "property":
+            rule = self._rule_of(value, name)
+            if rule is not None and rule.override:
+                return self._told_by(rule, value)
             return self.call(Bound(found.func, value), [], {})
         if name in value.attrs:
             return value.attrs[name]
@@ -171,7 +177,19 @@ class Attributes(State):
         if name.startswith("assert") and value.cls.is_of_tests_alone:  # `TestCase = object`: for unittest nothing
             raise Raised("AttributeError", f"{value.cls.name}.{name}", *self.current)
         native = self.natives.of_outside_base(value, name)
-        return Unknown(f"{value.cls.name}().{name}") if native is MISSING else native
+        if native is not MISSING:
+            return native
+        rule = self._rule_of(value, name)
+        return Unknown(f"{value.cls.name}().{name}") if rule is None else self._told_by(rule, value)
+
+    def _rule_of(self, value: Inst, name: str) -> "Rule | None":
+        """What the rules know of a member of what the library under test has made."""
+        if value.cls.module.is_test_code or value.cls.module.is_model:
+            return None
+        return self.rules.constant(f"{value.cls.module.name}.{value.cls.name}().{name}")
+
+    def _told_by(self, rule: "Rule", value: Inst) -> Any:
+        return self.natives.value_of(rule, "value", *value.made_of)
 
     def _of_class(self, value: Cls, name: str) -> Any:
         found = value.find(name)

@@ -417,11 +417,13 @@ class Cls:
 class Inst:
     """An instance of a class of the tree."""
 
-    __slots__ = ("attrs", "cls")
+    __slots__ = ("attrs", "cls", "made_of")
 
     def __init__(self, cls: Cls) -> None:
         self.cls = cls
         self.attrs: dict[str, Any] = {}
+        self.made_of: tuple[list[Any], dict[str, Any]] = ([], {})
+        """Of a class of the library under test, whose own code is not followed: the arguments."""
 
 
 class Super:
