@@ -8,7 +8,13 @@ run. What a skip is for is printed beside it: a package that is not installed sa
 where a run is said are counted apart, for no profile knows what a newer PyTorch or a missing network does to a test.
 Suites are no part of this project: name a tree and its interpreter.
 
-    python bench/needs_against_run.py TREE [PATH ...] [--python EXE] [--devices 0] [--sample 6] [--show 20]
+With `--pretended` the devices need not be there: PyTorch is made to believe in them (`bench/pretended/`), work is done
+on the host, and which devices each test used, in all of its processes, is written down. Three more contradictions are
+seen then, of tests that pass: a device is used where none is said to be, more are used than the test is said to gain
+from, and none is used where the test is said to run without, and to use some. Kernels that only a device has fail, and
+say nothing.
+
+    python bench/needs_against_run.py TREE [PATH ...] [--python EXE] [--devices 0] [--pretended] [--sample 6]
 """
 
 import argparse
@@ -18,9 +24,9 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from figures import suite, table
 
@@ -58,30 +64,40 @@ def reason(report):
 """
 
 
-def profiles(tree: Path, files: list[str], devices: int) -> dict[str, str]:
-    """What each test does with so many devices, by its source."""
+_PRETENDED: Final = Path(__file__).parent / "pretended"
+
+
+def profiles(tree: Path, files: list[str]) -> dict[str, dict[str, Any]]:
+    """What is said of each test, by its source."""
     command = [sys.executable, "-m", "sooner", "needs", *files, "--no-cache", "--json"]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 5):
         sys.exit(done.stderr)
-    return {test["nodeid"]: test["profile"][str(devices)] for test in json.loads(done.stdout)}
+    return {test["nodeid"]: test for test in json.loads(done.stdout)}
 
 
-def outcomes(tree: Path, files: list[str], options: argparse.Namespace) -> dict[str, tuple[str, str]]:
-    """What each test did ("collected": it was not run), and why; so for files that gave no tests.
+def outcomes(
+    tree: Path, files: list[str], options: argparse.Namespace
+) -> tuple[dict[str, tuple[str, str]], dict[str, set[int]]]:
+    """What each test did ("collected": it was not run), and why (so of files without tests); what it used.
 
     A file that takes too long leaves what it had until then.
     """
     found: dict[str, tuple[str, str]] = {}
+    used: dict[str, set[int]] = defaultdict(set)
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "recorder_of_outcomes.py").write_text(_RECORDER)
         kept = Path(folder) / "outcomes"
+        uses = Path(folder) / "uses"
+        more = [str(_PRETENDED)] if options.pretended else []
         environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")])),
+            "PYTHONPATH": os.pathsep.join(filter(None, [folder, *more, os.environ.get("PYTHONPATH")])),
             "OUTCOMES": str(kept),
             "MOST_TESTS": str(options.sample),
             "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(options.devices))),
         }
+        if options.pretended:
+            environment |= {"PRETENDED_DEVICES": str(options.devices), "PRETENDED_USES": str(uses)}
         for path in files:
             command = [
                 options.python,
@@ -104,7 +120,10 @@ def outcomes(tree: Path, files: list[str], options: argparse.Namespace) -> dict[
             nodeid, outcome, why = json.loads(line)
             if found.get(nodeid, ("", ""))[0] != "failed":
                 found[nodeid] = (outcome, why)
-    return found
+        for line in uses.read_text().splitlines() if uses.exists() else []:
+            nodeid, device = json.loads(line)
+            used[nodeid].add(device)
+    return found, used
 
 
 def contradicts(said: str, did: str, why: str) -> bool:
@@ -115,6 +134,18 @@ def contradicts(said: str, did: str, why: str) -> bool:
     return said != "unknown" and said not in allowed[did]
 
 
+def misused(test: dict[str, Any], devices: int, used: int) -> str:
+    """How a test that passed used other devices than its source says; empty where it did not."""
+    fewest, full = test["gpu_min"], test["full"] or 0
+    if used and fewest is None:
+        return f"said to use none, used {used}"
+    if used > max(full, fewest or 0):
+        return f"said to gain from {max(full, fewest)} at most, used {used}"
+    if not used and fewest is not None and devices >= fewest and test["profile"]["0"] == "run":
+        return f"said to use {fewest}, used none"
+    return ""
+
+
 def main() -> None:
     """Compare, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -122,14 +153,16 @@ def main() -> None:
     parser.add_argument("paths", nargs="*", default=["."])
     parser.add_argument("--python", default=sys.executable, help="the interpreter that the suite runs with")
     parser.add_argument("--devices", type=int, choices=(0, 1, 2, 3, 4, 8), default=0)
+    parser.add_argument("--pretended", action="store_true", help="the devices need not be there")
     parser.add_argument("--sample", type=int, default=0, help="so many tests of each file; 0: all")
     parser.add_argument("--seconds", type=float, default=300.0, help="the most that a file takes")
     parser.add_argument("--show", type=int, default=20)
     options = parser.parse_args()
     tree = options.tree.resolve()
     files = suite(tree, options.paths)
-    said = profiles(tree, files, options.devices)
-    found = outcomes(tree, files, options)
+    tests = profiles(tree, files)
+    said = {name: test["profile"][str(options.devices)] for name, test in tests.items()}
+    found, used = outcomes(tree, files, options)
     listed = {name for name in found if "::" in name}
     whole = {name.partition("::")[0] for name in listed}
     only_said = sorted(
@@ -140,6 +173,8 @@ def main() -> None:
     did = {name: outcome for name, outcome in found.items() if outcome[0] != "collected"}
     both = [name for name in sorted(did) if name in said]
     wrong = [name for name in both if contradicts(said[name], *did[name])]
+    passed = [name for name in both if (said[name], did[name][0]) == ("run", "passed")] if options.pretended else []
+    misuses = {name: how for name in passed if (how := misused(tests[name], options.devices, len(used[name])))}
     kinds = Counter((said[name], did[name][0]) for name in both)
     rows = [[f"{first} by the source, {second}", str(count)] for (first, second), count in sorted(kinds.items())]
     rows += [
@@ -147,10 +182,14 @@ def main() -> None:
         ["listed by the source only", str(len(only_said))],
         ["contradictions", str(len(wrong))],
     ]
+    if options.pretended:
+        rows.append(["passed, and used other devices", f"{len(misuses)} of {len(passed)}"])
     print(table([f"with {options.devices} devices", "tests"], rows))
     reasons = Counter((said[name], *did[name], name.partition("::")[0]) for name in wrong)
     for (first, second, why, path), count in reasons.most_common(options.show):
         print(f"{count} of {path}: {first} by the source, {second}: {why}")
+    for name, how in list(misuses.items())[: options.show]:
+        print(f"{how} ({tests[name]['confidence']}): {name}")
     for name in sorted(listed - said.keys())[: options.show]:
         print(f"not listed by the source: {name}")
     for name in only_said[: options.show]:

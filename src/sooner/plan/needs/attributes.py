@@ -180,7 +180,11 @@ class Attributes(State):
         if native is not MISSING:
             return native
         rule = self._rule_of(value, name)
-        return Unknown(f"{value.cls.name}().{name}") if rule is None else self._told_by(rule, value)
+        if rule is not None:
+            return self._told_by(rule, value)
+        if name.endswith("device") and not value.cls.module.is_test_code:
+            self.guesses += not self.quiet  # which one is not known, and what is put there is
+        return Unknown(f"{value.cls.name}().{name}")
 
     def _rule_of(self, value: Inst, name: str) -> "Rule | None":
         """What the rules know of a member of what the library under test has made."""
