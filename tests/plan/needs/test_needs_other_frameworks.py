@@ -1221,6 +1221,20 @@ def test_a_model_of_transformers_that_is_parallelized_is_on_all_devices_or_on_th
             def test_on_two(self):
                 T5ForConditionalGeneration.from_pretrained("t5").parallelize({0: [0, 1], 1: [2, 3]})
 
+            def test_as_far_as_its_layers_go(self):
+                GPT2LMHeadModel(GPT2Config(n_layer=3)).parallelize()
+
+            def test_by_default(self):
+                T5ForConditionalGeneration(config=GPT2Config(7)).parallelize()
+
+            def test_of_what_was_read(self):
+                GPT2LMHeadModel(GPT2Config.from_pretrained("gpt2")).parallelize()
+
+            def test_of_a_number_that_was_set(self):
+                config = GPT2Config(7)
+                config.n_layer = 4
+                GPT2LMHeadModel(config).parallelize()
+
             def test_somebody_elses(self, context):
                 context.parallelize([1, 2, 3])
         """
@@ -1232,7 +1246,13 @@ def test_a_model_of_transformers_that_is_parallelized_is_on_all_devices_or_on_th
         import torch
         from torch import nn
 
-        class GPT2Config: ...
+        class GPT2Config:
+            def __init__(self, hidden=8, n_layer=2, **more):
+                self.n_layer = n_layer
+
+            @classmethod
+            def from_pretrained(cls, name, **more):
+                return cls(**cls.downloaded(name))
 
         class GPT2LMHeadModel(nn.Module):
             def __init__(self, config):
@@ -1248,10 +1268,20 @@ def test_a_model_of_transformers_that_is_parallelized_is_on_all_devices_or_on_th
     wanted = {
         "TestModel::test_on_all": (2, 2, 8),
         "TestModel::test_on_two": (2, 2, 2),
+        "TestModel::test_as_far_as_its_layers_go": (2, 2, 8),
+        "TestModel::test_by_default": (2, 2, 8),
+        "TestModel::test_of_what_was_read": (2, 2, 8),
+        "TestModel::test_of_a_number_that_was_set": (2, 2, 8),
         "TestModel::test_somebody_elses": (2, 2, 2),
     }
+    known = {
+        "TestModel::test_on_all": (2, 2, 2),
+        "TestModel::test_as_far_as_its_layers_go": (2, 2, 3),
+        "TestModel::test_by_default": (2, 2, 2),
+        "TestModel::test_of_a_number_that_was_set": (2, 2, 4),
+    }
     assert devices_of("tests/test_it.py", {"tests/test_it.py": text}) == wanted
-    assert devices_of("tests/test_it.py", library | {"tests/test_it.py": text}) == wanted
+    assert devices_of("tests/test_it.py", library | {"tests/test_it.py": text}) == wanted | known
 
 
 def test_sessions_and_keras_networks_are_on_tensorflows_first_device_and_there_are_no_tpus():

@@ -193,7 +193,7 @@ class Attributes(State):
         return self.rules.constant(f"{value.cls.module.name}.{value.cls.name}().{name}")
 
     def _told_by(self, rule: "Rule", value: Inst) -> Any:
-        return self.natives.value_of(rule, "value", *value.made_of)
+        return self.natives.value_of(rule, "value", *(value.given or ([], {})))
 
     def _of_class(self, value: Cls, name: str) -> Any:
         found = value.find(name)

@@ -498,8 +498,7 @@ class Calling(Attributes):
         Raises:
             Raised: The base lacks a device.
         """
-        made = Inst(cls)
-        made.made_of = (args, kwargs)
+        made = Inst(cls, (args, kwargs))
         known = next((each for each in cls.mro if isinstance(each, Cls) and each.module.is_model), None)
         init = MISSING if known is None else known.find("__init__")
         if isinstance(init, Func):

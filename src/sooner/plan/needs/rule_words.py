@@ -15,6 +15,7 @@ from sooner.plan.needs.drawing import drawn
 from sooner.plan.needs.jax_devices import DEFAULT_DEVICE
 from sooner.plan.needs.jax_devices import WORDS as JAX_WORDS
 from sooner.plan.needs.launchers import launch, parallel_size, write_settings
+from sooner.plan.needs.made_of import told
 from sooner.plan.needs.masks import only_seen
 from sooner.plan.needs.meshes import WORDS as MESH_WORDS
 from sooner.plan.needs.op_names import names
@@ -59,6 +60,8 @@ _HOST_TENSOR: Final = re.compile(
     r"(\.(unsqueeze|squeeze|view|reshape|clone|float|half|bfloat16|contiguous|t|transpose)\(\))*$"
 )
 """What is known of a tensor that is made without a device."""
+_LAYERS: Final = ("num_layers", "n_layer", "num_hidden_layers")
+"""What settings of transformers call the number of layers."""
 _MOST_RANKS_THAT_LEAVE: Final = 8
 """Of more ranks that leave a test, those in the middle are not looked at."""
 
@@ -235,6 +238,20 @@ def _device_span(machine: "Machine", args: list[Any]) -> Any:
     devices = [each for each in devices if not (isinstance(each, Dev) and each.kind == "cpu")]
     indices = [hard(each.index) if isinstance(each, Dev) else UNKNOWN for each in devices]
     return max((each + 1 if isinstance(each, int) else 1 for each in indices), default=0)
+
+
+def _layered(machine: "Machine", args: list[Any]) -> Any:
+    """Devices over which a model of transformers spreads its layers: as many on each, as far as they go.
+
+    How many layers it has its settings say; where they do not, there is one for each device, and it is less sure.
+    """
+    visible = max(machine.visible(), 1)
+    settings = told(machine, _first(args), "config")
+    layers = next((each for name in _LAYERS if type(each := uncounted(told(machine, settings, name))) is int), 0)
+    if layers < 1:
+        machine.guesses += visible > 1
+        return visible
+    return math.ceil(layers / math.ceil(layers / visible))
 
 
 def _more_devices(machine: "Machine", args: list[Any]) -> Any:
@@ -507,8 +524,8 @@ def _sizes_up_to(machine: "Machine", args: list[Any]) -> Any:
 
 def _made_of(_machine: "Machine", args: list[Any]) -> Any:
     """`made_of(object, name)`: the argument of that name which an object of the library under test was made of."""
-    made = args[0].made_of[1] if isinstance(args[0], Inst) else {}
-    return made.get(args[1])
+    given = args[0].given if isinstance(args[0], Inst) else None
+    return None if given is None else given[1].get(args[1])
 
 
 WORDS: Final[dict[str, Word]] = {
@@ -516,7 +533,7 @@ WORDS: Final[dict[str, Word]] = {
     "while_steps_last": _while_steps_last,
     "model_size": _model_size, "engine_size": _engine_size,
     "ranks": _ranks, "as_rank": _as_rank, "in_ranks": _in_ranks, "in_own_ranks": _in_own_ranks,
-    "need": _need, "device_span": _device_span,
+    "need": _need, "device_span": _device_span, "layered": _layered,
     "more_devices": _more_devices, "is_class": _is_class, "is_instance": _is_instance,
     "touch": _touch, "backend": _backend, "skip": _skip,
     "fail": _fail, "refused_if": _refused_if, "suffixes": _suffixes, "decorated_if": _decorated_if,

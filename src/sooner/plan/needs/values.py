@@ -415,15 +415,14 @@ class Cls:
 
 
 class Inst:
-    """An instance of a class of the tree."""
+    """An instance of a class of the tree; one of the library under test keeps what it was given, and is not made."""
 
-    __slots__ = ("attrs", "cls", "made_of")
+    __slots__ = ("attrs", "cls", "given")
 
-    def __init__(self, cls: Cls) -> None:
+    def __init__(self, cls: Cls, given: tuple[list[Any], dict[str, Any]] | None = None) -> None:
         self.cls = cls
         self.attrs: dict[str, Any] = {}
-        self.made_of: tuple[list[Any], dict[str, Any]] = ([], {})
-        """Of a class of the library under test, whose own code is not followed: the arguments."""
+        self.given = given
 
 
 class Super:

@@ -1,0 +1,28 @@
+"""What an instance of the library under test was made of: it is not made, but keeps what it was given."""
+
+from typing import TYPE_CHECKING, Any
+
+from sooner.plan.needs.values import UNKNOWN, Env, Func, Inst, hard
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+
+def told(machine: "Machine", value: Any, name: str) -> Any:
+    """What the tests have told an instance by some name, or have set on it; else the default of its `__init__`.
+
+    What the library makes by itself, of what it has read, is not known.
+    """
+    made = hard(value)
+    if not isinstance(made, Inst) or made.given is None:
+        return UNKNOWN
+    if name in made.attrs:
+        return hard(made.attrs[name])
+    args, kwargs = made.given
+    maker = made.cls.find("__init__")
+    if not isinstance(maker, Func):
+        return hard(kwargs.get(name, UNKNOWN))
+    given = Env(maker.module, None)
+    machine.bind_arguments(maker, [made, *args], kwargs, given)
+    more = hard(given.names.get(maker.node.args.kwarg.arg)) if maker.node.args.kwarg is not None else None
+    return hard(given.names.get(name, more.get(name, UNKNOWN) if isinstance(more, dict) else UNKNOWN))
