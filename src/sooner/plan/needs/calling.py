@@ -44,6 +44,7 @@ from sooner.plan.needs.values import (
     hard,
     is_plain,
 )
+from sooner.plan.needs.ways import doubt_what_follows
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -378,6 +379,7 @@ class Calling(Attributes):
                 return Stream(frame.yielded, stopped)  # whoever asks for more comes to it
             result = self._returned_before(frame, stopped)
         finally:
+            doubt_what_follows(cast("Machine", self), frame.may_have_left)
             self.depth -= 1
             self.working = around
         if func.is_generator:

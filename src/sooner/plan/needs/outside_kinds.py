@@ -11,6 +11,21 @@ _SCALAR: Final = "__scalar__"
 _MADE: Final = re.compile(r"(?:\w+\.)+_*[A-Z]\w*\(\)")
 _MEMBER: Final = re.compile(r"(?!torch\.|jax\.)(?:[\w.]+\.)?[A-Z]\w*[a-z]\w*\.[A-Z][A-Z0-9_]+")
 """`SoftmaxType.SCALED`: more likely a member of an enumeration than anything else, but PyTorch's and JAX's own."""
+_OF_MODULES: Final = {
+    "T_destination", "add_module", "apply", "bfloat16", "buffers", "call_super_init", "children", "compile",
+    "cpu", "cuda", "double", "dump_patches", "eval", "extra_repr", "float", "forward", "get_buffer",
+    "get_extra_state", "get_parameter", "get_submodule", "half", "ipu", "load_state_dict", "modules", "mro",
+    "mtia", "named_buffers", "named_children", "named_modules", "named_parameters", "parameters",
+    "register_backward_hook", "register_buffer", "register_forward_hook", "register_forward_pre_hook",
+    "register_full_backward_hook", "register_full_backward_pre_hook", "register_load_state_dict_post_hook",
+    "register_load_state_dict_pre_hook", "register_module", "register_parameter",
+    "register_state_dict_post_hook", "register_state_dict_pre_hook", "requires_grad_", "set_extra_state",
+    "set_submodule", "share_memory", "state_dict", "to", "to_empty", "train", "training", "type", "xpu",
+    "zero_grad",
+}  # fmt: skip
+"""What PyTorch's `torch.nn.Module` has, of any version from 1.0 to 2.9, but for what is private."""
+_PUBLIC: Final = {"torch.nn.Module": _OF_MODULES, "torch.nn.modules.module.Module": _OF_MODULES}
+"""All public attributes of classes outside that much inherits from."""
 _SCALARS: Final = re.compile(r"(b?float|u?int|complex|bool)\w*")
 
 
@@ -22,6 +37,16 @@ def is_scalar_type(value: Any) -> bool:
 def member_text(value: Ext) -> str | None:
     """How what looks like a member of an enumeration outside is written (`Mode.FAST` of `acme.Mode.FAST`), or None."""
     return ".".join(value.path.split(".")[-2:]) if _MEMBER.fullmatch(value.path) else None
+
+
+def class_has(cls: Cls, name: str) -> bool | None:
+    """Whether a class of the tree has an attribute that is in none of the tree's; None where that is not known."""
+    public = [
+        _PUBLIC.get(each.path) if isinstance(each, Ext) else None for each in cls.mro if not isinstance(each, Cls)
+    ]
+    if any(each is not None and name in each for each in public):
+        return True
+    return None if None in public or (public and name.startswith("_")) else False
 
 
 def kind_outside(value: Any) -> Ext | None:

@@ -21,6 +21,7 @@ from sooner.plan.needs.values import (
     Dev,
     Env,
     Ext,
+    Extent,
     Loop,
     Mark,
     OutOfFuel,
@@ -31,6 +32,7 @@ from sooner.plan.needs.values import (
     hard,
     one_of,
 )
+from sooner.plan.needs.ways import Ways, doubt_what_follows, extent
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -54,6 +56,8 @@ class Statements(Raising):
 
     of_any_length: dict[int, Any]
     rank_left: bool
+    may_have_left: tuple[Extent, ...] = ()
+    """What was used when a way that is not known left a loop, of all turns of the loop that is under way."""
 
     def run(self, body: Sequence[ast.stmt], env: Env) -> None:
         """Execute statements in order.
@@ -219,7 +223,7 @@ class Statements(Raising):
         finally:
             self.forks -= inside
             self.doubts -= not inside
-        making.conclude()
+            making.conclude()
         if stops and (falls or returns or loops):
             self.guesses += 1
             self.trace.doubted |= self.loading and any(isinstance(each, Skip) for each in stops)
@@ -232,6 +236,7 @@ class Statements(Raising):
             if isinstance(each, Suspended):  # another way goes on: nobody would come back to this one
                 resumed(each.rest, None)
         self._note_returns(returns, env)
+        self.may_have_left += (extent(cast("Machine", self)),) * bool(loops)
         env.names.update(self._merged([*falls, *left]))  # what a way that leaves the loop has bound holds after it
 
     def _joined(self, returns: list[Return], loops: list[Loop], stops: list[Skip | Raised]) -> Exception:
@@ -254,6 +259,7 @@ class Statements(Raising):
             scope = scope.parent
         if scope is not None and scope.frame is not None:
             scope.frame.returned.extend(each.value for each in returns)
+            scope.frame.may_have_left += (extent(cast("Machine", self)),) * bool(returns)
 
     def _merged(self, falls: list[dict[str, Any]]) -> dict[str, Any]:
         if len(falls) <= 1:
@@ -276,6 +282,20 @@ class Statements(Raising):
         return _alike(values)
 
     def _do_for(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
+        with self._may_be_left():
+            self._follow_for(node, env)
+
+    @contextmanager
+    def _may_be_left(self) -> Iterator[None]:
+        """What is used in a loop after a way that is not known has left it, or its turn, is less sure."""
+        around, self.may_have_left = self.may_have_left, ()
+        try:
+            yield
+        finally:
+            doubt_what_follows(cast("Machine", self), self.may_have_left)
+            self.may_have_left = around
+
+    def _follow_for(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
         values = self.items_of(self.ev(node.iter, env))
         if values is None:
             with self.turns_not_known(env):
@@ -315,6 +335,10 @@ class Statements(Raising):
                 self.of_any_length[key] = value
 
     def _do_while(self, node: ast.While, env: Env) -> None:
+        with self._may_be_left():
+            self._follow_while(node, env)
+
+    def _follow_while(self, node: ast.While, env: Env) -> None:
         for _ in range(_TURNS_OF_WAITING if calls_one_of(node, _SLEEPERS) else _MOST_TURNS_OF_WHILE):
             truth = self.truth(self.ev(node.test, env))
             if truth is False:
@@ -419,15 +443,17 @@ def _is_none(node: ast.expr) -> bool:
 
 
 class _Making:
-    """What the library under test makes on each of several ways."""
+    """What the test uses, and the library under test makes, on each of several ways."""
 
     def __init__(self, machine: "Machine") -> None:
         self._machine = machine
         self._made: list[str | None] = []
+        self._ways = Ways(machine)
 
     def run(self, body: Sequence[ast.stmt], env: Env) -> None:
         """Follow one way: what stands in it under no further condition is done for sure there."""
         machine = self._machine
+        self._ways.begin()
         trace, sure = machine.trace, machine.sure
         machine.sure, by_itself, trace.by_itself = (machine.forks, machine.doubts), trace.by_itself, None
         goes_on = True
@@ -437,12 +463,14 @@ class _Making:
             goes_on = False
             raise
         finally:
+            self._ways.end(goes_on=goes_on)
             if goes_on:
                 self._made.append(trace.by_itself)
             machine.sure, trace.by_itself = sure, by_itself
 
     def conclude(self) -> None:
         """What is made on all ways that go on is made; what on some, perhaps."""
+        self._ways.conclude()
         if all(self._made) and self._made and not self._machine.is_doubtful():
             self._machine.trace.by_itself = self._made[0]
         elif any(self._made):

@@ -271,10 +271,14 @@ class Missing:
 MISSING: Final = Missing()
 
 
+Extent = tuple[frozenset[int], int, int | None]
+"""What was used by now: devices by number, how many workers use together, and ranks."""
+
+
 class Frame:
     """A call under way."""
 
-    __slots__ = ("globals_of", "owner", "returned", "self_value", "stops_at_yield", "yielded")
+    __slots__ = ("globals_of", "may_have_left", "owner", "returned", "self_value", "stops_at_yield", "yielded")
 
     def __init__(self, owner: "Cls | None", self_value: Any) -> None:
         self.owner = owner
@@ -282,6 +286,8 @@ class Frame:
         self.returned: list[Any] = []
         self.yielded: list[Any] = []
         self.globals_of: set[str] = set()
+        self.may_have_left: tuple[Extent, ...] = ()
+        """What was used when a way that is not known left it."""
         self.stops_at_yield = False
         """What follows its `yield` is done after the test, or when the `with` is left."""
 

@@ -1,0 +1,122 @@
+"""What is used on one way, and it is not known whether a test goes it."""
+
+from small_projects import needs_of
+
+
+def test_devices_that_only_one_of_several_ways_uses_are_no_certainty():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import random
+            import torch
+
+            DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+            def by_chance():
+                return random.random() > 0.5
+
+            def test_on_one_way():
+                if by_chance():
+                    torch.ones(1, device=DEVICE)
+
+            def test_on_both_ways():
+                if by_chance():
+                    torch.ones(1, device=DEVICE)
+                else:
+                    torch.zeros(1, device=DEVICE)
+
+            def test_that_may_have_ended():
+                if by_chance():
+                    return
+                torch.ones(1, device=DEVICE)
+
+            def test_of_kinds_that_may_lack_it():
+                for kind in ("small", "large"):
+                    if not hasattr(random, kind):
+                        continue
+                    torch.ones(1, device=DEVICE)
+
+            def test_of_what_was_used_before():
+                torch.ones(1, device=DEVICE)
+                for kind in ("small", "large"):
+                    if by_chance():
+                        continue
+                    torch.zeros(1, device=DEVICE)
+                if by_chance():
+                    return
+                torch.ones(2, device=DEVICE)
+
+            def number():
+                if by_chance():
+                    return 1
+                return 2
+
+            def test_after_a_function_that_has_two_ways():
+                number()
+                torch.ones(1, device=DEVICE)
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full, each.confidence.name) for name, each in found.items()} == {
+        "test_on_one_way": (0, 1, 1, "MEDIUM"),
+        "test_on_both_ways": (0, 1, 1, "HIGH"),
+        "test_that_may_have_ended": (0, 1, 1, "MEDIUM"),
+        "test_of_kinds_that_may_lack_it": (0, 1, 1, "MEDIUM"),
+        "test_of_what_was_used_before": (0, 1, 1, "HIGH"),
+        "test_after_a_function_that_has_two_ways": (0, 1, 1, "HIGH"),
+    }
+
+
+def test_a_class_has_no_public_attribute_that_neither_it_nor_pytorchs_module_has():
+    text = """
+        import torch
+        from acme.models import Model, Mixed
+        import other
+
+        DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+        def uses(kind, name):
+            if hasattr(kind, name):
+                torch.ones(1, device=DEVICE)
+
+        def test_own():
+            uses(Model, "encode")
+
+        def test_of_pytorchs():
+            uses(Model, "state_dict")
+
+        def test_of_none():
+            uses(Model, "get_text_features")
+
+        def test_private():
+            uses(Model, "_apply")
+
+        def test_of_what_is_not_known():
+            uses(Mixed, "get_text_features")
+
+        def test_by_default():
+            getattr(Model, "moves", lambda: torch.ones(1, device=DEVICE))()
+        """
+    library = """
+        import other
+        from torch import nn
+
+        class Model(nn.Module):
+            def encode(self):
+                return 1
+
+        class Mixed(Model, other.Mixin):
+            pass
+        """
+    found = needs_of("tests/test_it.py", {"acme/__init__.py": "", "acme/models.py": library, "tests/test_it.py": text})
+    assert {name: (each.min, each.gpu_min) for name, each in found.items()} == {
+        "test_own": (0, 1),
+        "test_of_pytorchs": (0, 1),
+        "test_of_none": (0, None),
+        "test_private": (0, 1),
+        "test_of_what_is_not_known": (0, 1),
+        "test_by_default": (0, 1),
+    }
+    sure = {name for name, each in found.items() if each.confidence.name == "HIGH"}
+    assert sure == {"test_own", "test_of_pytorchs", "test_of_none", "test_by_default"}
