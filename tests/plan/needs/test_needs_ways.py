@@ -120,3 +120,58 @@ def test_a_class_has_no_public_attribute_that_neither_it_nor_pytorchs_module_has
     }
     sure = {name for name, each in found.items() if each.confidence.name == "HIGH"}
     assert sure == {"test_own", "test_of_pytorchs", "test_of_none", "test_by_default"}
+
+
+def test_a_device_of_which_nothing_is_known_may_be_one():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/where.py": """
+            import json
+
+            SETTINGS = json.load(open("settings.json"))
+
+            def default_device():
+                return SETTINGS["device"]
+            """,
+            "tests/test_it.py": """
+            import pytest
+            import torch
+            from acme import where
+
+            @pytest.fixture
+            def device(request):
+                return request.config.getoption("--device")
+
+            def test_moved(device):
+                torch.ones(1).to(device)
+
+            def test_made(device):
+                torch.ones(1, device=device)
+
+            def test_called():
+                torch.ones(1).to(where.default_device())
+
+            def test_beside():
+                x = torch.ones(1)
+                torch.zeros(1).to(torch.nn.Linear(1, 1)(x).device)
+
+            def test_of_the_host():
+                device = "cpu"
+                torch.ones(1).to(device)
+
+            def test_with_another(device):
+                torch.ones(1).to(device)
+                torch.ones(1, device="cuda" if torch.cuda.is_available() else "cpu")
+            """,
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.confidence.name) for name, each in found.items()} == {
+        "test_moved": (0, None, "MEDIUM"),
+        "test_made": (0, None, "MEDIUM"),
+        "test_called": (0, None, "MEDIUM"),
+        "test_beside": (0, None, "HIGH"),
+        "test_of_the_host": (0, None, "HIGH"),
+        "test_with_another": (0, 1, "HIGH"),
+    }

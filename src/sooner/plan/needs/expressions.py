@@ -16,6 +16,7 @@ from sooner.plan.needs.jax_devices import Grid
 from sooner.plan.needs.suspending import Suspended
 from sooner.plan.needs.testing_names import condition_of
 from sooner.plan.needs.trace import ANY, Trace, asks_for_any
+from sooner.plan.needs.unseen import names_a_device
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -77,6 +78,7 @@ class Expressions(Comparisons, ABC):
     fuel: int
     size: int
     guesses: int
+    quiet: int
     environment: dict[str, Any]
     loading: bool
     rank: tuple[int, int] | None
@@ -172,6 +174,7 @@ class Expressions(Comparisons, ABC):
         if isinstance(func, Native) and func.name == "super" and not node.args:
             return self.zero_argument_super(env)
         args, kwargs = self.arguments(node, env)
+        self.trace.may_be_made |= not self.quiet and names_a_device(node, args, kwargs)
         return self.call_at(func, args, kwargs, node, env)
 
     @abstractmethod

@@ -26,7 +26,8 @@ class Trace:
         self.by_itself: str | None = None
         """What the library under test has made that its framework puts on the first device, if there is one."""
         self.may_be_made = False
-        """Whether the library under test may make such a thing: on one of several ways, or in what is compiled."""
+        """Whether the library under test may make such a thing: on one of several ways, or in what is compiled; or a
+        device is named of which nothing is known."""
         self.reach = 0
         """Devices that must be visible."""
         self.ranks: int | None = None

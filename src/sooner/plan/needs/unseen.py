@@ -1,9 +1,12 @@
 """What may use a device and is not seen to: what is not there to be read, modules named after devices, arrays."""
 
+import ast
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+from sooner.plan.needs.values import Unknown, hard
 
 _OF_DEVICES: Final = re.compile(r"(?!torch\.|tensorflow\.)(?:[\w.]+[._])?(?:cuda|gpu|nccl|rocm|hip)\d*[._]")
 """Names of modules that speak of devices; of PyTorch and TensorFlow rules say what uses one."""
@@ -82,6 +85,23 @@ def is_told_of_devices(arguments: Mapping[str, Any]) -> bool:
     if not arguments.keys() & {"devices", "accelerator"}:
         return False
     return arguments.get("accelerator") != "cpu" and arguments.get("devices", "auto") not in (None, 0)
+
+
+def names_a_device(node: ast.Call, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a call names a device of which nothing is known (`x.to(device)`, `ones(2, device=self.device)`).
+
+    Where some tensor or model is (`x.to(y.device)`) is no choice of a device.
+    """
+    told = node.__dict__.get("sooner_device")
+    if told is None:  # kept with the node, which all sizes share
+        is_moved = isinstance(node.func, ast.Attribute) and node.func.attr == "to" and len(node.args) > 0
+        first = node.args[0] if is_moved else None
+        first = first.func if isinstance(first, ast.Call) else first
+        name = getattr(first, "attr", getattr(first, "id", ""))
+        told = node.__dict__["sooner_device"] = "device" in name, any(each.arg == "device" for each in node.keywords)
+    values = [*args[: told[0]], *([kwargs["device"]] if told[1] and "device" in kwargs else ())]
+    unknown = [value.path for each in values if isinstance(value := hard(each), Unknown)]
+    return any(not each.endswith(("device", ".get_device()")) for each in unknown)
 
 
 def is_in(path: str, modules: set[str]) -> bool:
