@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.values import UNKNOWN, Args, Kwargs, Native, Text, Unknown, hard
+from sooner.plan.needs.values import MISSING, UNKNOWN, Args, Kwargs, Native, Text, Unknown, hard
+from sooner.plan.needs.written_programs import writing
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -30,10 +31,12 @@ class Located(Text):
         super().__init__(pieces)
         self.path = _PATH
 
-    def attribute(self, _machine: "Machine", name: str) -> Any:
+    def attribute(self, machine: "Machine", name: str) -> Any:
         """The same file, the folder around it, its name and its parts; of anything else nothing is known."""
         if name == "strpath":
             return self.known()
+        if (writer := writing(machine, self, name)) is not MISSING:
+            return writer
         if name in _SAME:
             return Native(name, lambda _args, _kwargs: self)
         if name == "joinpath":
@@ -57,7 +60,7 @@ def beside(folder: Any, name: str) -> Text:
     """`folder / name`."""
     if isinstance(folder, Located):
         return Located(_merged([*folder.pieces, f"/{name}"]))
-    return Text([*(folder.pieces if isinstance(folder, Text) else [None]), f"/{name}"])
+    return Located([*(folder.pieces if isinstance(folder, Text) else [None]), f"/{name}"])
 
 
 def absolute(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:

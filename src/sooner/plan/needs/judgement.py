@@ -140,6 +140,7 @@ class Judge:
             0,
         )
         machine.processes = machine.current_device = 0
+        machine.written = {}
         machine.kept = 0.0
         machine.ignored, machine.library_fuel = ignored, 2 * LIBRARY_FUEL
         machine.again = lambda: self._run(item)

@@ -9,7 +9,22 @@ from typing import TYPE_CHECKING, Any, Final
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.programs import imports_nccl, run_again, run_file, run_text
 from sooner.plan.needs.shell_scripts import commands
-from sooner.plan.needs.values import UNKNOWN, Cls, Dev, Ext, Inst, Mod, Native, Raised, Soft, Text, Unknown, hard
+from sooner.plan.needs.values import (
+    UNKNOWN,
+    Cls,
+    Dev,
+    Ext,
+    Inst,
+    Mod,
+    Native,
+    OutOfFuel,
+    Raised,
+    Soft,
+    Text,
+    Unknown,
+    hard,
+)
+from sooner.plan.needs.written_programs import program_in
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -40,6 +55,9 @@ _SETTINGS: Final = "accelerate's settings"
 """As a variable of the environment: the test has written such a file; None where it says as many as there are."""
 _PROCESSES: Final = re.compile(r"^\s*num_processes:\s*(\d+)\s*$", re.MULTILINE)
 _ALL_DEVICES: Final = tuple(f"--nproc{sign}per{sign}node=gpu" for sign in "-_")
+_SAYS_WHERE: Final = re.compile(r"\bis_available\(|\bdevice_count\(|[\"']gloo[\"']")
+"""In a program that a test writes: it asks for devices, or meets on the host."""
+_FUEL_OF_RANKS: Final = 10_000
 _CPU_WORDS: Final = ("--cpu", "--use_cpu", "gloo", "--no_cuda", "--no-cuda")
 
 
@@ -79,7 +97,7 @@ def launch(machine: "Machine", command: Any, environment: Any = None, *, is_chec
         if _says_a_number(words):
             machine.guesses += 1
         return Unknown("process")
-    _started(machine, words, count)
+    _started(machine, words, count, environment)
     return Unknown("process")
 
 
@@ -126,15 +144,43 @@ def _starts_some(words: list[str]) -> bool:
     return words[0] not in _SPEAKS and (starts or _serves(words))
 
 
-def _started(machine: "Machine", words: list[Any], count: Any) -> None:
+def _started(machine: "Machine", words: list[Any], count: Any, environment: Any) -> None:
     """So many ranks of a command."""
     machine.started(count)
+    if _runs_written(machine, words, count, environment):
+        return
     if count == 0:
         machine.launch_of_none()
     if not isinstance(count, int) or count <= 0 or (_runs_itself(words) and run_again(machine, count)):
         return
     if _uses_devices(machine, words):
         machine.need(count, "a launcher starts a process for each device")
+
+
+def _runs_written(machine: "Machine", words: list[Any], count: Any, environment: Any) -> bool:
+    """Whether a launcher is given a program that the test has written, which says itself where it works: run its ranks.
+
+    Raises:
+        Raised: They lack devices.
+    """
+    text = program_in(machine, words)
+    if text is None or not _SAYS_WHERE.search(text) or not isinstance(count, int) or count <= 0:
+        return False
+    had, fuel = machine.trace.used, machine.fuel
+    granted = machine.fuel = min(fuel, _FUEL_OF_RANKS)
+    work = Native("rank", lambda _args, _kwargs: run_text(machine, text, is_checked=True))
+    try:
+        with _environment(machine, environment):
+            machine.natives.words["in_own_ranks"].call([count, work], {})
+    except OutOfFuel:
+        machine.guesses += 1
+    finally:
+        machine.fuel = fuel - (granted - max(machine.fuel, 0))
+        machine.rank = None
+    if machine.count and machine.trace.used == had and _ON_DEVICES.search(text):
+        machine.guesses += 1  # what the library does in it is not followed
+        machine.need(count, "a launcher starts a process for each device")
+    return True
 
 
 def _runs_itself(words: list[Any]) -> bool:
@@ -166,6 +212,8 @@ def _alone(machine: "Machine", words: list[Any], environment: Any, *, is_checked
     _need_said(machine, words)
     _need_told(machine, environment)
     text = _program(words, environment)
+    if text is None and not _is_masked(environment):
+        text = program_in(machine, words)
     fails = False
     with _environment(machine, environment):
         if isinstance(text, str):

@@ -64,7 +64,7 @@ class Machine(Defining):
         super().__init__(size, sources, rules)
         self.smaller = smaller
         self.made_by_itself = {}
-        self.built = set()
+        self.built, self.written = set(), {}
         self.natives = Natives(self)
         self.count = Counted(size, self._asked)
         self.all_devices, self.all_counted = size, self.count

@@ -56,13 +56,14 @@ from sooner.plan.needs.values import (
     is_plain,
     name_of,
 )
+from sooner.plan.needs.written_programs import File
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _MAKERS_BY_ITEM: Final = (".mgrid", ".ogrid", ".r_", ".c_", ".s_", ".index_exp")
 """Of NumPy and what is like it: an item is an array that is made, but of the last two."""
-_ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options, Mocked)
+_ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options, Mocked, File)
 """What is not known, but knows something of itself."""
 _LONGEST_PATH: Final = 120
 _SPECIAL: Final = {

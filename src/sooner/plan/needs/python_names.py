@@ -45,6 +45,7 @@ from sooner.plan.needs.values import (
     is_plain,
     name_of,
 )
+from sooner.plan.needs.written_programs import opened
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -448,7 +449,7 @@ BUILTINS: Final[dict[str, Function]] = {
     "isinstance": _isinstance, "issubclass": _issubclass,
     "getattr": _getattr, "hasattr": _hasattr, "setattr": _setattr, "delattr": _delattr, "callable": _callable,
     "type": _type, "super": _super, "print": _nothing, "id": _identity, "hash": _unknown, "vars": _vars,
-    "globals": _globals, "locals": _unknown, "dir": _dir, "open": _unknown, "input": _unknown, "eval": _unknown,
+    "globals": _globals, "locals": _unknown, "dir": _dir, "open": opened, "input": _unknown, "eval": _unknown,
     "exec": _nothing, "compile": _compiled, "format": _host(format), "slice": _host(slice), "memoryview": _unknown,
     "bytearray": _unknown, "complex": _host(complex), "property": _wrapped("property"),
     "staticmethod": _wrapped("staticmethod"), "classmethod": _wrapped("classmethod"),

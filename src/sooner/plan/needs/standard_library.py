@@ -46,6 +46,7 @@ from sooner.plan.needs.values import (
     hard,
     is_plain,
 )
+from sooner.plan.needs.written_programs import temporary
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -532,7 +533,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "contextlib.asynccontextmanager": _contextmanager, "sys.exit": _exit, "os._exit": _exit, "os.getenv": _getenv,
     "os.environ.get": _getenv, "os.environ.setdefault": _environ_set, "os.environ.pop": _environ_pop,
     "os.environ.clear": _environ_clear, "os.environ.update": _environ_update,
-    "importlib.import_module": _import_module,
+    "importlib.import_module": _import_module, "tempfile.NamedTemporaryFile": temporary,
     "os.environ.copy": _environ_copy, "copy.copy": _deepcopy, "copy.deepcopy": _deepcopy,
     "importlib.util.find_spec": _find_spec, "textwrap.dedent": _dedent, "inspect.cleandoc": _dedent,
     "math.ceil": _computed(math.ceil), "math.floor": _computed(math.floor), "math.sqrt": _computed(math.sqrt),

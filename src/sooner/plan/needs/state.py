@@ -78,6 +78,8 @@ class State(Statements):
     """The file whose function is being evaluated."""
     built: set[str]
     """Modules of packages of the tree that are not in it (compiled, or made when it is built), and names from there."""
+    written: dict[str, Any]
+    """Programs that the test has written, by the names of their files."""
     made_by_itself: dict[int, str | None]
     """Functions of the library under test that were seen to make what a framework puts on its first device."""
 
