@@ -175,3 +175,53 @@ def test_a_device_of_which_nothing_is_known_may_be_one():
         "test_of_the_host": (0, None, "HIGH"),
         "test_with_another": (0, 1, "HIGH"),
     }
+
+
+def test_what_a_class_of_the_library_takes_by_default_may_be_a_device():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/trainer.py": """
+            from functools import wraps
+
+            def from_environment(function):
+                @wraps(function)
+                def called(self, **more):
+                    return function(self, **more)
+                return called
+
+            class Trainer:
+                @from_environment
+                def __init__(self, *, accelerator="auto", devices="auto", epochs=1):
+                    self.epochs = epochs
+
+                def fit(self, model): ...
+
+            class OldTrainer(Trainer):
+                def __init__(self, accelerator=None, devices=None):
+                    self.epochs = 1
+            """,
+            "tests/test_it.py": """
+            from acme.trainer import OldTrainer, Trainer
+
+            def test_by_default():
+                Trainer().fit(None)
+
+            def test_told_the_host():
+                Trainer(accelerator="cpu").fit(None)
+
+            def test_told_of_none():
+                Trainer(devices=0).fit(None)
+
+            def test_of_the_host_by_default():
+                OldTrainer().fit(None)
+            """,
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.confidence.name) for name, each in found.items()} == {
+        "test_by_default": (0, None, "MEDIUM"),
+        "test_told_the_host": (0, None, "HIGH"),
+        "test_told_of_none": (0, None, "HIGH"),
+        "test_of_the_host_by_default": (0, None, "HIGH"),
+    }

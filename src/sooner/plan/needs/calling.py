@@ -11,13 +11,14 @@ from sooner.plan.needs.callbacks import TRACED
 from sooner.plan.needs.code_texts import CODE_TEXTS, run_code
 from sooner.plan.needs.enumerations import is_enumeration
 from sooner.plan.needs.facts import SIZES
+from sooner.plan.needs.made_of import takes_devices
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.replacing import name_in_tree
 from sooner.plan.needs.state import DEEPEST, EVERYWHERE, LIBRARY_FUEL, Listener
 from sooner.plan.needs.suspending import AROUND, Manager, Rest, Suspended, surrounded
 from sooner.plan.needs.testing_names import as_raised, skip_as_wrapped
 from sooner.plan.needs.trace import Trace
-from sooner.plan.needs.unseen import imports_arrays
+from sooner.plan.needs.unseen import chooses_device, imports_arrays
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -229,7 +230,7 @@ class Calling(Attributes):
         """
         names = func.positional
         if "backend" not in kwargs and "backend" not in names:
-            if self.rank is not None and _JOINING.fullmatch(func.name) and _chooses_device(func):
+            if self.rank is not None and _JOINING.fullmatch(func.name) and chooses_device(func.node):
                 self.touch(Dev("cuda", self.rank[0]), "a rank chooses its device")
             return
         given = dict(zip(names, args, strict=False)) | kwargs
@@ -475,6 +476,7 @@ class Calling(Attributes):
         name = _DISTRIBUTED if _DISTRIBUTED in base_names(cls) else cls.name
         self.natives.call_outside(Unknown(f"{cls.module.name}.{name}"), args, kwargs)
         self._constructed(cls, args, kwargs)
+        self.trace.may_be_made |= takes_devices(cast("Machine", self), cls, args, kwargs)
         return None if isinstance(cls.find("__record__"), list) else self._made_as_its_base(cls, args, kwargs)
 
     def _constructed(self, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> None:
@@ -558,12 +560,6 @@ class Calling(Attributes):
                 return Super(frame.owner, frame.self_value)
             scope = scope.parent
         return UNKNOWN
-
-
-def _chooses_device(func: Func) -> bool:
-    """Whether a function's own code chooses a device (`set_device(rank)`)."""
-    calls = (each.func for each in ast.walk(func.node) if isinstance(each, ast.Call))
-    return any(isinstance(each, ast.Attribute) and each.attr.startswith("set_device") for each in calls)
 
 
 def _device_given(func: Func, args: list[Any]) -> dict[str, Any]:

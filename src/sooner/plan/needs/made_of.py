@@ -1,8 +1,10 @@
 """What an instance of the library under test was made of: it is not made, but keeps what it was given."""
 
+import ast
 from typing import TYPE_CHECKING, Any
 
-from sooner.plan.needs.values import UNKNOWN, Env, Func, Inst, hard
+from sooner.plan.needs.unseen import is_told_of_devices
+from sooner.plan.needs.values import UNKNOWN, Cls, Env, Func, Inst, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -26,3 +28,23 @@ def told(machine: "Machine", value: Any, name: str) -> Any:
     machine.bind_arguments(maker, [made, *args], kwargs, given)
     more = hard(given.names.get(maker.node.args.kwarg.arg)) if maker.node.args.kwarg is not None else None
     return hard(given.names.get(name, more.get(name, UNKNOWN) if isinstance(more, dict) else UNKNOWN))
+
+
+def takes_devices(machine: "Machine", cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether a class of the library takes the devices that there are, unless it is told others (`accelerator="auto"`).
+
+    Where the library says so in the list of what its `__init__` may be given.
+    """
+    maker = cls.find("__init__")
+    while isinstance(maker, Func) and isinstance(maker.attrs.get("__wrapped__"), Func):
+        maker = maker.attrs["__wrapped__"]
+    if not isinstance(maker, Func) or not any(each.arg == "accelerator" for each in _parameters(maker)):
+        return False
+    given = Env(maker.module, None)
+    machine.bind_arguments(maker, [Inst(cls), *args], kwargs, given)
+    said = {name: hard(given.names.get(name)) for name in ("accelerator", "devices")}
+    return said["accelerator"] == "auto" and is_told_of_devices(said)
+
+
+def _parameters(func: Func) -> list[ast.arg]:
+    return [*func.node.args.args, *func.node.args.kwonlyargs]

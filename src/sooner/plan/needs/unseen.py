@@ -104,6 +104,12 @@ def names_a_device(node: ast.Call, args: Sequence[Any], kwargs: Mapping[str, Any
     return any(not each.endswith(("device", ".get_device()")) for each in unknown)
 
 
+def chooses_device(node: ast.AST) -> bool:
+    """Whether a function's own code chooses a device (`set_device(rank)`)."""
+    calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+    return any(isinstance(each, ast.Attribute) and each.attr.startswith("set_device") for each in calls)
+
+
 def is_in(path: str, modules: set[str]) -> bool:
     """Whether a dotted name is one of the modules, or in one."""
     parts = path.split(".") if modules else []
