@@ -914,6 +914,11 @@ def test_accelerates_state_uses_a_device_in_a_rank_only_and_what_is_moved_to_its
             def test_moved_to_the_accelerators():
                 torch.zeros(2).to(Accelerator().device)
 
+            def test_told_the_host():
+                accelerator = Accelerator(mixed_precision="no", cpu=True)
+                model = accelerator.prepare(torch.nn.Linear(2, 2))
+                model(torch.zeros(2).to(accelerator.device))
+
             def worker(rank):
                 PartialState()
 
@@ -930,8 +935,34 @@ def test_accelerates_state_uses_a_device_in_a_rank_only_and_what_is_moved_to_its
         "test_accelerator": (0, None, 0),
         "test_prepared": (0, 1, 1),
         "test_moved_to_the_accelerators": (0, 1, 1),
+        "test_told_the_host": (0, None, 0),
         "test_ranks": (2, 2, 2),
     }
+    in_its_tree = devices_of(
+        "tests/test_it.py",
+        {
+            "src/accelerate/__init__.py": "from .accelerator import Accelerator\n",
+            "src/accelerate/accelerator.py": """
+            class Accelerator:
+                def __init__(self, mixed_precision=None, cpu=False):
+                    self.cpu = cpu
+
+                def prepare(self, *things):
+                    return things[0]
+            """,
+            "tests/test_it.py": """
+            import torch
+            from accelerate import Accelerator
+
+            def test_prepared():
+                Accelerator().prepare(torch.nn.Linear(2, 2))
+
+            def test_told_the_host():
+                Accelerator(cpu=True).prepare(torch.nn.Linear(2, 2))
+            """,
+        },
+    )
+    assert in_its_tree == {"test_prepared": (0, 1, 1), "test_told_the_host": (0, None, 0)}
 
 
 def test_deepspeeds_accelerator_is_the_host_where_there_is_no_device_in_versions_that_ask_pytorch():
