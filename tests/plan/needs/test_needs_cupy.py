@@ -407,3 +407,34 @@ def test_lists_that_the_library_has_written_down_are_cases():
         },
     )
     assert found == dict.fromkeys(("test_kernels[cubic]", "test_kernels[linear]", "test_made"), (1, 1, 1))
+
+
+def test_communicators_and_peers_need_the_devices_that_they_are_told():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import cupy
+            from cupy.cuda import nccl
+
+            def test_of_a_list():
+                nccl.NcclCommunicator.initAll([0, 1, 2])
+
+            def test_of_a_number():
+                nccl.NcclCommunicator.initAll(2)
+
+            def test_of_all():
+                nccl.NcclCommunicator.initAll(cupy.cuda.runtime.getDeviceCount())
+
+            def test_peers():
+                if cupy.cuda.runtime.deviceCanAccessPeer(0, 3):
+                    cupy.cuda.runtime.deviceEnablePeerAccess(3)
+            """
+        },
+    )
+    assert found == {
+        "test_of_a_list": (3, 3, 3),
+        "test_of_a_number": (2, 2, 2),
+        "test_of_all": (1, 1, 8),
+        "test_peers": (4, 4, 4),
+    }

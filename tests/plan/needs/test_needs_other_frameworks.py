@@ -1769,3 +1769,72 @@ def test_cuda_pythons_devices_are_those_that_are_there_and_what_it_makes_is_on_o
         "test_text": (0, None, 0),
         "test_buffer": (1, 1, 1),
     }
+
+
+def test_devices_that_a_function_of_accelerates_is_given_without_their_name_are_used():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            from accelerate import cpu_offload, disk_offload, dispatch_model, load_checkpoint_and_dispatch
+            from fairscale.nn.pipe import Pipe
+
+            def test_dispatched(model):
+                dispatch_model(model, {"a": 0, "b": 1})
+
+            def test_dispatched_in_part(model):
+                dispatch_model(model, {"a": "cpu", "b": 0})
+
+            def test_dispatched_by_name(model):
+                dispatch_model(model, device_map={"a": "cuda:2"})
+
+            def test_loaded(model):
+                load_checkpoint_and_dispatch(model, "folder", {"": 1})
+
+            def test_offloaded(model):
+                cpu_offload(model, 0)
+                disk_offload(model, "folder", execution_device=1)
+
+            def test_offloaded_on_the_host(model):
+                cpu_offload(model, "cpu")
+
+            def test_named(model):
+                Pipe(model, [1, 1], devices=["cuda:2", "cuda:3"])
+
+            def test_of_the_host(model):
+                Pipe(model, [1, 1], devices=["cpu", "cpu"])
+            """
+        },
+    )
+    assert found == {
+        "test_dispatched": (2, 2, 2),
+        "test_dispatched_in_part": (1, 1, 1),
+        "test_dispatched_by_name": (3, 3, 3),
+        "test_loaded": (2, 2, 2),
+        "test_offloaded": (2, 2, 2),
+        "test_offloaded_on_the_host": (0, None, 0),
+        "test_named": (4, 4, 4),
+        "test_of_the_host": (0, None, 0),
+    }
+
+
+def test_an_accelerator_whose_environment_tells_it_the_host_is_there():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import torch
+            from accelerate import Accelerator
+
+            def test_told(monkeypatch):
+                monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
+                accelerator = Accelerator()
+                accelerator.prepare(torch.nn.Linear(1, 1))
+                torch.ones(1, device=accelerator.device)
+
+            def test_not_told():
+                Accelerator().prepare(torch.nn.Linear(1, 1))
+            """
+        },
+    )
+    assert found == {"test_told": (0, None, 0), "test_not_told": (0, 1, 1)}

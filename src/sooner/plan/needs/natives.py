@@ -14,7 +14,7 @@ from sooner.plan.needs.jax_devices import CHOOSING, Grid, Rows, found_devices
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.mocks import MOCKS, Mocked
 from sooner.plan.needs.options import Options
-from sooner.plan.needs.outside_kinds import is_scalar_type, pins, record_text
+from sooner.plan.needs.outside_kinds import is_scalar_type, named, pins, record_text
 from sooner.plan.needs.parameterized_classes import of_parameterized
 from sooner.plan.needs.python_names import BUILTINS, method_of
 from sooner.plan.needs.replacing import is_patch, patched, switch_of
@@ -340,7 +340,7 @@ class Natives:
                 self._made_of(last, value)
         if _DATA_PARALLEL.fullmatch(last) and machine.rank is None:
             self._on_all(last, kwargs.get("device_ids", args[1] if len(args) > 1 else None))
-        self.device_arguments(func.path, kwargs)
+        self.device_arguments(func.path, named(last, args) | kwargs)
         self._given(func, last, args)
 
     def _given(self, func: Any, last: str, args: list[Any]) -> None:
@@ -381,14 +381,14 @@ class Natives:
                 machine.touch(device, f"{last}(device={device.kind})")
         if "devices" in kwargs and "accelerator" not in kwargs and not last.endswith(_SAYING):
             for each in machine.items_of(kwargs["devices"]) or ():
-                said = hard(each)
-                if isinstance(said, Dev) or type(said) is int or (isinstance(said, str) and _NAMED.fullmatch(said)):
-                    machine.touch(self.device(each), f"{last}(devices=...)")
+                device = self.device(each)
+                if isinstance(device, Dev) and (device.kind == "cuda" or not isinstance(hard(each), str)):
+                    machine.touch(device, f"{last}(devices=...)")
         self._mapped(last, kwargs)
         self._sizes(last, kwargs)
         self._switched_on(last, kwargs)
         for name, value in kwargs.items():
-            device = self.device(value) if name == "execution_device" and isinstance(hard(value), str) else hard(value)
+            device = self.device(value) if name == "execution_device" else hard(value)
             if (
                 name.endswith("_device")
                 and (last[:1].islower() or name == "execution_device")

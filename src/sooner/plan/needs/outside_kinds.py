@@ -26,6 +26,15 @@ _OF_MODULES: Final = {
 """What PyTorch's `torch.nn.Module` has, of any version from 1.0 to 2.9, but for what is private."""
 _PUBLIC: Final = {"torch.nn.Module": _OF_MODULES, "torch.nn.modules.module.Module": _OF_MODULES}
 """All public attributes of classes outside that much inherits from."""
+_GIVEN: Final = {
+    "dispatch_model": (1, "device_map"),
+    "load_checkpoint_and_dispatch": (2, "device_map"),
+    "load_checkpoint_in_model": (2, "device_map"),
+    "cpu_offload": (1, "execution_device"),
+    "cpu_offload_with_hook": (1, "execution_device"),
+    "disk_offload": (2, "execution_device"),
+}
+"""Where functions of accelerate's are given devices (`accelerate/big_modeling.py` of 0.20 to 1.11)."""
 _SCALARS: Final = re.compile(r"(b?float|u?int|complex|bool)\w*")
 
 
@@ -103,6 +112,12 @@ def has_foreign_base(cls: Cls) -> bool:
     """Whether a class inherits from one that may itself inherit from anything: Python's own do not."""
     outside = [each for each in cls.mro if not isinstance(each, Cls)]
     return any(not isinstance(each, Ext) or each.path.partition(".")[0] not in _OWN for each in outside)
+
+
+def named(last: str, args: list[Any]) -> dict[str, Any]:
+    """Devices that a function outside is given without a name (`dispatch_model(model, {"a": 0, "b": 1})`)."""
+    place, name = _GIVEN.get(last, (0, ""))
+    return {name: args[place]} if name and place < len(args) else {}
 
 
 def pins(owner: str, last: str, args: list[Any], kwargs: dict[str, Any]) -> bool:
