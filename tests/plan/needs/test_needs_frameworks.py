@@ -1358,3 +1358,46 @@ def test_what_deepspeed_finds_when_it_is_installed_is_not_what_was_found_where_i
         },
     )
     assert found == {"test_it": (2, 2, 2)}
+
+
+def test_tensors_are_on_the_device_that_they_are_loaded_or_cast_or_scattered_to():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import torch
+
+            def test_loaded():
+                torch.load("file", map_location="cuda:1")
+
+            def test_loaded_on_the_host():
+                torch.load("file", "cpu")
+                torch.load("file")
+
+            def test_loaded_somewhere(where):
+                torch.load("file", map_location=where)
+                torch.load("file", map_location=lambda storage, place: storage)
+
+            def test_cast():
+                torch.ones(1).type("torch.cuda.FloatTensor")
+
+            def test_cast_on_the_host():
+                torch.ones(1).type("torch.FloatTensor").type(torch.float64)
+
+            def test_scattered():
+                torch.nn.parallel.scatter(torch.ones(4), [0, "cuda:2"])
+
+            def test_scattered_on_a_device():
+                torch.nn.parallel.scatter(torch.ones(4), target_gpus=[0])
+            """
+        },
+    )
+    assert found == {
+        "test_loaded": (2, 2, 2),
+        "test_loaded_on_the_host": (0, None, 0),
+        "test_loaded_somewhere": (0, None, 0),
+        "test_cast": (1, 1, 1),
+        "test_cast_on_the_host": (0, None, 0),
+        "test_scattered": (3, 3, 3),
+        "test_scattered_on_a_device": (1, 1, 1),
+    }

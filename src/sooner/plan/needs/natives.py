@@ -73,7 +73,7 @@ _SPECIAL: Final = {
 }  # fmt: skip
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
 """Arrays that are as long as there are devices are for mapping over them."""
-_MOVERS: Final = ("to", "to_empty", "copyto", "as_in_context", "as_in_ctx")
+_MOVERS: Final = ("to", "type", "to_empty", "copyto", "as_in_context", "as_in_ctx")
 _NAMED: Final = re.compile(r"(?:/.*)?/(?:device:|physical_device:)?(GPU|CPU|gpu|cpu):(\d+)")
 """A device as TensorFlow names it: `/device:GPU:1`, `/gpu:0`."""
 _KINDS: Final = {"GPU": "cuda", "CPU": "cpu"}
@@ -442,7 +442,7 @@ class Natives:
             if named is not None:
                 return Dev(_KINDS[named[1].upper()], int(named[2]))
             kind, _, index = value.partition(":")
-            return Dev(kind, int(index) if index.isdigit() else None)
+            return Dev("cuda" if kind.startswith("torch.cuda.") else kind, int(index) if index.isdigit() else None)
         return UNKNOWN
 
     def apply(self, rule: Rule, args: list[Any], kwargs: dict[str, Any]) -> Any:
