@@ -840,3 +840,24 @@ def test_what_a_process_has_joined_and_its_environment_end_with_it():
         },
     ).values()
     assert (found.min, found.devices["8"], found.ranks["8"]) == (3, 3, 3)
+
+
+def test_ranks_that_mpi_starts_of_a_program_that_nobody_knows_are_less_sure_than_those_of_pytorchs_launcher():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import subprocess
+
+            def test_of_mpi():
+                subprocess.check_call("mpirun -np 4 ./solve input.txt".split())
+
+            def test_of_pytorch():
+                subprocess.check_call("torchrun --nproc_per_node 4 train.py".split())
+            """
+        },
+    )
+    assert {name: (each.min, each.confidence.name) for name, each in found.items()} == {
+        "test_of_mpi": (4, "MEDIUM"),
+        "test_of_pytorch": (4, "HIGH"),
+    }

@@ -429,11 +429,12 @@ def _uses_devices(machine: "Machine", words: list[Any]) -> bool:
     if any(cpu in each for each in texts for cpu in _CPU_WORDS):
         return False
     script = next((each for each in words if _tail(each).endswith(".py")), None)
-    if script is None:
-        return True
-    found = _script(machine, script)
+    found = None if script is None else _script(machine, script)
     text = machine.sources.read(found) if found else None
-    if found is None or text is None or _ON_DEVICES.search(text):
+    if found is None or text is None:
+        machine.guesses += any(_MPI.search(each) for each in texts)  # it starts programs of any kind
+        return True
+    if _ON_DEVICES.search(text):
         return True
     # Without devices such a library takes the host's.
     if machine.count and (_TRAINS.search(text) or imports_nccl(machine.sources, found)):
