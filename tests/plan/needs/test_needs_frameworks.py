@@ -947,6 +947,10 @@ def test_accelerates_state_uses_a_device_in_a_rank_only_and_what_is_moved_to_its
                 def __init__(self, mixed_precision=None, cpu=False):
                     self.cpu = cpu
 
+                @property
+                def device(self):
+                    return self.state.device
+
                 def prepare(self, *things):
                     return things[0]
             """,
@@ -958,11 +962,15 @@ def test_accelerates_state_uses_a_device_in_a_rank_only_and_what_is_moved_to_its
                 Accelerator().prepare(torch.nn.Linear(2, 2))
 
             def test_told_the_host():
-                Accelerator(cpu=True).prepare(torch.nn.Linear(2, 2))
+                accelerator = Accelerator(cpu=True)
+                accelerator.prepare(torch.nn.Linear(2, 2))(torch.ones(2, device=accelerator.device))
+
+            def test_moved():
+                torch.ones(2).to(Accelerator().device)
             """,
         },
     )
-    assert in_its_tree == {"test_prepared": (0, 1, 1), "test_told_the_host": (0, None, 0)}
+    assert in_its_tree == {"test_prepared": (0, 1, 1), "test_told_the_host": (0, None, 0), "test_moved": (0, 1, 1)}
 
 
 def test_deepspeeds_accelerator_is_the_host_where_there_is_no_device_in_versions_that_ask_pytorch():
