@@ -1209,10 +1209,14 @@ def test_what_the_library_is_told_to_take_and_is_not_seen_to_take_is_not_known_f
 
             def _choose(accelerator, devices):
                 return []
+
+            class Quiet(Fabric):
+                def __init__(self, accelerator="cpu", precision=32):
+                    self.devices = []
             """,
             "tests/test_it.py": """
             import pytest
-            from fabric import Fabric
+            from fabric import Fabric, Quiet
 
             class Mine(Fabric):
                 def more(self):
@@ -1229,6 +1233,9 @@ def test_what_the_library_is_told_to_take_and_is_not_seen_to_take_is_not_known_f
 
             def test_plain():
                 Fabric(precision=16).run()
+
+            def test_of_the_host():
+                Quiet(precision=16).run()
             """,
         },
     )
@@ -1236,7 +1243,8 @@ def test_what_the_library_is_told_to_take_and_is_not_seen_to_take_is_not_known_f
         "test_devices": (0, 0, "medium"),
         "test_kind": (0, 0, "medium"),
         "test_host": (0, 0, "high"),
-        "test_plain": (0, 0, "high"),
+        "test_plain": (0, 0, "medium"),
+        "test_of_the_host": (0, 0, "high"),
     }
 
 
