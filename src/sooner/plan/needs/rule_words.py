@@ -530,12 +530,6 @@ def _sizes_up_to(machine: "Machine", args: list[Any]) -> Any:
     return [size for size in (1, 2, 4, 8) if size <= min(limit, int(_first(args, 8)))]
 
 
-def _made_of(_machine: "Machine", args: list[Any]) -> Any:
-    """`made_of(object, name)`: the argument of that name which an object of the library under test was made of."""
-    given = args[0].given if isinstance(args[0], Inst) else None
-    return None if given is None else given[1].get(args[1])
-
-
 WORDS: Final[dict[str, Word]] = {
     "one_more_process": _one_more, "in_process": _in_process, "in_processes": _in_processes,
     "while_steps_last": _while_steps_last,
@@ -549,7 +543,7 @@ WORDS: Final[dict[str, Word]] = {
     "is_device": _is_device, "on_host": _on_host, "is_on_several": _is_on_several,
     "of_tree": _of_tree, "answer": _answer, "mentions": _mentions,
     "world": _world, "rank": _rank, "variable_set": _variable_set,
-    "made_of": _made_of, "has_stranger": _has_stranger, "is_larger_than_world": _is_larger_than_world,
+    "has_stranger": _has_stranger, "is_larger_than_world": _is_larger_than_world,
     "run_as_program": run_as_program, "device": _device, "device_module": _device_module,
     "named": _named, "made": _made, "told": _told, "skipif": _skip_if, "parallel": _parallel,
     "launched": _launched, "settings_written": _settings_written, "is_torchruns": _is_torchruns,
