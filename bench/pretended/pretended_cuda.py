@@ -189,7 +189,8 @@ def _pretend_cuda(torch: ModuleType) -> None:
         {
             "_cuda_getDeviceCount": lambda: count(), "_cuda_getDevice": lambda: current(),
             "_cuda_setDevice": _set_device, "_cuda_getCurrentRawStream": _zero, "_cuda_getArchFlags": lambda: "sm_90",
-            "_get_accelerator": lambda *_a: torch.device("cuda"),
+            "_get_accelerator": lambda *_a: torch.device("cuda"), "_set_cached_tensors_enabled": _nothing,
+            "_cuda_CUDAAllocator_AllocatorState": object,
         },
     )  # fmt: skip
     if hasattr(torch, "accelerator"):

@@ -45,13 +45,24 @@ def _place_among(values: Iterable[Any], depth: int = 0) -> int | None:
 
 def pretend_tensors(torch: ModuleType) -> None:
     """Let functions of tensors pass here, in this thread and in those that it starts."""
-    tensor, host = torch.Tensor, torch.device("cpu")
-    make = tensor._make_subclass
+    mode = _mode(torch)
+    make, run = torch.Tensor._make_subclass, threading.Thread.run
 
     def _make_subclass(cls: type, data: Any, requires_grad: bool = False, **kwargs: Any) -> Any:
         return put(make(cls, data, requires_grad, **kwargs), place_of(data))
 
-    tensor._make_subclass = staticmethod(_make_subclass)
+    def run_pretending(thread: threading.Thread) -> None:
+        with mode():
+            run(thread)
+
+    torch.Tensor._make_subclass = staticmethod(_make_subclass)
+    threading.Thread.run = run_pretending  # type: ignore[method-assign]
+    mode().__enter__()
+
+
+def _mode(torch: ModuleType) -> Callable[[], Any]:
+    """The mode in which functions of tensors pass here."""
+    tensor, host = torch.Tensor, torch.device("cpu")
 
     def moved(value: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         target, asked, replaced = None, False, list(args)
@@ -79,6 +90,7 @@ def pretend_tensors(torch: ModuleType) -> None:
 
     def made(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         target, asked = None, kwargs.get("device") is not None
+        kwargs.pop("pin_memory", None)
         if asked and is_pretended(kwargs["device"]):
             target, kwargs["device"] = index_of(kwargs["device"]), host
         elif any(isinstance(one, torch.device) and is_pretended(one) for one in args):
@@ -138,11 +150,4 @@ def pretend_tensors(torch: ModuleType) -> None:
                 return func(*numbered, **options)
             return made(func, args, options)
 
-    Pretending().__enter__()
-    run = threading.Thread.run
-
-    def run_pretending(thread: threading.Thread) -> None:
-        with Pretending():
-            run(thread)
-
-    threading.Thread.run = run_pretending  # type: ignore[method-assign]
+    return Pretending

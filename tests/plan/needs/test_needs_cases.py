@@ -787,3 +787,88 @@ def test_a_case_that_absl_is_told_the_name_of_has_it_however_long():
         },
     )
     assert list(found) == [f"NamedTest::test_it_{name}"]
+
+
+def test_names_of_parameterized_cases_may_be_made_of_the_cases_items():
+    found = needs_of(
+        "test_it.py",
+        """
+        import itertools
+        import unittest
+        from parameterized import parameterized
+
+        class Lora:
+            pass
+
+        class Loha:
+            pass
+
+        def name(func, number, case):
+            first, second = case[0]
+            return f"{func.__name__}_{number}_{first.__class__.__name__}_{second.__class__.__name__}"
+
+        class TestPairs(unittest.TestCase):
+            @parameterized.expand(itertools.combinations([Lora(), Loha(), Loha()], r=2), name_func=name)
+            def test_pair(self, first, second):
+                pass
+        """,
+    )
+    assert [each.nodeid.rpartition("::")[2] for each in found] == [
+        "test_pair_0_Lora_Loha",
+        "test_pair_1_Lora_Loha",
+        "test_pair_2_Loha_Loha",
+    ]
+
+
+def test_the_parameters_of_a_signature_have_names():
+    found = needs_of(
+        "test_it.py",
+        """
+        import dataclasses
+        import inspect
+        import pytest
+
+        @dataclasses.dataclass
+        class Base:
+            rank: int = 8
+
+        @dataclasses.dataclass
+        class Layered(Base):
+            layers: list = None
+
+        class Written:
+            def __init__(self, layers, *more, scale=1, **options):
+                pass
+
+        class Plain:
+            pass
+
+        def function(first, second=2):
+            pass
+
+        ALL = [Base, Layered, Written, Plain]
+        LAYERED = [each for each in ALL if "layers" in inspect.signature(each).parameters]
+
+        @pytest.mark.parametrize("kind", LAYERED)
+        def test_kind(kind):
+            pass
+
+        @pytest.mark.parametrize("name", list(inspect.signature(Written).parameters))
+        def test_written(name):
+            pass
+
+        @pytest.mark.parametrize("name", inspect.signature(function).parameters)
+        def test_function(name):
+            pass
+        """,
+    )
+    assert [each.nodeid.removeprefix("test_it.py::") for each in found] == [
+        "test_kind[Layered]",
+        "test_kind[Written]",
+        "test_written[layers]",
+        "test_written[more]",
+        "test_written[scale]",
+        "test_written[options]",
+        "test_function[first]",
+        "test_function[second]",
+    ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members
 from sooner.plan.needs.outside_kinds import class_has, is_scalar_type
+from sooner.plan.needs.signatures import parameters_of
 from sooner.plan.needs.special_methods import set_plainly
 from sooner.plan.needs.state import State
 from sooner.plan.needs.values import (
@@ -21,6 +22,7 @@ from sooner.plan.needs.values import (
     Mod,
     Native,
     Raised,
+    Signature,
     Soft,
     Super,
     Unknown,
@@ -95,6 +97,8 @@ class Attributes(State):
         value = hard(value)
         if isinstance(value, Inst):
             return self._of_instance(value, name)
+        if isinstance(value, Signature) and name == "parameters":
+            return parameters_of(value.func)
         if isinstance(value, Ext | Unknown):
             return self.natives.outside_attribute(value, name)
         if isinstance(value, Mod):

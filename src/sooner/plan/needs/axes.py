@@ -21,6 +21,7 @@ from sooner.plan.needs.values import (
     Func,
     Inst,
     Mark,
+    Mod,
     Native,
     OutOfFuel,
     Param,
@@ -217,14 +218,21 @@ def _expanded(machine: Machine, mark: Mark, func: Any) -> Axis | None:
         first = hard(values[0]) if values else None
         suffix = f"_{index}" + (f"_{_safe(first)}" if isinstance(first, str) else "")
         if by is not None:
-            holder = Ext("param")
-            holder.attrs = {"args": tuple(values), "kwargs": {}}
-            made = quietly(machine, by, [func, index, holder])
+            made = quietly(machine, by, [func, index, _param(values)])
             base = func.name if isinstance(func, Func) else ""
             if isinstance(made, str) and made.startswith(base):
                 suffix = made[len(base) :]
         rows.append((suffix, dict(zip(names, values, strict=False)), []))
     return Axis(rows, suffix=True)
+
+
+def _param(values: list[Any]) -> Inst:
+    """A case as parameterized hands it over: a pair of arguments, by position and by name."""
+    cls = Cls("param", [], Mod("parameterized", "", is_model=True))
+    cls.attrs |= {"__record__": ["args", "kwargs"], "__tuple__": True}
+    made = Inst(cls)
+    made.attrs |= {"args": tuple(values), "kwargs": {}, "__items__": [tuple(values), {}]}
+    return made
 
 
 def quietly(machine: Machine, func: Any, args: list[Any]) -> Any:
