@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sooner.plan.needs.raising import class_raised
 from sooner.plan.needs.replacing import is_patch, kept, patch_now
 from sooner.plan.needs.suspending import Manager, resumed
-from sooner.plan.needs.testing_names import SWALLOWING, is_expected
+from sooner.plan.needs.testing_names import SWALLOWING, Awaiting, is_expected
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -41,8 +41,7 @@ def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[An
     if isinstance(value, Manager):
         return _managed(value)
     if isinstance(value, Native) and value.name in SWALLOWING:
-        kinds = value.call([], {})
-        return UNKNOWN, lambda raised: raised is None or is_expected(raised, kinds)
+        return UNKNOWN, _awaiting(machine, value)
     last = name_of(value).removesuffix("()") if isinstance(value, Unknown) else ""
     if last == "context" and "monkeypatch" in value.path.lower():
         stores = kept(machine.environment), kept(machine.overrides)
@@ -50,6 +49,18 @@ def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[An
     del path, line
     given = value if isinstance(value, Unknown | Ext) else UNKNOWN
     return given, lambda raised: last in SWALLOWING and not (raised is not None and raised.skips)
+
+
+def _awaiting(machine: "Machine", value: Native) -> Callable[[Raised | None], bool]:
+    kinds, before = value.call([], {}), machine.awaited
+    if isinstance(value, Awaiting):
+        machine.awaited = (*before, value.kinds)
+
+    def leave(raised: Raised | None) -> bool:
+        machine.awaited = before
+        return raised is None or is_expected(raised, kinds)
+
+    return leave
 
 
 def _managed(manager: Manager) -> tuple[Any, Callable[[Raised | None], bool]]:

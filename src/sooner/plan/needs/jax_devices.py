@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.testing_names import is_refused_unrun
 from sooner.plan.needs.values import UNKNOWN, Dev, Ext, Func, Native, Raised, Unknown, hard
 
 if TYPE_CHECKING:
@@ -279,7 +280,7 @@ def _mesh(machine: "Machine", args: list[Any]) -> Any:
     return Grid(devices[:wanted], flat=False)
 
 
-def _all_if_counted(machine: "Machine", _args: list[Any]) -> Any:
+def _all_if_counted(machine: "Machine") -> None:
     """Work that is mapped over an axis uses all devices where the test makes something of their number."""
     if machine.trace.asked >= machine.size > 0 and not _is_told_the_host(machine) and not _given(machine):
         machine.need(machine.size, "mapped over all devices")
@@ -295,18 +296,22 @@ class _Pmapped(Native):
         self.axes = axes
 
 
-def _pmapped(machine: "Machine", args: list[Any], axes: int) -> Any:
-    """Work that is mapped over the first axes of arrays uses as many devices as these have places."""
-    lengths = _leading(hard(args[0]) if args else [], axes)
-    if not lengths:
-        return _all_if_counted(machine, [])
+def _pmapped(machine: "Machine", lengths: list[int], axes: int) -> Any:
+    """Work that is mapped over axes of arrays uses as many devices as these have places."""
     if len(set(lengths)) > 1:
         machine.guesses += 1
         return UNKNOWN  # JAX refuses arrays of several lengths before it uses a device
     given = _given(machine)
     gpus = 0 if _is_told_the_host(machine) else len(given) or machine.size
-    if lengths[0] > (gpus or host_devices(machine, [])):
+    if lengths and lengths[0] > (gpus or host_devices(machine, [])):
         raise Raised("ValueError", f"mapped over {lengths[0]} devices", *machine.current, device=True)
+    if is_refused_unrun(machine):
+        machine.trace.ask(max(lengths, default=0))
+        machine.guesses += 1
+        return UNKNOWN
+    if not lengths:
+        _all_if_counted(machine)
+        return UNKNOWN
     if given:
         _touch_each(machine, [given[: lengths[0]]])
     elif gpus > 0:
@@ -315,17 +320,39 @@ def _pmapped(machine: "Machine", args: list[Any], axes: int) -> Any:
 
 
 def _pmap(machine: "Machine", args: list[Any]) -> Any:
-    """`jax.pmap(function)`, told whether it maps over other axes than the first, and on other devices than JAX's."""
-    other, inner, devices = (hard(each) for each in args)
+    """`jax.pmap(function)`, told which axes of arrays it maps over, on which devices, and how many parts there are."""
+    spec, inner, devices, size = (uncounted(hard(each)) for each in args)
     axes = inner.axes + 1 if isinstance(inner, _Pmapped) else 1
 
-    def mapped(given: list[Any], _kwargs: dict[str, Any]) -> Any:
+    def mapped(given: list[Any], kwargs: dict[str, Any]) -> Any:
+        if type(size) is int:
+            lengths = [size] if axes == 1 else []
+        elif spec == 0:
+            lengths = _leading([*given, *kwargs.values()], axes)
+        else:
+            lengths = [*_along(given, spec), *_leading(kwargs, 1)] if axes == 1 else []
         if isinstance(devices, list | tuple) and len(found_devices(devices)) == len(devices):
-            return _mapped_on(machine, devices, [] if other else _leading(given, axes))
-        done = _all_if_counted(machine, []) if other or devices is not None else _pmapped(machine, [given], axes)
-        return done or UNKNOWN
+            return _mapped_on(machine, devices, lengths)
+        return _pmapped(machine, lengths if devices is None else [], axes)
 
     return _Pmapped(mapped, axes)
+
+
+def _along(value: Any, axes: Any) -> list[int]:
+    """How many parts the arrays in a tree have along the axes that a tree like it, or one number, names."""
+    value, axes = hard(value), hard(axes)
+    if isinstance(axes, dict):
+        return [n for key in axes if isinstance(value, dict) and key in value for n in _along(value[key], axes[key])]
+    if isinstance(axes, list | tuple):
+        pairs = zip(value, axes, strict=False) if isinstance(value, list | tuple) else ()
+        return [number for pair in pairs for number in _along(*pair)]
+    if type(axes) is not int:
+        return []
+    if isinstance(value, Rows):
+        length = value.shape[axes] if -len(value.shape) <= axes < len(value.shape) else None
+        return [length] if type(length) is int else []
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return [number for each in inner for number in _along(each, axes)]
 
 
 def _mapped_on(machine: "Machine", devices: list[Any] | tuple[Any, ...], lengths: list[int]) -> Any:
@@ -336,6 +363,9 @@ def _mapped_on(machine: "Machine", devices: list[Any] | tuple[Any, ...], lengths
         raise Raised(
             "ValueError", f"mapped over {max(lengths)} of {len(devices)} devices", *machine.current, device=True
         )
+    if is_refused_unrun(machine):
+        machine.guesses += 1
+        return UNKNOWN
     _touch_each(machine, [devices])
     return Mapped((len(devices), None))
 
@@ -352,6 +382,6 @@ WORDS: Final[dict[str, Callable[["Machine", list[Any]], Any]]] = {
     "jax_gpus": _gpus, "jax_joined": _joined, "jax_processes": _processes, "jax_told": _told, "jax_device": _device,
     "host_devices": host_devices, "note_counted": _note_counted,
     "request_host_devices": _request_host_devices, "jax_devices": _devices,
-    "device_array": _array, "touch_each": _touch_each, "device_mesh": _mesh, "all_if_counted": _all_if_counted,
+    "device_array": _array, "touch_each": _touch_each, "device_mesh": _mesh,
     "rows": _rows, "rows_of": _rows_of, "mapped_tree": _mapped_tree, "pmap": _pmap, "replicated": _replicated,
 }  # fmt: skip

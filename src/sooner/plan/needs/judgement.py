@@ -133,6 +133,7 @@ class Judge:
         machine = self.machine
         trace = machine.trace = Trace()
         machine.fuel, machine.depth, machine.guesses, machine.quiet = TEST_FUEL, 0, int(self.module.doubted), 0
+        machine.awaited = ()
         machine.overrides, machine.environment, machine.rank, machine.no_device_work = (
             {},
             machine.set_on_import(self.path),

@@ -72,6 +72,8 @@ class State(Statements):
     """What fixtures still have to do after the test."""
     listener: Listener | None = None
     """Who called the library under test, for the functions of the tests that it calls in its turn."""
+    awaited: tuple[Any, ...] = ()
+    """Kinds of exceptions that what is evaluated is expected to raise, the outermost first."""
     sure: tuple[int, int] = (0, 0)
     """Ways that were not known, and doubts, when the test called the library under test."""
     working: str = ""

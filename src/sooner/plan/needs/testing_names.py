@@ -2,7 +2,8 @@
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
@@ -63,6 +64,8 @@ SKIPS: Final = ("SkipTest", "Skipped", "SkippedTest")
 """What unittest's skip, and pytest's, is called as an exception."""
 _OTHER_ERROR: Final = Ext("OtherError")
 """An error whose message is none of these."""
+_MISTAKES: Final = re.compile(r"^(Value|Type|Name|Index|Key|NotImplemented)Error$|Tracer|Concretization")
+"""Names of what is raised where a computation is put together wrongly."""
 
 
 def apply_mark(target: Any, mark: Mark) -> None:
@@ -293,24 +296,53 @@ def _entered(machine: "Machine", context: Any) -> Any:
 def _raising(machine: "Machine", name: str, args: Args) -> Any:
     """`assertRaises(X, f, ...)` calls; `with assertRaises(X)` swallows."""
     skip = 2 if "Regex" in name else 1
-    expected = args[0] if args else UNKNOWN
-    if skip > 1 and len(args) > 1 and not _may_be_of_devices(args[1]):
-        expected = _OTHER_ERROR
-    if len(args) > skip:
-        try:
-            machine.call(args[skip], args[skip + 1 :], {})
-        except Raised as raised:
-            if not is_expected(raised, expected):
-                raise
-        return None
-    return Native(name, lambda _args, _kwargs: expected)
+    pattern = args[1] if skip > 1 and len(args) > 1 else None
+    return _raising_of(machine, name, args[0] if args else UNKNOWN, pattern, args[skip:])
 
 
 def _pytest_raises(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-    expected = [*args[:1], *([kwargs["expected_exception"]] if "expected_exception" in kwargs else [])]
-    if not _may_be_of_devices(kwargs.get("match")) and expected:
-        expected[0] = _OTHER_ERROR
-    return _raising(machine, "raises", [*expected, *args[1:]])
+    expected = args[0] if args else kwargs.get("expected_exception", UNKNOWN)
+    return _raising_of(machine, "raises", expected, kwargs.get("match"), args[1:])
+
+
+def _raising_of(machine: "Machine", name: str, kinds: Any, pattern: Any, called: Args) -> Any:
+    expected = kinds if _may_be_of_devices(pattern) else _OTHER_ERROR
+    context = Awaiting(name, kinds, expected)
+    if not called:
+        return context
+    with context.around(machine):
+        try:
+            machine.call(called[0], called[1:], {})
+        except Raised as raised:
+            if not is_expected(raised, expected):
+                raise
+    return None
+
+
+class Awaiting(Native):
+    """What swallows exceptions of some kinds that work inside of it is expected to raise."""
+
+    __slots__ = ("kinds",)
+
+    def __init__(self, name: str, kinds: Any, expected: Any) -> None:
+        super().__init__(name, lambda _args, _kwargs: expected)
+        self.kinds = kinds
+
+    @contextmanager
+    def around(self, machine: "Machine") -> Iterator[None]:
+        """What is evaluated now is expected to raise."""
+        before, machine.awaited = machine.awaited, (*machine.awaited, self.kinds)
+        try:
+            yield
+        finally:
+            machine.awaited = before
+
+
+def is_refused_unrun(machine: "Machine") -> bool:
+    """Whether a mistake in what is to be computed is expected, which is found before a device computes it."""
+    kinds = hard(machine.awaited[-1]) if machine.awaited else ()
+    each_kind = kinds if isinstance(kinds, tuple | list) else (kinds,)
+    return bool(each_kind) and all(_MISTAKES.search(name_of(each)) for each in each_kind)
 
 
 def _may_be_of_devices(pattern: Any) -> bool:
