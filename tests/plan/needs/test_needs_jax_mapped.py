@@ -1,6 +1,6 @@
 """Work that JAX maps over devices: along which axes, of what size, and what is refused before it runs."""
 
-from small_projects import needs_of
+from small_projects import devices_of, needs_of
 
 
 def answers(found):
@@ -94,3 +94,62 @@ def test_mapped_work_whose_mistake_is_expected_is_refused_before_it_runs_on_devi
         "TestIt::test_computed_first": (0, 1, 8, "medium"),
         "test_found_by_the_device": (0, 1, 8, "high"),
     }
+
+
+def test_the_kind_of_device_is_asked_and_cases_are_drawn_by_what_jax_has_for_its_tests_in_older_versions():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            from absl.testing import parameterized
+            from jax._src import test_util as jtu
+            import jax.numpy as jnp
+
+            class TestIt(jtu.JaxTestCase):
+                def test_of_the_host(self):
+                    if jtu.device_under_test() == "gpu":
+                        self.skipTest("not useful for GPU")
+                    jnp.ones(3)
+
+                @parameterized.named_parameters(jtu.cases_from_list(
+                    dict(testcase_name="_ordered" if ordered else "", ordered=ordered) for ordered in [False, True]))
+                def test_drawn(self, ordered):
+                    jnp.ones(3)
+
+                @parameterized.named_parameters(jtu.cases_from_list(
+                    {"testcase_name": f"_{number}", "number": number} for number in range(12)))
+                def test_ten_of_twelve(self, number):
+                    jnp.ones(3)
+
+                @parameterized.named_parameters(("Wide", 1), ("_low", 2))
+                def testShapes(self, number):
+                    jnp.ones(3)
+            """,
+            "jax/__init__.py": "",
+            "jax/_src/__init__.py": "",
+            "jax/_src/public_test_util.py": """
+            def device_under_test():
+                return _options.test_dut or xla_bridge.get_backend().platform
+            """,
+            "jax/_src/test_util.py": """
+            import numpy.random as npr
+            from absl.testing import parameterized
+            from jax._src.public_test_util import device_under_test
+
+            def cases_from_list(xs):
+                xs = list(xs)
+                indices = npr.RandomState(42).permutation(len(xs))
+                return [xs[i] for i in indices[:FLAGS.num_generated_cases]]
+
+            class JaxTestCase(parameterized.TestCase):
+                pass
+            """,
+        },
+    )
+    assert found == {
+        "TestIt::test_of_the_host": (0, None, 0),
+        "TestIt::test_drawn": (0, 1, 1),
+        "TestIt::testShapesWide": (0, 1, 1),
+        "TestIt::testShapes_low": (0, 1, 1),
+        "TestIt::test_drawn_ordered": (0, 1, 1),
+    } | {f"TestIt::test_ten_of_twelve_{number}": (0, 1, 1) for number in (10, 9, 0, 8, 5, 2, 1, 11, 4, 7)}

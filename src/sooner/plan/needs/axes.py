@@ -275,7 +275,8 @@ def _absl(machine: Machine, mark: Mark, func: Any, *, by_values: bool) -> Axis |
         name = hard(name)
         if not isinstance(name, str):  # also where it is not known: an id is the same in each run
             name = plain_id(name, "name", index)
-        name = f"_{name}" if kind == "named" and not str(name).startswith("_") else str(name)
+        is_joined = kind == "named" and func.name.startswith("test_") and name and not str(name).startswith("_")
+        name = f"_{name}" if is_joined else str(name)
         rows.append((ids[index] if ids else name, given, []))
     return Axis(rows, suffix=True)
 
