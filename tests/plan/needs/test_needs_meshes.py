@@ -616,3 +616,33 @@ def test_a_case_that_transformer_engines_plugin_runs_has_a_device_for_each_rank_
         "test_alone[1024]": (1, 1, 1),
         "test_unavailable": (3, 3, 3),
     }
+
+
+def test_parameters_that_are_sharded_without_a_mesh_are_moved_to_a_device_if_there_is_one():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+            from torch import nn
+            from torch.distributed.device_mesh import init_device_mesh
+            from torch.distributed.fsdp import fully_shard
+
+            def test_moved():
+                fully_shard(nn.Linear(2, 2))
+
+            def test_on_a_mesh_of_the_host():
+                fully_shard(nn.Linear(2, 2), mesh=init_device_mesh("cpu", (1,)))
+
+            def test_refused():
+                with pytest.raises(ValueError, match="does not support"):
+                    fully_shard(nn.ModuleList())
+            """
+        },
+    )
+    assert found == {
+        "test_moved": (0, 1, 1),
+        "test_on_a_mesh_of_the_host": (0, None, 0),
+        "test_refused": (0, None, 0),
+    }

@@ -24,6 +24,7 @@ from sooner.plan.needs.parameterized_classes import class_of_cases
 from sooner.plan.needs.programs import run_as_program
 from sooner.plan.needs.replacing import kept
 from sooner.plan.needs.state import LIBRARY_FUEL
+from sooner.plan.needs.testing_names import is_refused_unrun
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -530,6 +531,10 @@ def _sizes_up_to(machine: "Machine", args: list[Any]) -> Any:
     return [size for size in (1, 2, 4, 8) if size <= min(limit, int(_first(args, 8)))]
 
 
+def _is_mistake_expected(machine: "Machine", _args: list[Any]) -> Any:
+    return is_refused_unrun(machine)
+
+
 WORDS: Final[dict[str, Word]] = {
     "one_more_process": _one_more, "in_process": _in_process, "in_processes": _in_processes,
     "while_steps_last": _while_steps_last,
@@ -550,6 +555,7 @@ WORDS: Final[dict[str, Word]] = {
     "spawned": _spawned, "cuda_workers": _cuda_workers, "sizes_up_to": _sizes_up_to,
     "device_tests": instantiate, "class_of_cases": class_of_cases, "op_names": names,
     "member_name": _member_name, "dtype_name": dtype_name, "drawn": drawn, "jax_default": _jax_default,
+    "is_mistake_expected": _is_mistake_expected,
     **JAX_WORDS, **MESH_WORDS,
 }  # fmt: skip
 
