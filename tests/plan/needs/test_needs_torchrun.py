@@ -329,10 +329,18 @@ def test_a_grid_of_megatrons_has_no_more_places_than_there_are_ranks_from_its_fi
             def test_of_the_host(monkeypatch):
                 monkeypatch.setenv("WORLD_SIZE", "16")
                 assert HyperCommGrid([2, 8], ["tp", "dp"]).size == 16
+
+            def test_before_they_join():
+                assert HyperCommGrid([2, 2, 2], ["tp", "cp", "dp"]).size == 8
             """
         },
     )
-    assert found == {"test_two": (2, 2, 8), "test_two_after_two": (4, 4, 8), "test_of_the_host": (0, None, 0)}
+    assert found == {
+        "test_two": (2, 2, 8),
+        "test_two_after_two": (4, 4, 8),
+        "test_of_the_host": (0, None, 0),
+        "test_before_they_join": (8, 8, 8),
+    }
 
 
 def test_ignite_starts_as_many_ranks_as_it_is_told_and_each_takes_a_device_where_there_is_one():

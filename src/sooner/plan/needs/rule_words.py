@@ -410,12 +410,20 @@ def _has_stranger(machine: "Machine", args: list[Any]) -> Any:
 
 
 def _is_larger_than_world(machine: "Machine", args: list[Any]) -> Any:
-    """Whether a mesh of some shape has more places than there are ranks from a first one on, or none."""
+    """Whether a mesh of some shape has more places than there are ranks from a first one on, or none.
+
+    Where nothing has joined others there are as many ranks as may be said, else it is not known.
+    """
     sizes = [uncounted(hard(each)) for each in machine.items_of(args[0]) or ()]
-    first = uncounted(hard(args[1])) if len(args) > 1 else 0
-    if machine.rank is None or not sizes or not all(isinstance(each, int) for each in (*sizes, first)):
+    rest = [uncounted(hard(each)) for each in args[1:]]
+    first, ranks = rest[0] if rest else 0, rest[1] if rest[1:] else None
+    if machine.rank is not None:
+        ranks = machine.rank[1]
+    if not sizes or not isinstance(ranks, int) or not all(isinstance(each, int) for each in (*sizes, first)):
         return False
-    return not 0 < math.prod(sizes) <= machine.rank[1] - first
+    if machine.rank is None:
+        machine.trace.ask(math.prod(sizes) + first)
+    return not 0 < math.prod(sizes) <= ranks - first
 
 
 def _flat(values: list[Any]) -> list[Any]:
