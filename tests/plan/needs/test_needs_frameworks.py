@@ -1025,6 +1025,25 @@ def test_deepspeeds_accelerator_is_the_host_where_there_is_no_device_in_versions
         def test_two(self):
             torch.ones(1, device=get_accelerator().device_name())
 
+    class TestAlone(DistributedTest):
+        world_size = 1
+        init_distributed = False
+
+        def test_partitioned(self):
+            with deepspeed.zero.Init(config_dict_or_path={}):
+                torch.nn.Linear(1, 1)
+
+        def test_engine(self):
+            deepspeed.initialize(model=torch.nn.Linear(1, 1), config={})
+
+        def test_off(self):
+            with deepspeed.zero.Init(enabled=False):
+                torch.nn.Linear(1, 1)
+
+        def test_refused(self):
+            with pytest.raises(AssertionError):
+                deepspeed.initialize(model=torch.nn.Linear(1, 1), config={})
+
     class TestCounted(DistributedTest):
         world_size = [1, 2] if get_accelerator().device_count() > 1 else [1]
 
@@ -1039,6 +1058,8 @@ def test_deepspeeds_accelerator_is_the_host_where_there_is_no_device_in_versions
     rest = {"TestOne::test_half": (1, 1, 1), "TestOne::test_guarded": (1, 1, 1), "TestOne::test_operator": (1, 1, 1)}
     rest |= {"TestTwo::test_two": (2, 2, 2), "TestOne::test_type": (1, 1, 1)}
     host |= {"TestOne::test_types[single]": (0, 1, 1), "TestOne::test_types[brain]": (0, 1, 1)}
+    host |= {"TestAlone::test_partitioned": (0, 1, 1), "TestAlone::test_engine": (0, 1, 1)}
+    host |= {"TestAlone::test_off": (0, None, 0), "TestAlone::test_refused": (0, None, 0)}
 
     def needs(said, files):
         given = {"tests/unit/__init__.py": "", "tests/unit/common.py": said, "tests/unit/test_it.py": tests}

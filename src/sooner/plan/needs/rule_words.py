@@ -539,8 +539,9 @@ def _sizes_up_to(machine: "Machine", args: list[Any]) -> Any:
     return [size for size in (1, 2, 4, 8) if size <= min(limit, int(_first(args, 8)))]
 
 
-def _is_mistake_expected(machine: "Machine", _args: list[Any]) -> Any:
-    return is_refused_unrun(machine)
+def _is_mistake_expected(machine: "Machine", args: list[Any]) -> Any:
+    """Whether what is called is expected to be refused, by a mistake of the caller's or (`True`) by anything."""
+    return bool(machine.awaited) if args else is_refused_unrun(machine)
 
 
 WORDS: Final[dict[str, Word]] = {
