@@ -153,3 +153,120 @@ def test_the_kind_of_device_is_asked_and_cases_are_drawn_by_what_jax_has_for_its
         "TestIt::testShapes_low": (0, 1, 1),
         "TestIt::test_drawn_ordered": (0, 1, 1),
     } | {f"TestIt::test_ten_of_twelve_{number}": (0, 1, 1) for number in (10, 9, 0, 8, 5, 2, 1, 11, 4, 7)}
+
+
+def test_what_is_mapped_on_one_device_has_no_axis_for_what_is_mapped_over_devices_inside_of_it():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            import numpy as np
+            from jax import lax, pmap, vmap
+
+            def over_devices(x):
+                return pmap(lambda y: y)(x)
+
+            def test_of_a_function():
+                vmap(over_devices)(np.ones((5, jax.device_count(), 3)))
+
+            def test_of_the_mapped_itself():
+                vmap(pmap(lambda y: y), in_axes=2, out_axes=2)(np.ones((2, 3, 4)))
+
+            def test_some_are_not_mapped():
+                def of_two(x, y):
+                    return pmap(lambda z: z, in_axes=(None,))(x, y=y)
+
+                vmap(of_two, in_axes=(0, None))(np.ones((7, 3)), np.ones((2, 9)))
+
+            def test_in_a_tree():
+                vmap(lambda x: over_devices(x["b"]), in_axes=({"a": None, "b": 1},))({"a": 3, "b": np.ones((2, 5))})
+
+            def test_what_comes_out_has_the_axis_again():
+                pmap(lambda y: y)(vmap(lambda x: x)(np.ones((2, 3))).reshape(2, 3))
+
+            def test_compiled_around():
+                jax.jit(vmap(over_devices))(np.ones((5, 2, 3)))
+                jax.jit(pmap(lambda y: y))(np.ones((3, 3)))
+
+            def test_one_after_the_other():
+                lax.map(over_devices, np.ones((5, 2, 3)))
+
+            @jax.vmap
+            def decorated(x):
+                return over_devices(x)
+
+            class TestIt:
+                @jax.vmap
+                def method(self, x):
+                    return over_devices(x)
+
+                def test_decorated(self):
+                    decorated(np.ones((3, 2)))
+            """
+        },
+    )
+    assert answers(found) == {
+        "test_of_a_function": (0, 1, 8, "high"),
+        "test_of_the_mapped_itself": (2, 2, 2, "high"),
+        "test_some_are_not_mapped": (2, 2, 2, "high"),
+        "test_in_a_tree": (2, 2, 2, "high"),
+        "test_what_comes_out_has_the_axis_again": (2, 2, 2, "high"),
+        "test_compiled_around": (3, 3, 3, "high"),
+        "test_one_after_the_other": (2, 2, 2, "high"),
+        "TestIt::test_decorated": (2, 2, 2, "high"),
+    }
+
+
+def test_what_is_compiled_or_mapped_for_the_host_runs_there_and_soft_maps_spread_their_parts():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from functools import partial
+            import jax
+            import numpy as np
+            from jax.interpreters import pxla
+            from jax.core import ShapedArray
+
+            def test_compiled_for_the_host():
+                jax.jit(lambda x: x, backend="cpu")(np.ones(3))
+
+            def test_made_on_the_host():
+                @partial(jax.jit, backend="cpu")
+                def f(x):
+                    return jax.numpy.matmul(x, jax.numpy.ones(3))
+
+                assert [each.platform for each in f(np.ones(3)).devices()] == ["cpu"]
+
+            def test_compiled_on_the_second():
+                @partial(jax.jit, device=jax.devices()[1])
+                def f(x):
+                    return x
+
+                f(np.ones(3))
+
+            def test_mapped_for_the_host():
+                jax.pmap(lambda x: x, backend="cpu")(np.ones((1, 3)))
+
+            def test_many_parts_on_all():
+                jax.soft_pmap(lambda x: x, "i")(np.ones(4 * jax.device_count()))
+
+            def test_few_parts():
+                jax.soft_pmap(lambda x: x, "i")(np.ones(2))
+
+            def test_an_array_that_is_made_of_its_shape():
+                array = pxla.ShardedDeviceArray(ShapedArray((3, 4), np.float32), None, [])
+                jax.pmap(lambda x: x)(array)
+            """
+        },
+    )
+    assert answers(found) == {
+        "test_compiled_for_the_host": (0, None, 0, "high"),
+        "test_made_on_the_host": (0, None, 0, "high"),
+        "test_compiled_on_the_second": (2, 2, 2, "high"),
+        "test_mapped_for_the_host": (0, None, 0, "high"),
+        "test_many_parts_on_all": (0, 1, 8, "high"),
+        "test_few_parts": (0, 1, 2, "high"),
+        "test_an_array_that_is_made_of_its_shape": (3, 3, 3, "high"),
+    }

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.replacing import kept
 from sooner.plan.needs.testing_names import is_refused_unrun
-from sooner.plan.needs.values import UNKNOWN, Dev, Ext, Func, Native, Raised, Unknown, hard
+from sooner.plan.needs.values import UNKNOWN, Bound, Cls, Derived, Dev, Ext, Func, Native, Raised, Unknown, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -211,14 +212,49 @@ def _told(machine: "Machine", args: list[Any]) -> Any:
         machine.set_outside(Ext("os.environ"), variable, args[1])
 
 
-def _device(machine: "Machine", _args: list[Any]) -> Any:
-    """Where JAX makes an array: on the device that was chosen, else on the first one, or on the host."""
+def _device(machine: "Machine", args: list[Any]) -> Any:
+    """Where JAX makes an array or computes: on the device that is named, or was chosen, else the first, or the host."""
+    if (named := _named(args)) is not None:
+        return named
     chosen = hard(machine.environment.get(DEFAULT_DEVICE))
     if isinstance(chosen, Dev):
         return chosen
     if _is_told_the_host(machine) or machine.count == 0:
         return Dev("cpu")
     return next(iter(_given(machine)), Dev("gpu", 0))
+
+
+def _named(args: list[Any]) -> Dev | None:
+    """The device that is named, or the host as a backend."""
+    for each in (hard(arg) for arg in args):
+        if isinstance(each, Dev) or each == "cpu":
+            return each if isinstance(each, Dev) else Dev("cpu")
+    return None
+
+
+def _compiled(machine: "Machine", args: list[Any]) -> Any:
+    """`jax.jit(function)`: where a device or the host is named, what the function makes is made there."""
+    given, kwargs = hard(args[0]), hard(args[1])
+    function = given[0] if len(given) == 1 else UNKNOWN
+    named = _named([kwargs.get("device"), kwargs.get("backend")])
+    if named is None or not isinstance(function, Func) or _is_method(function):
+        return function if isinstance(function, Func | Cls | Derived) and not kwargs else Unknown("jax.jit()")
+
+    def there(given: list[Any], kwargs: dict[str, Any]) -> Any:
+        leave = kept(machine.environment)
+        machine.environment[DEFAULT_DEVICE] = named
+        try:
+            made = machine.call(function, given, kwargs)
+        finally:
+            leave()
+        return Unknown("array") if type(hard(made)) is Unknown and named.kind == "cpu" else made
+
+    return Derived("jit", there)
+
+
+def _is_method(function: Any) -> bool:
+    """Whether a function gets its instance when it is called: it has to stay one."""
+    return isinstance(function, Func) and function.positional[:1] == ["self"]
 
 
 def _note_counted(machine: "Machine", _args: list[Any]) -> Any:
@@ -286,7 +322,7 @@ def _all_if_counted(machine: "Machine") -> None:
         machine.need(machine.size, "mapped over all devices")
 
 
-class _Pmapped(Native):
+class _Pmapped(Derived):
     """What `jax.pmap` makes of a function: work that is mapped over so many axes of arrays, one inside the other."""
 
     __slots__ = ("axes",)
@@ -296,23 +332,24 @@ class _Pmapped(Native):
         self.axes = axes
 
 
-def _pmapped(machine: "Machine", lengths: list[int], axes: int) -> Any:
+def _pmapped(machine: "Machine", lengths: list[int], axes: int, *, on_host: bool) -> Any:
     """Work that is mapped over axes of arrays uses as many devices as these have places."""
     if len(set(lengths)) > 1:
         machine.guesses += 1
         return UNKNOWN  # JAX refuses arrays of several lengths before it uses a device
     given = _given(machine)
-    gpus = 0 if _is_told_the_host(machine) else len(given) or machine.size
+    gpus = 0 if on_host else len(given) or machine.size
     if lengths and lengths[0] > (gpus or host_devices(machine, [])):
         raise Raised("ValueError", f"mapped over {lengths[0]} devices", *machine.current, device=True)
     if is_refused_unrun(machine):
         machine.trace.ask(max(lengths, default=0))
         machine.guesses += 1
         return UNKNOWN
-    if not lengths:
+    if not lengths and not on_host:
         _all_if_counted(machine)
+    if not lengths:
         return UNKNOWN
-    if given:
+    if given and not on_host:
         _touch_each(machine, [given[: lengths[0]]])
     elif gpus > 0:
         machine.need(lengths[0], "mapped over devices")
@@ -321,7 +358,8 @@ def _pmapped(machine: "Machine", lengths: list[int], axes: int) -> Any:
 
 def _pmap(machine: "Machine", args: list[Any]) -> Any:
     """`jax.pmap(function)`, told which axes of arrays it maps over, on which devices, and how many parts there are."""
-    spec, inner, devices, size = (uncounted(hard(each)) for each in args)
+    spec, inner, devices, size, backend = (uncounted(hard(each)) for each in args)
+    on_host = backend == "cpu" or _is_told_the_host(machine)
     axes = inner.axes + 1 if isinstance(inner, _Pmapped) else 1
 
     def mapped(given: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -333,9 +371,64 @@ def _pmap(machine: "Machine", args: list[Any]) -> Any:
             lengths = [*_along(given, spec), *_leading(kwargs, 1)] if axes == 1 else []
         if isinstance(devices, list | tuple) and len(found_devices(devices)) == len(devices):
             return _mapped_on(machine, devices, lengths)
-        return _pmapped(machine, lengths if devices is None else [], axes)
+        return _pmapped(machine, lengths if devices is None else [], axes, on_host=on_host)
 
     return _Pmapped(mapped, axes)
+
+
+def _soft_pmap(machine: "Machine", args: list[Any]) -> Any:
+    """`jax.soft_pmap(function)`: every device has as many parts as any other, if there are more parts than devices."""
+    spec = hard(args[0])
+
+    def mapped(given: list[Any], kwargs: dict[str, Any]) -> Any:
+        lengths = _along([*given, *kwargs.values()], spec) if spec == 0 else _along(given, spec)
+        on_host = _is_told_the_host(machine)
+        count = (0 if on_host else machine.size) or host_devices(machine, [])
+        if len(set(lengths)) == 1 and lengths[0] > count:
+            if lengths[0] % count:
+                raise Raised("NotImplementedError", f"{lengths[0]} parts", *machine.current, device=True)
+            lengths = [count]
+        return _pmapped(machine, lengths, 1, on_host=on_host)
+
+    return Derived("soft_pmap", mapped)
+
+
+def _vmap(machine: "Machine", args: list[Any]) -> Any:
+    """`jax.vmap(function)`: it is called with arrays that lack an axis, if it is of the tests or a `pmap`."""
+    function, spec, out = (hard(each) for each in args)
+    if _is_method(function) or not isinstance(function, Func | Bound | Derived):
+        return function if isinstance(function, Func | Cls) else Unknown("jax.vmap()")
+
+    def mapped(given: list[Any], kwargs: dict[str, Any]) -> Any:
+        made = machine.call(function, _without(given, spec), {name: _without(kwargs[name], 0) for name in kwargs})
+        if not isinstance(hard(made), Rows):
+            return made
+        return Rows((None, *hard(made).shape)) if out == 0 else Unknown("jax.Array")
+
+    return Derived("vmap", mapped)
+
+
+def _without(value: Any, axes: Any) -> Any:
+    """A tree of arrays without the axes that a tree like it, or one number, names; nothing else is changed."""
+    value, axes = hard(value), hard(axes)
+    if isinstance(value, dict):
+        return {key: _without(value[key], _part(axes, key)) for key in value}
+    if isinstance(value, list | tuple) and not isinstance(value, Grid):
+        parts = [_without(each, _part(axes, key)) for key, each in enumerate(value)]
+        return parts if isinstance(value, list) else tuple(parts)
+    if not isinstance(value, Rows) or axes is None:
+        return value
+    shape, size = value.shape, len(value.shape)
+    if type(axes) is not int or not -size <= axes < size or size == 1:
+        return Unknown("jax.Array")
+    return Rows(tuple(each for place, each in enumerate(shape) if place != axes % size))
+
+
+def _part(axes: Any, key: Any) -> Any:
+    """What a tree of axes says of a part: what it says of all, where it is one number or nothing."""
+    if isinstance(axes, dict) or (isinstance(axes, list | tuple) and type(key) is int):
+        return axes[key] if _has(axes, key) else UNKNOWN
+    return axes
 
 
 def _along(value: Any, axes: Any) -> list[int]:
@@ -384,4 +477,5 @@ WORDS: Final[dict[str, Callable[["Machine", list[Any]], Any]]] = {
     "request_host_devices": _request_host_devices, "jax_devices": _devices,
     "device_array": _array, "touch_each": _touch_each, "device_mesh": _mesh,
     "rows": _rows, "rows_of": _rows_of, "mapped_tree": _mapped_tree, "pmap": _pmap, "replicated": _replicated,
+    "compiled": _compiled, "vmap": _vmap, "soft_pmap": _soft_pmap,
 }  # fmt: skip

@@ -37,6 +37,7 @@ from sooner.plan.needs.values import (
     UNKNOWN,
     Bound,
     Cls,
+    Derived,
     Dev,
     Enough,
     Env,
@@ -301,7 +302,7 @@ class Natives:
         if call_back(self.machine, func.path, args, kwargs):
             return Unknown(f"{func.path}()"[-_LONGEST_PATH:])
         last = func.path.rpartition(".")[2]
-        decorated = len(args) == 1 and not kwargs and isinstance(args[0], Func | Cls)
+        decorated = len(args) == 1 and not kwargs and isinstance(args[0], Func | Cls | Derived)
         if decorated and ("()" in func.path or last[:1].islower()) and last not in ("Mock", "partial"):
             doubt_guard(self.machine, func.path, args[0])
             return args[0]

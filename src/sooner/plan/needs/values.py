@@ -362,6 +362,12 @@ class Partial(Native):
         self.func, self.first, self.named = func, first, frozenset(named)
 
 
+class Derived(Native):
+    """What is made of a function and called in its place: what is not known of a decorator gives it back as well."""
+
+    __slots__ = ()
+
+
 class Bound:
     """A function with its first argument."""
 
