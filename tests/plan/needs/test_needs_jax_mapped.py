@@ -270,3 +270,43 @@ def test_what_is_compiled_or_mapped_for_the_host_runs_there_and_soft_maps_spread
         "test_few_parts": (0, 1, 2, "high"),
         "test_an_array_that_is_made_of_its_shape": (3, 3, 3, "high"),
     }
+
+
+def test_jaxs_own_helpers_that_know_no_device_are_read_from_its_tree():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "jax/__init__.py": "",
+            "jax/_src/__init__.py": "",
+            "jax/_src/util.py": """
+            from functools import partial
+
+            def wraps(wrapped):
+                def wrapper(fun):
+                    try:
+                        fun.__dict__.update(getattr(wrapped, "__dict__", {}))
+                    finally:
+                        return fun
+                return wrapper
+
+            def curry(f):
+                return wraps(f)(partial(partial, f))
+            """,
+            "tests/test_it.py": """
+            from absl.testing import parameterized
+            from jax._src.util import curry
+            import jax
+
+            @curry
+            def over_meshes(f, key):
+                return parameterized.named_parameters(
+                    {"testcase_name": "_" + name, key: size} for name, size in (("2", 2), ("2x2", 4)))(f)
+
+            class TestIt(parameterized.TestCase):
+                @over_meshes(key="size")
+                def test_sized(self, size):
+                    jax.make_mesh((size,), ("x",))
+            """,
+        },
+    )
+    assert found == {"TestIt::test_sized_2": (2, 2, 2), "TestIt::test_sized_2x2": (4, 4, 4)}
