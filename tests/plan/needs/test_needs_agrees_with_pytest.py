@@ -225,7 +225,7 @@ def test_what_gives_up_before_it_has_done_anything_is_skipped():
     assert found == {"test_at_once": (4, 4, 4), "test_later": (2, 2, 4)}
 
 
-def test_a_number_that_an_option_of_the_project_is_by_default_is_known_and_a_switch_is_not():
+def test_a_number_that_an_option_of_the_project_is_by_default_is_known_and_what_a_switch_skips_may_run():
     conftest = """
     import pytest, torch
 
@@ -342,6 +342,81 @@ def test_a_class_is_told_of_by_what_it_inherits_from():
         },
     )
     assert found == {"TestFour::test_it": (4, 4, 4), "TestOne::test_it": (1, 1, 1)}
+
+
+def test_a_switch_of_the_project_is_off_unless_no_test_would_run():
+    conftest = """
+    import pytest, torch
+    import acme
+
+    def pytest_addoption(parser):
+        parser.addoption("--force-cpu", action="store_true", help="use the host")
+        parser.addoption("--kind", default="all")
+        parser.addoption("--wide", action="store_true", default=False)
+        parser.addoption("--narrow", action="store_false", dest="all_of_it")
+        parser.addoption("--only", help="a name")
+
+    def pytest_collection_modifyitems(config, items):
+        is_wide = config.getoption("--wide")
+        for item in items:
+            if not is_wide and "wide" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="needs --wide"))
+            elif is_wide and "wide" not in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="--wide runs others"))
+
+    @pytest.fixture(autouse=True)
+    def on_the_host(request):
+        if request.config.getoption("--force-cpu"):
+            acme.device = torch.device("cpu")
+    """
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": """
+            import torch
+            device = torch.device("cuda:0") if torch.cuda.is_available() else torch.device("cpu")
+            """,
+            "tests/conftest.py": conftest,
+            "tests/test_it.py": """
+            import pytest, torch
+            import acme
+
+            def test_where_the_library_says():
+                torch.ones(1).to(acme.device)
+
+            @pytest.mark.wide
+            def test_wide():
+                torch.ones(torch.cuda.device_count(), device="cuda:1")
+
+            def test_of_a_kind(request):
+                if request.config.getoption("--kind") == "none":
+                    pytest.skip("nothing is asked for")
+                torch.ones(1, device="cuda" if request.config.getoption("--kind") == "gpu" else "cpu")
+
+            def test_all_of_it(request):
+                torch.ones(1, device="cuda:2" if request.config.getoption("all_of_it") else "cpu")
+
+            @pytest.mark.parametrize("kind", ["all", "large"])
+            def test_of_those_asked_for(request, kind):
+                asked = [each for each in ("all", "large") if each == "all" or request.config.getoption("--wide")]
+                if kind not in asked:
+                    pytest.skip("not asked for")
+                torch.ones(1, device="cuda:3" if kind == "large" else "cuda:0")
+
+            def test_of_no_name(request):
+                torch.ones(1, device="cpu" if request.config.getoption("--only") else "cuda:3")
+            """,
+        },
+    )
+    assert found == {
+        "test_where_the_library_says": (0, 1, 1),
+        "test_wide": (2, 2, 2),
+        "test_of_a_kind": (0, None, 0),
+        "test_all_of_it": (3, 3, 3),
+        "test_of_those_asked_for[all]": (1, 1, 1),
+        "test_of_those_asked_for[large]": (4, 4, 4),
+        "test_of_no_name": (4, 4, 4),
+    }
 
 
 def test_what_a_conftest_leaves_out_is_absent():

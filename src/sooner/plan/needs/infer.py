@@ -28,7 +28,7 @@ from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.parameterized_classes import text_of
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources
-from sooner.plan.needs.state import EVERYWHERE, TEST_FUEL
+from sooner.plan.needs.state import ANY_OPTION, EVERYWHERE, TEST_FUEL
 from sooner.plan.needs.values import Func, OutOfFuel, hard
 
 _MOST_DISBELIEFS: Final = 6
@@ -271,30 +271,39 @@ class _File:
 
     def _believable(self, nodeid: str) -> dict[int, Judged | None]:
         """The profile; what would keep the test from ever running, and is not about devices, is taken as met."""
-        ignored = self._without_failures(nodeid)
-        judged = self._everywhere(nodeid, ignored)
         self.is_switched = False
+        judged, ignored = self._settled(nodeid, frozenset())
+        is_opted = not _runs(judged) and any(each is not None and each.trace.opted for each in judged.values())
+        if is_opted and not self._runs_beyond(nodeid, BEYOND[0], ignored):
+            others, more = self._settled(nodeid, frozenset((ANY_OPTION,)))
+            if _runs(others):
+                self.is_switched, judged, ignored = True, others, more
+        self.ignored = ignored
+        return judged
+
+    def _settled(
+        self, nodeid: str, ignored: frozenset[tuple[str, int]]
+    ) -> tuple[dict[int, Judged | None], frozenset[tuple[str, int]]]:
+        """The profile, and the places that are not believed any more, beside those that are not from the beginning."""
+        ignored = self._without_failures(nodeid, ignored)
+        judged = self._everywhere(nodeid, ignored)
         for _ in range(_MOST_DISBELIEFS):
             last = judged[SIZES[-1]]
             if last is None or not last.soft or not last.place[1] or last.place in ignored:
                 break
-            if any(each is not None and each.at.verdict is Verdict.RUN for each in judged.values()):
-                break
-            if self._runs_beyond(nodeid, BEYOND[0], ignored):
+            if _runs(judged) or self._runs_beyond(nodeid, BEYOND[0], ignored):
                 break
             self.is_switched = True
             ignored = self._without_failures(nodeid, ignored | {last.place})
             judged = self._everywhere(nodeid, ignored)
-        judged, ignored = self._where_it_may_run(nodeid, judged, ignored)
-        self.ignored = ignored
-        return judged
+        return self._where_it_may_run(nodeid, judged, ignored)
 
     def _where_it_may_run(
         self, nodeid: str, judged: dict[int, Judged | None], ignored: frozenset[tuple[str, int]]
     ) -> tuple[dict[int, Judged | None], frozenset[tuple[str, int]]]:
         """A test that is skipped with many devices and never runs: what fails with fewer is not for lack of them."""
         for count in range(2 * _MOST_DISBELIEFS):
-            if any(each is not None and each.at.verdict is Verdict.RUN for each in judged.values()):
+            if _runs(judged):
                 break
             failed = [each for each in judged.values() if each is not None and each.at.verdict is Verdict.FAIL]
             if not failed or not failed[-1].soft or not failed[-1].place[1] or failed[-1].place in ignored:
@@ -316,7 +325,7 @@ class _File:
             ignored |= {last.place} if count < _MOST_DISBELIEFS else {last.place, EVERYWHERE}
             if last.place in self.doubted:  # as the case before it
                 ignored |= self.doubted
-        self.doubted = ignored
+        self.doubted = ignored - {ANY_OPTION}
         return ignored
 
     def _holds_for_one_number(self, nodeid: str, last: Judged, ignored: frozenset[tuple[str, int]]) -> bool:
@@ -385,6 +394,10 @@ class _File:
             if self.inference.sources.line(path, line)
         ]
         return found[:_MOST_EVIDENCE]
+
+
+def _runs(judged: dict[int, Judged | None]) -> bool:
+    return any(each is not None and each.at.verdict is Verdict.RUN for each in judged.values())
 
 
 def _parts(items: Sequence[Item]) -> list[Picks]:

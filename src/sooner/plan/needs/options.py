@@ -1,12 +1,16 @@
 """Options that a project adds to pytest's command line, and the numbers that they are by default."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.values import Ext, Func, Mod, Native, OutOfFuel, Raised, Skip, Soft, Unknown, hard
+from sooner.plan.needs.state import ANY_OPTION
+from sooner.plan.needs.values import MISSING, Ext, Func, Mod, Native, OutOfFuel, Raised, Skip, Soft, Unknown, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
+
+_BY_ACTION: Final = {"store_true": False, "store_false": True}
+"""What a switch is that is told no default; any other option is None."""
 
 
 class Options(Unknown):
@@ -30,7 +34,8 @@ class Options(Unknown):
 def configuration(machine: "Machine", modules: list[Mod]) -> Ext:
     """What pytest calls `config`: its options are asked for when one is looked up.
 
-    A number is what holds by default (`--gpus`, 2); a switch may be on or off, and nobody knows.
+    An option is what it is by default, which somebody may have changed; where a test would never run by that, nobody
+    knows what it is, a number (`--gpus`, 2) aside.
 
     Args:
         machine: Where the modules were evaluated.
@@ -44,9 +49,12 @@ def configuration(machine: "Machine", modules: list[Mod]) -> Ext:
         if not asked:
             asked.append(True)
             found.update(_added(machine, modules))
-        number = found.get(name.lstrip("-").replace("-", "_")) if isinstance(name, str) else None
-        known = isinstance(number, int | float) and not isinstance(number, bool)
-        return Soft(number) if known else Unknown(f"config.getoption({name})")
+        default = found.get(name.lstrip("-").replace("-", "_"), MISSING) if isinstance(name, str) else MISSING
+        if default is None or isinstance(default, str | bool):
+            machine.trace.opted = True
+            default = MISSING if ANY_OPTION in machine.ignored else default
+        known = default is None or isinstance(default, str | int | float)
+        return Soft(default) if known else Unknown(f"config.getoption({name})")
 
     def getoption(args: list[Any], kwargs: dict[str, Any]) -> Any:
         return value(hard(args[0] if args else kwargs.get("name")))
@@ -64,11 +72,12 @@ def _added(machine: "Machine", modules: list[Mod]) -> dict[str, Any]:
     def add(args: list[Any], kwargs: dict[str, Any]) -> None:
         names = [hard(each) for each in args]
         long = [each for each in names if isinstance(each, str) and each.startswith("--")]
+        default = hard(kwargs["default"]) if "default" in kwargs else _BY_ACTION.get(hard(kwargs.get("action")))
         for name in [hard(kwargs["dest"])] if "dest" in kwargs else long:
             if isinstance(name, str):
-                found[name.lstrip("-").replace("-", "_")] = hard(kwargs.get("default"))
+                found[name.lstrip("-").replace("-", "_")] = default
         for name in long:
-            found.setdefault(name.lstrip("-").replace("-", "_"), hard(kwargs.get("default")))
+            found.setdefault(name.lstrip("-").replace("-", "_"), default)
 
     parser.attrs = {
         "addoption": Native("addoption", add),

@@ -39,6 +39,8 @@ class Trace:
         """What was asked about visible devices: the fewest with the same answers; COUNT if there are no others."""
         self.doubted = False
         """Whether a file skips itself, while it is imported, under a condition that is not known."""
+        self.opted = False
+        """Whether an option of the project was asked for that is no number."""
         self.unsure: list[str] = []
         """What could not be evaluated and might decide."""
 
