@@ -607,7 +607,89 @@ def test_arrays_that_the_library_makes_are_where_jax_puts_them():
         **{f"test_again_{i}": (0, 1, 1) for i in range(12)},
         "test_size": (0, None, 0),
         "test_not_known": (0, None, 0),
-        "test_chosen": (0, None, 0),
+        "test_chosen": (1, 1, 1),
+    }
+
+
+def test_what_a_function_of_the_library_does_with_a_device_is_done_for_the_test():
+    files = {
+        "acme/__init__.py": "",
+        "acme/core.py": """
+            import torch
+            from outside import setting
+
+            def use_gpu(number=0):
+                try:
+                    device = torch.device("cuda:" + str(number))
+                    _ = torch.zeros([1, 2]).to(device)
+                    return True
+                except:
+                    return False
+
+            def total(values):
+                device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+                return _sum(values, device)
+
+            def _sum(values, device):
+                return torch.tensor([1, 2], device=device).sum()
+
+            def warmed():
+                torch.ones(1).cuda()
+
+            def perhaps():
+                if setting():
+                    torch.ones(1).cuda()
+
+            def with_the_second():
+                torch.ones(1, device="cuda:1")
+        """,
+        "tests/test_it.py": """
+            import pytest, torch
+            from unittest import mock
+            from acme import core
+
+            def test_is_there():
+                core.use_gpu()
+
+            def test_is_asked_for():
+                if not core.use_gpu():
+                    pytest.skip("no device")
+
+            def test_total():
+                core.total([1, 2])
+
+            def test_warmed():
+                core.warmed()
+
+            def test_refused():
+                with pytest.raises(ValueError):
+                    core.warmed()
+
+            def test_replaced():
+                with mock.patch("acme.core.warmed"):
+                    core.warmed()
+
+            def test_perhaps():
+                core.perhaps()
+
+            def test_with_the_second():
+                core.with_the_second()
+        """,
+    }
+    found = needs_of("tests/test_it.py", files)
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_is_there": (0, 1, 1),
+        "test_is_asked_for": (1, 1, 1),
+        "test_total": (0, 1, 1),
+        "test_warmed": (1, 1, 1),
+        "test_refused": (1, 1, 1),
+        "test_replaced": (0, None, 0),
+        "test_perhaps": (0, None, 0),
+        "test_with_the_second": (0, None, 0),
+    }
+    assert {name for name, each in found.items() if each.confidence != "high"} == {
+        "test_perhaps",
+        "test_with_the_second",
     }
 
 

@@ -14,7 +14,7 @@ from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.made_of import takes_devices
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.replacing import name_in_tree
-from sooner.plan.needs.state import DEEPEST, EVERYWHERE, LIBRARY_FUEL, Listener
+from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, EVERYWHERE, LIBRARY_FUEL, Listener
 from sooner.plan.needs.suspending import AROUND, Manager, Rest, Suspended, surrounded
 from sooner.plan.needs.testing_names import as_raised, skip_as_wrapped
 from sooner.plan.needs.trace import Trace
@@ -286,7 +286,7 @@ class Calling(Attributes):
             self.fuel = fuel if self.quiet or listener is None else listener.fuel
             self.listener = around
         if by_itself is not None:
-            self.made_by_itself[id(func.node)] = by_itself
+            self.made_by_itself[id(func.node)] = _MAYBE if by_itself == BY_PYTORCH else by_itself
             self._made_by_itself(by_itself)
         return result
 

@@ -15,7 +15,7 @@ from sooner.plan.needs.masks import only_seen
 from sooner.plan.needs.natives import Natives
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources, module_name
-from sooner.plan.needs.state import DEEPEST, DOUBTED, LIBRARY_FUEL, MODULE_FUEL
+from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, DOUBTED, LIBRARY_FUEL, MODULE_FUEL
 from sooner.plan.needs.suspending import resumed
 from sooner.plan.needs.testing_names import is_guard_call
 from sooner.plan.needs.trace import Trace
@@ -426,12 +426,15 @@ class Machine(Defining):
         Raises:
             Raised: It is not there.
         """
-        if self.no_device_work or self.quiet:
+        if self.no_device_work:
             return
         kind, index = (device.kind, hard(device.index)) if isinstance(device, Dev) else ("cuda", device)
-        if kind in _OTHER_VENDORS:
+        if kind in _OTHER_VENDORS and not self.quiet:
             raise Raised("RuntimeError", f"{what}: there is no {kind}", *self.current, device=True)
         if kind not in ("cuda", "gpu", "hip"):
+            return
+        if self.quiet:
+            self._touched_by_library(index, what)
             return
         known = isinstance(index, int) and not isinstance(index, bool)
         number = index if known else self.current_device
@@ -440,6 +443,21 @@ class Machine(Defining):
             self.trace.touched |= set(range(number + 1)) if number + 1 == self.trace.among else {number}
         else:
             self.trace.used = max(self.trace.used, min(self.rank[1], number + 1))
+
+    def _touched_by_library(self, index: Any, what: str) -> None:
+        """The library under test uses a device: where nothing is doubtful, the first one does it for the test.
+
+        Raises:
+            Raised: There is none; the library may catch it.
+        """
+        if self.is_doubtful() or (isinstance(index, int) and index > 0) or self.rank is not None:
+            self.trace.may_be_made |= self.size > 0
+        elif self.size > 0:
+            self.trace.by_itself = self.trace.by_itself or BY_PYTORCH
+        else:
+            raised = Raised("RuntimeError", f"{what}: needs 1, none is visible", *self.current, device=True)
+            raised.is_heard = True
+            raise raised
 
     def need(self, count: int, what: str) -> None:
         """So many devices are used.

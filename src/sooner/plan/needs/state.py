@@ -13,6 +13,8 @@ from sooner.plan.needs.values import Func, Mod
 if TYPE_CHECKING:
     from sooner.plan.needs.natives import Natives
 
+BY_PYTORCH: Final = "PyTorch uses a device"
+"""What the library under test does without an array of a framework that chooses itself."""
 DEEPEST: Final = 24
 DOUBTED: Final = ("AttributeError", "KeyError", "IndexError", "TypeError", "ValueError", "ZeroDivisionError")
 EVERYWHERE: Final = ("*", 0)
