@@ -1096,14 +1096,14 @@ def test_one_of_many_names_that_a_package_tells_only_type_checkers_is_known():
         "acme/__init__.py": f"""
 from typing import TYPE_CHECKING
 
-from .lazy import LazyModule, NotThere, is_there
+from .lazy import SLOW_IMPORT, LazyModule, NotThere, is_there
 
-if TYPE_CHECKING:
+if TYPE_CHECKING or SLOW_IMPORT:
     try:
         if not is_there():
             raise NotThere()
     except NotThere:
-        from .dummies import Model
+        from .dummies import *
     else:
 {many}
         from .models.one import Model
@@ -1112,7 +1112,14 @@ else:
     import sys
     sys.modules[__name__] = LazyModule(__name__)
 """,
-        "acme/lazy.py": "class LazyModule: ...\nclass NotThere(Exception): ...\ndef is_there(): return True\n",
+        "acme/lazy.py": """
+        import os
+
+        SLOW_IMPORT = os.environ.get("SLOW_IMPORT", "").upper() in {"1", "ON"}
+        class LazyModule: ...
+        class NotThere(Exception): ...
+        def is_there(): return True
+        """,
         "acme/dummies.py": "class Model:\n    spread = 4\n",
         "acme/models/one.py": "class Model:\n    spread = 2\n",
         "acme/models/two.py": "class Chosen:\n    spread = 3\n",

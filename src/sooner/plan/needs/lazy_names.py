@@ -106,11 +106,11 @@ def bound_names(statement: ast.stmt) -> Iterator[str]:
 
 
 def _imported_for_checkers(statement: ast.stmt) -> dict[str, ast.stmt]:
-    """An import of its own for each name that only type checkers are told of (`if TYPE_CHECKING:`).
+    """An import of its own for each name that only type checkers are told of (`if TYPE_CHECKING or SLOW_IMPORT:`).
 
     A package that makes its names when it is asked has them there, thousands in one statement.
     """
-    if not isinstance(statement, ast.If) or ast.unparse(statement.test).rpartition(".")[2] != "TYPE_CHECKING":
+    if not isinstance(statement, ast.If) or not _is_for_checkers(statement.test):
         return {}
     others = {name for each in statement.orelse for name in bound_names(each)}
     found: dict[str, ast.stmt] = {}
@@ -121,6 +121,11 @@ def _imported_for_checkers(statement: ast.stmt) -> dict[str, ast.stmt]:
                 alone = ast.ImportFrom(module=node.module, names=[alias], level=node.level)
                 found[name] = ast.copy_location(alone, node)
     return found
+
+
+def _is_for_checkers(test: ast.expr) -> bool:
+    several = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else [test]
+    return any(ast.unparse(each).rpartition(".")[2] == "TYPE_CHECKING" for each in several)
 
 
 def _imports(statements: list[ast.stmt]) -> Iterator[ast.ImportFrom]:
