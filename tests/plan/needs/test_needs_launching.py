@@ -284,6 +284,69 @@ def test_data_parallel_takes_the_devices_that_it_is_given_or_all():
     }
 
 
+def test_devices_that_ray_is_only_told_of_are_needed_by_what_uses_them():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/workers.py": "class Worker: ...",
+            "tests/test_it.py": """
+            import ray
+            import torch
+            from acme.workers import Worker
+            from ray.cluster_utils import Cluster
+
+            @ray.remote(num_gpus=1)
+            class Counting:
+                def numbers(self):
+                    return ray.get_gpu_ids()
+
+            @ray.remote(num_gpus=1)
+            class Using:
+                def __init__(self):
+                    self.made = torch.ones(1).cuda()
+
+            def test_told():
+                ray.init(num_cpus=4, num_gpus=3)
+                actors = [Counting.remote() for _ in range(3)]
+                assert len(ray.get([each.numbers.remote() for each in actors])) == 3
+
+            def test_told_of_nodes():
+                cluster = Cluster()
+                cluster.add_node(num_cpus=2, num_gpus=2)
+                ray.init(address=cluster.address)
+                ray.get(ray.remote(num_gpus=2)(lambda: ray.get_gpu_ids()).remote())
+
+            def test_group():
+                ray.init(num_gpus=2)
+                group = ray.util.placement_group([{"GPU": 1}] * 2)
+                ray.get(group.ready())
+
+            def test_used():
+                ray.init(num_gpus=3)
+                actors = [Using.remote() for _ in range(3)]
+
+            def test_of_the_library():
+                ray.init(num_gpus=2)
+                workers = [ray.remote(num_gpus=1)(Worker).remote() for _ in range(2)]
+
+            def test_not_told():
+                ray.init(num_cpus=4)
+                actors = [Counting.remote() for _ in range(3)]
+            """,
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_told": (0, None, 0),
+        "test_told_of_nodes": (0, None, 0),
+        "test_group": (0, None, 0),
+        "test_used": (3, 3, 3),
+        "test_of_the_library": (2, 2, 2),
+        "test_not_told": (3, 3, 3),
+    }
+    assert found["test_told"].confidence == "medium"
+
+
 def test_ray_waits_for_the_devices_of_all_that_keep_some():
     found = devices_of(
         "test_it.py",

@@ -142,7 +142,7 @@ class Judge:
         )
         machine.processes = machine.current_device = 0
         machine.written = {}
-        machine.kept = 0.0
+        machine.kept, machine.is_declared = 0.0, False
         machine.ignored, machine.library_fuel = ignored, 2 * LIBRARY_FUEL
         machine.again = lambda: self._run(item)
         complete = True

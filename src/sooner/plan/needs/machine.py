@@ -1,6 +1,7 @@
 """The machine: evaluates one project for one number of visible devices. Modules and imports are here."""
 
 import ast
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -438,6 +439,8 @@ class Machine(Defining):
             return
         known = isinstance(index, int) and not isinstance(index, bool)
         number = index if known else self.current_device
+        if self.is_declared:
+            self.need(math.ceil(self.kept), what)
         self._use(number + 1, what)
         if self.rank is None:
             self.trace.touched |= set(range(number + 1)) if number + 1 == self.trace.among else {number}

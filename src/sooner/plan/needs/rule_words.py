@@ -256,11 +256,24 @@ def _layered(machine: "Machine", args: list[Any]) -> Any:
 
 
 def _more_devices(machine: "Machine", args: list[Any]) -> Any:
-    """Devices that something keeps (an actor of Ray's, half a device too): all that are kept are there together."""
-    count = _first(args)
+    """Devices that something keeps (an actor of Ray's, half a device too): all that are kept are there together.
+
+    Where it was only said that they are there, what the tests' own code keeps is needed when it uses a device.
+    """
+    count, what = _first(args), hard(args[1]) if len(args) > 1 else None
     if isinstance(count, int | float):
         machine.kept += count
-        machine.need(math.ceil(machine.kept), "devices that are kept")
+        is_own = isinstance(what, Func | Cls) and what.module.is_test_code and not what.module.is_model
+        if machine.is_declared and is_own:
+            machine.trace.may_be_made |= count > 0
+        else:
+            machine.need(math.ceil(machine.kept), "devices that are kept")
+
+
+def _declare_devices(machine: "Machine", args: list[Any]) -> None:
+    """It is said that so many devices are there, and nobody looks (`ray.init(num_gpus=4)`)."""
+    count = _first(args)
+    machine.is_declared |= isinstance(count, int) and count > 0
 
 
 def _is_class(_machine: "Machine", args: list[Any]) -> Any:
@@ -550,7 +563,8 @@ WORDS: Final[dict[str, Word]] = {
     "model_size": _model_size, "engine_size": _engine_size,
     "ranks": _ranks, "as_rank": _as_rank, "in_ranks": _in_ranks, "in_own_ranks": _in_own_ranks,
     "need": _need, "device_span": _device_span, "layered": _layered,
-    "more_devices": _more_devices, "is_class": _is_class, "is_instance": _is_instance,
+    "more_devices": _more_devices, "declare_devices": _declare_devices,
+    "are_declared": lambda machine, _args: machine.is_declared, "is_class": _is_class, "is_instance": _is_instance,
     "touch": _touch, "backend": _backend, "skip": _skip,
     "fail": _fail, "refused_if": _refused_if, "suffixes": _suffixes, "decorated_if": _decorated_if,
     "visible": _visible, "is_known": _is_known,

@@ -80,6 +80,8 @@ class State(Statements):
     """Kinds of exceptions that what is evaluated is expected to raise, the outermost first."""
     sure: tuple[int, int] = (0, 0)
     """Ways that were not known, and doubts, when the test called the library under test."""
+    is_declared: bool = False
+    """Whether the test has only said how many devices there are."""
     working: str = ""
     """The file whose function is being evaluated."""
     built: set[str]
