@@ -38,6 +38,9 @@ def test_a_cluster_of_dasks_has_a_worker_for_each_device_or_for_those_that_it_is
             def test_some():
                 LocalCUDACluster(n_workers=2, threads_per_worker=1)
 
+            def test_some_of_those_that_it_is_told():
+                LocalCUDACluster(CUDA_VISIBLE_DEVICES="0,1,2", n_workers=2)
+
             @patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "0,3"})
             def test_environment():
                 LocalCUDACluster()
@@ -54,7 +57,8 @@ def test_a_cluster_of_dasks_has_a_worker_for_each_device_or_for_those_that_it_is
         "test_all": (1, 1, 8),
         "test_told": (3, 3, 3),
         "test_told_in_a_list": (3, 3, 3),
-        "test_some": (1, 1, 2),
+        "test_some": (2, 2, 2),
+        "test_some_of_those_that_it_is_told": (2, 2, 2),
         "test_environment": (4, 4, 4),
         "test_another_worker": ("unknown", "unknown", "unknown"),
         "test_nanny": (4, 4, 4),

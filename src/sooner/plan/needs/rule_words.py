@@ -535,7 +535,8 @@ def _cuda_workers(machine: "Machine", args: list[Any]) -> Any:
     if named is None or type(named) is int:
         named = range(machine.visible() if named is None else named)
     numbers = [int(each) for each in named if str(each).isdigit()] if isinstance(named, list | tuple | range) else []
-    machine.need(1, "a worker of Dask's")
+    is_short = type(count) is int and count > len(numbers) == machine.visible()
+    machine.need(count if is_short else 1, "a worker of Dask's")  # more workers than there are devices are refused
     for each in numbers[: count if type(count) is int and count > 0 else None]:
         machine.touch(Dev("cuda", each), "a worker of Dask's")
 
