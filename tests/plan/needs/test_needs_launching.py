@@ -284,6 +284,41 @@ def test_data_parallel_takes_the_devices_that_it_is_given_or_all():
     }
 
 
+def test_what_the_ranks_of_a_script_use_is_not_sure_where_it_is_not_there_to_be_read():
+    found = needs_of(
+        "test_it.py",
+        {
+            "train.py": "import torch\ntorch.ones(1).cuda()\n",
+            "count.py": "import torch.distributed as dist\ndist.init_process_group('gloo')\n",
+            "test_it.py": """
+            import os, sys
+            from subprocess import check_call
+
+            HERE = os.path.dirname(os.path.abspath(__file__))
+
+            def test_there():
+                check_call(["torchrun", "--nproc-per-node=2", os.path.join(HERE, "train.py")])
+
+            def test_of_the_host():
+                check_call(["torchrun", "--nproc-per-node=2", os.path.join(HERE, "count.py")])
+
+            def test_not_there():
+                check_call("horovodrun -np 2".split() + [sys.executable, os.path.join(HERE, "examples", "svi.py")])
+
+            def test_not_there_and_told():
+                check_call(["torchrun", "--nproc-per-node=2", os.path.join(HERE, "examples", "svi.py"), "--kind=cuda"])
+            """,
+        },
+    )
+    said = {name: (each.min, each.gpu_min, each.full, each.confidence.name) for name, each in found.items()}
+    assert said == {
+        "test_there": (2, 2, 2, "HIGH"),
+        "test_of_the_host": (0, None, 0, "HIGH"),
+        "test_not_there": (2, 2, 2, "MEDIUM"),
+        "test_not_there_and_told": (2, 2, 2, "HIGH"),
+    }
+
+
 def test_devices_that_ray_is_only_told_of_are_needed_by_what_uses_them():
     found = needs_of(
         "tests/test_it.py",
