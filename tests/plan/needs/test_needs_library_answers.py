@@ -642,6 +642,9 @@ def test_what_a_function_of_the_library_does_with_a_device_is_done_for_the_test(
 
             def with_the_second():
                 torch.ones(1, device="cuda:1")
+
+            def loader(dataset, pin_memory=True):
+                return torch.utils.data.DataLoader(dataset, pin_memory=pin_memory)
         """,
         "tests/test_it.py": """
             import pytest, torch
@@ -674,6 +677,9 @@ def test_what_a_function_of_the_library_does_with_a_device_is_done_for_the_test(
 
             def test_with_the_second():
                 core.with_the_second()
+
+            def test_loader():
+                core.loader([1, 2])
         """,
     }
     found = needs_of("tests/test_it.py", files)
@@ -686,10 +692,71 @@ def test_what_a_function_of_the_library_does_with_a_device_is_done_for_the_test(
         "test_replaced": (0, None, 0),
         "test_perhaps": (0, None, 0),
         "test_with_the_second": (0, None, 0),
+        "test_loader": (0, None, 0),
     }
-    assert {name for name, each in found.items() if each.confidence != "high"} == {
-        "test_perhaps",
-        "test_with_the_second",
+    unsure = {"test_perhaps", "test_with_the_second", "test_loader"}
+    assert {name for name, each in found.items() if each.confidence != "high"} == unsure
+
+
+def test_a_class_of_the_library_that_puts_itself_on_the_first_device_does_so_for_the_test():
+    files = {
+        "acme/__init__.py": """
+        import torch
+        device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+        """,
+        "acme/models.py": """
+        import acme
+        import torch
+
+        class Model(torch.nn.Module):
+            def __init__(self, size):
+                super().__init__()
+                self.layer = torch.nn.Linear(size, size)
+                self.to(acme.device)
+
+        class Wide(Model):
+            def __init__(self, size, depth=2):
+                self.depth = depth
+                super().__init__(size * 2)
+
+        class Loader:
+            def __init__(self, device=torch.device("cuda")):
+                self.mean = torch.zeros(1).to(device)
+
+        class Later:
+            def __init__(self, size):
+                self.size = size
+
+            def place(self):
+                return torch.ones(self.size).to(acme.device)
+        """,
+        "tests/test_it.py": """
+        from acme.models import Later, Loader, Model, Wide
+        import torch
+
+        def test_model():
+            Model(2)
+
+        def test_wide():
+            Wide(2)
+
+        def test_loader():
+            Loader()
+
+        def test_loader_on_the_host():
+            Loader(device=torch.device("cpu"))
+
+        def test_later():
+            Later(2)
+        """,
+    }
+    found = needs_of("tests/test_it.py", files)
+    assert {name: (each.min, each.gpu_min, each.full, each.confidence.name) for name, each in found.items()} == {
+        "test_model": (0, 1, 1, "HIGH"),
+        "test_wide": (0, 1, 1, "HIGH"),
+        "test_loader": (1, 1, 1, "HIGH"),
+        "test_loader_on_the_host": (0, None, 0, "HIGH"),
+        "test_later": (0, None, 0, "HIGH"),
     }
 
 

@@ -18,7 +18,7 @@ from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, EVERYWHERE, LIBRARY_FUE
 from sooner.plan.needs.suspending import AROUND, Manager, Rest, Suspended, surrounded
 from sooner.plan.needs.testing_names import as_raised, skip_as_wrapped
 from sooner.plan.needs.trace import Trace
-from sooner.plan.needs.unseen import chooses_device, imports_arrays
+from sooner.plan.needs.unseen import chooses_device, imports_arrays, puts_on_devices
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -486,9 +486,10 @@ class Calling(Attributes):
             maker = maker.func if isinstance(maker, Wrapped) else maker
             if not isinstance(maker, Func) or maker.module.is_test_code or maker.module.is_model:
                 continue
-            if self.trace.touched or not imports_arrays(self.sources.read(maker.module.path)):
+            has_arrays = imports_arrays(self.sources.read(maker.module.path))
+            if self.trace.touched or not (has_arrays or puts_on_devices(cls, name)):
                 continue
-            if id(maker.node) in self.made_by_itself:
+            if has_arrays and id(maker.node) in self.made_by_itself:
                 self._made_by_itself(self.made_by_itself[id(maker.node)])
                 continue
             guesses = self.guesses  # why it may refuse to be made is not asked

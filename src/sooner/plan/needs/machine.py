@@ -453,7 +453,8 @@ class Machine(Defining):
         Raises:
             Raised: There is none; the library may catch it.
         """
-        if self.is_doubtful() or (isinstance(index, int) and index > 0) or self.rank is not None:
+        is_another = isinstance(index, int) and index > 0
+        if self.is_doubtful() or is_another or self.rank is not None or "pinned memory" in what:
             self.trace.may_be_made |= self.size > 0
         elif self.size > 0:
             self.trace.by_itself = self.trace.by_itself or BY_PYTORCH

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sooner.plan.needs.values import Unknown, hard
+from sooner.plan.needs.values import Cls, Func, Unknown, hard
 
 _OF_DEVICES: Final = re.compile(r"(?!torch\.|tensorflow\.)(?:[\w.]+[._])?(?:cuda|gpu|nccl|rocm|hip)\d*[._]")
 """Names of modules that speak of devices; of PyTorch and TensorFlow rules say what uses one."""
@@ -125,3 +125,19 @@ def speaks_of_devices(path: str) -> bool:
 def imports_arrays(text: str | None) -> bool:
     """Whether a module's text imports such a framework."""
     return text is not None and _OF_ARRAYS.search(text) is not None
+
+
+def puts_on_devices(cls: Cls, name: str) -> bool:
+    """Whether a method of a class, or one that it stands in for, puts something somewhere (`self.to(device)`)."""
+    several = (each.attrs.get(name) for each in cls.mro if isinstance(each, Cls))
+    return any(isinstance(each, Func) and _puts(each.node) for each in several)
+
+
+def _puts(node: ast.AST) -> bool:
+    """Whether something in a function is put somewhere; kept with the node, which all sizes share."""
+    known: bool | None = getattr(node, "sooner_puts", None)
+    if known is None:
+        calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+        known = any(isinstance(each, ast.Attribute) and each.attr in ("to", "cuda") for each in calls)
+        node.sooner_puts = known  # type: ignore[attr-defined]
+    return known
