@@ -1838,3 +1838,33 @@ def test_an_accelerator_whose_environment_tells_it_the_host_is_there():
         },
     )
     assert found == {"test_told": (0, None, 0), "test_not_told": (0, 1, 1)}
+
+
+def test_a_function_that_chooses_the_host_is_no_decorator_that_wants_no_device():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            from accelerate.test_utils import require_cpu as marked
+            from accelerate.test_utils.testing import require_cpu as marked_too
+            from spacy import require_cpu
+
+            def test_chosen():
+                require_cpu()
+
+            @marked
+            def test_marked():
+                torch.ones(1)
+
+            @marked_too
+            def test_marked_too():
+                torch.ones(1)
+            """
+        },
+    )
+    assert {name: (each.profile["0"], each.profile["1"]) for name, each in found.items()} == {
+        "test_chosen": ("run", "run"),
+        "test_marked": ("run", "skip"),
+        "test_marked_too": ("run", "skip"),
+    }
