@@ -1503,3 +1503,41 @@ def test_accelerates_state_in_its_own_tree_is_of_the_device_unless_it_is_told_th
     }
     assert found == {name: (0, 1, 1) if name in on_a_device else (0, None, 0) for name in found}
     assert len(found) == 10
+
+
+def test_what_a_base_from_elsewhere_makes_of_a_class_of_the_library_is_not_sure():
+    files = {
+        "acme/__init__.py": "",
+        "acme/models.py": """
+        from huggingface_hub import PyTorchModelHubMixin
+
+        class Model(PyTorchModelHubMixin):
+            @classmethod
+            def _from_pretrained(cls, name, device=None):
+                return cls()
+
+        class Own:
+            @classmethod
+            def from_pretrained(cls, name):
+                return cls()
+        """,
+        "tests/test_it.py": """
+        import torch
+        from acme.models import Model, Own
+
+        def test_of_a_base():
+            Model.from_pretrained("small")
+
+        def test_its_own():
+            Own.from_pretrained("small")
+
+        def test_placed():
+            Model.from_pretrained("small", device="cuda")
+        """,
+    }
+    found = needs_of("tests/test_it.py", files)
+    assert {name: (each.min, each.gpu_min, each.full, each.confidence.name) for name, each in found.items()} == {
+        "test_of_a_base": (0, None, 0, "MEDIUM"),
+        "test_its_own": (0, None, 0, "HIGH"),
+        "test_placed": (1, 1, 1, "HIGH"),
+    }

@@ -211,6 +211,8 @@ class Attributes(State):
         if name == "__members__" and is_enumeration(value):
             return members(value)
         native = self.natives.of_outside_base(value, name)
+        if native is MISSING and name.startswith("from_") and not (value.module.is_test_code or value.module.is_model):
+            self.built.add(f"{value.name}.{name}")  # a base from elsewhere makes it, by what the class says itself
         return native if native is not MISSING else Unknown(f"{value.name}.{name}")
 
     def _of_super(self, value: Super, name: str) -> Any:
