@@ -940,7 +940,7 @@ def test_what_a_process_has_joined_and_its_environment_end_with_it():
     assert (found.min, found.devices["8"], found.ranks["8"]) == (3, 3, 3)
 
 
-def test_ranks_that_mpi_starts_of_a_program_that_nobody_knows_are_less_sure_than_those_of_pytorchs_launcher():
+def test_ranks_that_mpi_starts_of_a_program_that_nobody_knows_are_less_sure_than_those_that_are_told_of_devices():
     found = needs_of(
         "tests/test_it.py",
         {
@@ -951,7 +951,7 @@ def test_ranks_that_mpi_starts_of_a_program_that_nobody_knows_are_less_sure_than
                 subprocess.check_call("mpirun -np 4 ./solve input.txt".split())
 
             def test_of_pytorch():
-                subprocess.check_call("torchrun --nproc_per_node 4 train.py".split())
+                subprocess.check_call("torchrun --nproc_per_node 4 train.py --device cuda".split())
             """
         },
     )
