@@ -872,3 +872,18 @@ def test_the_parameters_of_a_signature_have_names():
         "test_function[first]",
         "test_function[second]",
     ]
+
+
+def test_an_index_that_numpy_writes_down_is_that_index():
+    found = needs_of(
+        "test_it.py",
+        """
+        import numpy as np
+        import pytest
+
+        @pytest.mark.parametrize("index", [np.s_[2], np.s_[-2:], slice(None)])
+        def test_index(index):
+            pass
+        """,
+    )
+    assert [each.nodeid.removeprefix("test_it.py::test_index") for each in found] == ["[2]", "[index1]", "[index2]"]

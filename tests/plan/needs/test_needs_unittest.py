@@ -870,3 +870,52 @@ def test_what_a_case_says_reaches_a_test_that_takes_everything():
         },
     )
     assert found == {"TestIt::test_sharded0": (1, 1, 1), "TestIt::test_sharded1": (2, 2, 2)}
+
+
+def test_a_test_case_lacks_what_neither_its_files_nor_unittest_give_it():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/__init__.py": "",
+            "tests/common.py": """
+            class Mixin:
+                def test_has(self):
+                    if not hasattr(self, "_compiled"):
+                        self.skipTest("nothing is compiled")
+
+                def test_get(self):
+                    if getattr(self, "_compiled", None) is None:
+                        self.skipTest("nothing is compiled")
+
+                def test_of_unittests(self):
+                    if not hasattr(self, "addCleanup"):
+                        self.skipTest("no cleanup")
+            """,
+            "tests/test_it.py": """
+            import unittest
+            from acme.testing import AcmeCase
+            from .common import Mixin
+
+            class TestWithout(Mixin, unittest.TestCase):
+                pass
+
+            class TestWith(Mixin, unittest.TestCase):
+                def setUp(self):
+                    self._compiled = object
+
+            class TestFromElsewhere(Mixin, AcmeCase):
+                pass
+            """,
+        },
+    )
+    assert {name: (each.profile["1"].value, each.confidence.name) for name, each in found.items()} == {
+        "TestWithout::test_has": ("skip", "HIGH"),
+        "TestWithout::test_get": ("skip", "HIGH"),
+        "TestWithout::test_of_unittests": ("run", "HIGH"),
+        "TestWith::test_has": ("run", "HIGH"),
+        "TestWith::test_get": ("run", "HIGH"),
+        "TestWith::test_of_unittests": ("run", "HIGH"),
+        "TestFromElsewhere::test_has": ("run", "MEDIUM"),
+        "TestFromElsewhere::test_get": ("run", "MEDIUM"),
+        "TestFromElsewhere::test_of_unittests": ("run", "MEDIUM"),
+    }

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members
-from sooner.plan.needs.outside_kinds import class_has, is_scalar_type
+from sooner.plan.needs.outside_kinds import case_has, class_has, is_scalar_type
 from sooner.plan.needs.signatures import parameters_of
 from sooner.plan.needs.special_methods import set_plainly
 from sooner.plan.needs.state import State
@@ -279,7 +279,7 @@ class Attributes(State):
                 return True
             if name in value.attrs.get(LACKING, ()):
                 return False
-            return None if value.cls.is_open else self._is_made(value, name)
+            return case_has(value.cls, name) if value.cls.is_open else self._is_made(value, name)
         if isinstance(value, Cls):
             return True if value.find(name) is not MISSING else class_has(value, name)
         if isinstance(value, Mod):

@@ -2,9 +2,10 @@
 
 import builtins
 import re
+import unittest
 from typing import Any, Final
 
-from sooner.plan.needs.values import Cls, Ext, Native, Param, Unknown, hard, is_plain, name_of
+from sooner.plan.needs.values import MISSING, Cls, Ext, Native, Param, Unknown, hard, is_plain, name_of
 
 _PARAMETER_SET: Final = "pytest.ParameterSet"
 _SCALAR: Final = "__scalar__"
@@ -35,6 +36,8 @@ _GIVEN: Final = {
     "disk_offload": (2, "execution_device"),
 }
 """Where functions of accelerate's are given devices (`accelerate/big_modeling.py` of 0.20 to 1.11)."""
+_TEST_CASES: Final = ("object", "unittest.TestCase", "unittest.case.TestCase", "unittest.IsolatedAsyncioTestCase")
+_OF_TEST_CASES: Final = frozenset(dir(unittest.IsolatedAsyncioTestCase()))
 _SCALARS: Final = re.compile(r"(b?float|u?int|complex|bool)\w*")
 
 
@@ -56,6 +59,18 @@ def class_has(cls: Cls, name: str) -> bool | None:
     if any(each is not None and name in each for each in public):
         return True
     return None if None in public or (public and name.startswith("_")) else False
+
+
+def case_has(cls: Cls, name: str) -> bool | None:
+    """Whether a test case has an attribute that the tree does not give it; None where that is not known.
+
+    It is known of classes of the tests alone that inherit from nothing outside but unittest's.
+    """
+    outside = [each for each in cls.mro if not isinstance(each, Cls)]
+    is_known = all(isinstance(each, Ext) and each.path in _TEST_CASES for each in outside)
+    if not is_known or not all(each.module.is_test_code for each in cls.mro if isinstance(each, Cls)):
+        return None
+    return None if cls.find("__getattr__") is not MISSING else name in _OF_TEST_CASES
 
 
 def kind_outside(value: Any) -> Ext | None:
