@@ -3,7 +3,7 @@
 import pytest
 from small_projects import devices_of, needs_of
 
-from sooner.plan.needs.text_patterns import is_quick
+from sooner.plan.needs.text_patterns import is_quick, is_quick_in_sources
 
 
 def test_names_of_cases_that_a_library_cleans_by_a_pattern_are_known():
@@ -76,3 +76,93 @@ def test_a_pattern_that_may_take_long_or_is_none_is_not_applied(pattern):
 @pytest.mark.parametrize("pattern", [r"[ \"'\[\](){}<>=,._]+", "[0-9]+", r"^v(\d+)\.(\d+)", "a|b", "x*y"])
 def test_a_pattern_that_repeats_little_is_applied(pattern):
     assert is_quick(pattern)
+
+
+def test_what_a_pattern_finds_in_a_source_of_the_tree_decides():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/old.py": """
+            # Copyright 2019 Acme
+            class Config:
+                pass
+
+            class OldAttention(Module):
+                pass
+            """,
+            "acme/model.py": """
+            import re
+            import sys
+
+            class Model:
+                @classmethod
+                def can_be_set(cls):
+                    with open(sys.modules[cls.__module__].__file__, "r") as stream:
+                        code = stream.read()
+                    return bool(re.search(r"class \\w+Attention\\(Module\\)", code))
+            """,
+            "tests/test_it.py": """
+            import inspect
+            import re
+
+            import pytest
+            import torch
+            from acme.model import Model
+            from acme.old import Config
+
+            YEAR = re.compile("Copyright (\\d{4})")
+
+            def test_of_a_year():
+                with open(inspect.getfile(Config().__class__)) as stream:
+                    text = stream.read()
+                if match := re.search(r"^# copyright (\\d{4})", text, re.MULTILINE | re.IGNORECASE):
+                    if int(match.group(1)) < 2023:
+                        pytest.skip("old")
+                torch.ones(1).cuda()
+
+            def test_of_another_year():
+                if YEAR.match("Copyright 2024").groups() == ("2024",):
+                    pytest.skip("new")
+                torch.ones(1).cuda()
+
+            def test_of_a_class():
+                if not Model.can_be_set():
+                    pytest.skip("cannot be set")
+                torch.ones(1).cuda()
+
+            def test_of_itself():
+                if "test_of_itself" not in open(__file__).read():
+                    pytest.skip("never")
+                torch.ones(1).cuda()
+
+            def test_of_what_is_not_there():
+                if re.search("x", open("/etc/acme.py").read()):
+                    pytest.skip("perhaps")
+                torch.ones(1).cuda()
+            """,
+        },
+    )
+    assert found == {
+        "test_of_a_year": (None, None, None),
+        "test_of_another_year": (None, None, None),
+        "test_of_a_class": (None, None, None),
+        "test_of_itself": (1, 1, 1),
+        "test_of_what_is_not_there": (1, 1, 1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_safe"),
+    [
+        (r"^# Copyright (\d{4})", True),
+        (r"class \w+Attention\(nn.Module\)", True),
+        (r"\w+x", False),
+        (r"(\w+)+x", False),
+        (r"ab.*", False),
+        (r"\d{1,20}", True),
+        ("(", False),
+    ],
+)
+def test_only_quick_patterns_go_through_whole_sources(pattern, is_safe):
+    assert is_quick_in_sources(pattern) is is_safe

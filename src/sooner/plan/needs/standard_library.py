@@ -89,6 +89,12 @@ def _signature(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return Signature(args[0]) if args else UNKNOWN
 
 
+def _file_of(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    made = hard(args[0]) if args else None
+    module = made if isinstance(made, Mod) else made.module if isinstance(made, Cls | Func) else None
+    return f"/{module.path}" if module is not None and module.path else UNKNOWN
+
+
 def _partial(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     if not args:
         return UNKNOWN
@@ -509,7 +515,8 @@ def _operators() -> dict[str, Function]:
 
 FUNCTIONS: Final[dict[str, Function]] = {
     "functools.wraps": _wraps, "functools.update_wrapper": _update_wrapper, "types.FunctionType": _function,
-    "inspect.signature": _signature, "inspect.getmembers": _members,
+    "inspect.getfile": _file_of, "inspect.getsourcefile": _file_of, "inspect.signature": _signature,
+    "inspect.getmembers": _members,
     "inspect.isfunction": _is_function, "inspect.ismethod": _is_method, "inspect.isclass": _is_class,
     "functools.partial": _partial, "functools.partialmethod": _partial,
     "functools.lru_cache": _same, "functools.cache": _same, "functools.total_ordering": _same,

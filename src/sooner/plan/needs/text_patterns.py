@@ -1,4 +1,4 @@
-"""What Python's `re` makes of texts that are known: names of cases, above all. Whether a text fits is not asked here.
+"""What Python's `re` makes of texts that are known, and finds in them: names of cases, sources of the tree.
 
 A project's pattern is applied only where that is surely quick: it repeats little, and nothing within a repetition.
 """
@@ -8,7 +8,7 @@ from re import _constants as codes  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.values import UNKNOWN, Ext, Native, Unknown, hard
+from sooner.plan.needs.values import UNKNOWN, Cls, Ext, Inst, Mod, Native, Soft, Unknown, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 _LONGEST_TEXT: Final = 256
 _MOST_REPETITIONS: Final = 3
 """A text of n characters may be gone through in n to this power ways."""
+_LONGEST_SOURCE: Final = 300_000
+_SHORTEST_START: Final = 4
+"""Letters that a pattern for long texts begins with, if it repeats anything without an end."""
+_MOST_TIMES: Final = 64
 _METHODS: Final = ("sub", "split", "findall")
+_FINDING: Final = ("search", "match", "fullmatch")
+_OF_A_MATCH: Final = ("group", "groups", "groupdict", "start", "end", "span")
 _REPEATING: Final = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
 
 
@@ -27,6 +33,22 @@ def is_quick(pattern: str) -> bool:
     except (re.error, RecursionError, OverflowError):
         return False
     return found is not None and found <= _MOST_REPETITIONS
+
+
+def is_quick_in_sources(pattern: str) -> bool:
+    """Whether a pattern goes through long texts in no time: what it repeats has an end, or comes after a word."""
+    if not is_quick(pattern):
+        return False
+    parsed = parser.parse(pattern)
+    start = [code for code, _ in parsed if code is not codes.AT][:_SHORTEST_START]
+    return _endless(parsed) <= (start == [codes.LITERAL] * _SHORTEST_START)
+
+
+def _endless(parsed: Any) -> int:
+    return sum(
+        (code in _REPEATING and given[1] > _MOST_TIMES) + sum(_endless(each) for each in _parts(given))
+        for code, given in parsed
+    )
 
 
 def _repetitions(parsed: Any, *, inside: bool) -> int | None:
@@ -64,6 +86,46 @@ def _applied(method: str, pattern: Any, args: list[Any], kwargs: dict[str, Any])
         return UNKNOWN
 
 
+def _found(method: str, pattern: Any, args: list[Any], flags: Any = 0) -> Any:
+    """What a pattern finds in a text: a match, None, or something unknown."""
+    text = args[0] if len(args) == 1 else None
+    if not (isinstance(pattern, str) and isinstance(text, str) and type(flags) is int):
+        return UNKNOWN
+    quick = is_quick(pattern) if len(text) <= _LONGEST_TEXT else is_quick_in_sources(pattern)
+    if not quick or len(text) > _LONGEST_SOURCE:
+        return UNKNOWN
+    try:
+        found = getattr(re.compile(pattern, flags), method)(text)
+    except (re.error, ValueError):
+        return UNKNOWN
+    return None if found is None else _match(found)
+
+
+def _match(found: re.Match[str]) -> Inst:
+    """What `re` gives: it is true, and has groups."""
+    made = Inst(Cls("Match", [], Mod("re", "", is_model=True)))
+
+    def asked(method: str, args: list[Any]) -> Any:
+        try:
+            return getattr(found, method)(*args)
+        except (IndexError, TypeError):
+            return UNKNOWN
+
+    for method in _OF_A_MATCH:
+        made.attrs[method] = Native(method, lambda args, _kwargs, method=method: asked(method, [*map(hard, args)]))
+    return made
+
+
+def _finding(method: str) -> Any:
+    def called(_machine: "Machine", args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if any(isinstance(each, Soft) for each in (*args, *kwargs.values())) or len(args) > 3:  # noqa: PLR2004
+            return UNKNOWN
+        given = dict(zip(("pattern", "string", "flags"), args, strict=False)) | kwargs
+        return _found(method, hard(given.get("pattern")), [hard(given.get("string"))], hard(given.get("flags", 0)))
+
+    return called
+
+
 def _compiled(_machine: "Machine", args: list[Any], kwargs: dict[str, Any]) -> Any:
     pattern = hard(args[0]) if args else None
     if len(args) != 1 or kwargs or not isinstance(pattern, str):
@@ -72,6 +134,10 @@ def _compiled(_machine: "Machine", args: list[Any], kwargs: dict[str, Any]) -> A
     made.attrs["pattern"] = pattern
     for method in _METHODS:
         made.attrs[method] = Native(method, lambda a, k, method=method: _applied(method, pattern, a, k))
+    for method in _FINDING:
+        made.attrs[method] = Native(
+            method, lambda a, k, method=method: UNKNOWN if k else _found(method, pattern, [*map(hard, a)])
+        )
     return made
 
 
@@ -91,4 +157,5 @@ FUNCTIONS: Final[dict[str, Any]] = {
     "re.compile": _compiled,
     "re.escape": _escaped,
     **{f"re.{method}": _of_module(method) for method in _METHODS},
+    **{f"re.{method}": _finding(method) for method in _FINDING},
 }

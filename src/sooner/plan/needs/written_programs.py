@@ -1,6 +1,7 @@
 """Programs that a test writes into a file, and then starts: `script.write_text(...)`, `open(script, "w").write(...)`.
 
-They are kept by the name of the file, which is what a command and the test agree upon.
+They are kept by the name of the file, which is what a command and the test agree upon. What a test reads are sources of
+the tree (`open(__file__).read()`).
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -67,10 +68,37 @@ class File(Unknown):
         return self if name == "__enter__" else Unknown(f"{_FILE}.{name}")
 
 
+class Source(File):
+    """A file of the tree that is open for reading."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(name)
+        self.text = text
+
+    def attribute(self, machine: "Machine", name: str) -> Any:
+        """Its whole text; of anything else nothing is known."""
+        if name == "read":
+            return Native(name, lambda args, _kwargs: UNKNOWN if args else self.text)
+        return Unknown(f"{_FILE}.{name}") if name == "write" else super().attribute(machine, name)
+
+
+def _source(machine: "Machine", path: Any) -> Any:
+    """A module's own file; of any other that is read nothing is known."""
+    path = hard(path)
+    if not isinstance(path, str) or not path.startswith("/") or name_of_file(path) in ("", *machine.written):
+        return UNKNOWN
+    text = machine.sources.read(path[1:])
+    return UNKNOWN if text is None else Source(path, text)
+
+
 def opened(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-    """`open(path, "w")`; of a file that is read nothing is known."""
+    """`open(path, "w")`, or `open(__file__)`."""
     mode = hard(kwargs.get("mode", args[1] if len(args) > 1 else "r"))
     path = args[0] if args else kwargs.get("file", UNKNOWN)
+    if mode in ("r", "rt"):
+        return _source(machine, path)
     if not name_of_file(path) or not isinstance(mode, str) or not set(mode) & set("wax"):
         return UNKNOWN
     if "a" not in mode:
