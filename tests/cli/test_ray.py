@@ -138,7 +138,7 @@ def test_nodes_without_gpus_are_no_devices(sooner, project, cluster):
     (project / "plan.toml").write_text(WIDE)
     done = sooner("run", "plan.toml", "--backend", "ray")
     assert done.returncode == 4
-    assert "each of the 2 nodes of the Ray cluster is without GPUs: pass --devices virtual:N" in done.stderr
+    assert "no node of the Ray cluster has GPUs (nodes: 2): pass --devices virtual:N" in done.stderr
 
 
 def test_a_node_that_is_lost_costs_its_attempts_and_nothing_else(sooner, project, cluster):

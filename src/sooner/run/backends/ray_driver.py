@@ -49,8 +49,7 @@ class RayDriver:
         gpus = {node["NodeID"]: 0 if spec.startswith(_MADE_UP) else _gpus(node, spec) for node in alive}
         chosen = [node for node in alive if gpus[node["NodeID"]] or spec.startswith(_MADE_UP)]
         if not chosen:
-            whose = "the only node" if len(alive) == 1 else f"each of the {len(alive)} nodes"
-            none = f"{whose} of the Ray cluster is without GPUs: pass --devices virtual:N"
+            none = f"no node of the Ray cluster has GPUs (nodes: {len(alive)}): pass --devices virtual:N"
             self._say({"error": none, "kind": "devices"})
             return
         names = dict(zip((node["NodeID"] for node in chosen), _names(chosen), strict=True))
