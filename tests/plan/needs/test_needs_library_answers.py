@@ -1484,6 +1484,9 @@ def test_accelerates_state_in_its_own_tree_is_of_the_device_unless_it_is_told_th
             def test_state_of_the_host():
                 torch.zeros(2).to(PartialState(cpu=True).device)
 
+            def test_state_of_the_host_by_position():
+                torch.zeros(2).to(PartialState(True).device)
+
             def test_accelerator_of_the_host():
                 torch.zeros(2).to(Accelerator(cpu=True).device)
 
@@ -1502,7 +1505,7 @@ def test_accelerates_state_in_its_own_tree_is_of_the_device_unless_it_is_told_th
         "test_batches",
     }
     assert found == {name: (0, 1, 1) if name in on_a_device else (0, None, 0) for name in found}
-    assert len(found) == 10
+    assert len(found) == 11
 
 
 def test_what_a_base_from_elsewhere_makes_of_a_class_of_the_library_is_not_sure():

@@ -186,8 +186,6 @@ class Attributes(State):
         rule = self._rule_of(value, name)
         if rule is not None:
             return self._told_by(rule, value)
-        if name.endswith("device") and not value.cls.module.is_test_code:
-            self.guesses += not self.quiet  # which one is not known, and what is put there is
         return Unknown(f"{value.cls.name}().{name}")
 
     def _rule_of(self, value: Inst, name: str) -> "Rule | None":
@@ -197,7 +195,7 @@ class Attributes(State):
         return self.rules.constant(f"{value.cls.module.name}.{value.cls.name}().{name}")
 
     def _told_by(self, rule: "Rule", value: Inst) -> Any:
-        return self.natives.value_of(rule, "value", *(value.given or ([], {})))
+        return self.natives.value_of(rule, "value", [value], {})
 
     def _of_class(self, value: Cls, name: str) -> Any:
         found = value.find(name)

@@ -1,8 +1,8 @@
 """What an instance of the library under test was made of: it is not made, but keeps what it was given."""
 
-import ast
 from typing import TYPE_CHECKING, Any
 
+from sooner.plan.needs.signatures import parameters_of
 from sooner.plan.needs.unseen import is_told_of_devices
 from sooner.plan.needs.values import UNKNOWN, Cls, Env, Func, Inst, hard
 
@@ -38,13 +38,10 @@ def takes_devices(machine: "Machine", cls: Cls, args: list[Any], kwargs: dict[st
     maker = cls.find("__init__")
     while isinstance(maker, Func) and isinstance(maker.attrs.get("__wrapped__"), Func):
         maker = maker.attrs["__wrapped__"]
-    if not isinstance(maker, Func) or not any(each.arg == "accelerator" for each in _parameters(maker)):
+    names = parameters_of(maker)
+    if not isinstance(maker, Func) or not isinstance(names, dict) or "accelerator" not in names:
         return False
     given = Env(maker.module, None)
     machine.bind_arguments(maker, [Inst(cls), *args], kwargs, given)
     said = {name: hard(given.names.get(name)) for name in ("accelerator", "devices")}
     return said["accelerator"] == "auto" and is_told_of_devices(said)
-
-
-def _parameters(func: Func) -> list[ast.arg]:
-    return [*func.node.args.args, *func.node.args.kwonlyargs]

@@ -464,8 +464,8 @@ def _made(_machine: "Machine", args: list[Any]) -> Any:
     return Unknown(str(_first(args)))
 
 
-def _told(machine: "Machine", args: list[Any]) -> Any:
-    return told(machine, args[0], str(hard(args[1])))
+def _is_told(machine: "Machine", args: list[Any]) -> Any:
+    return told(machine, args[0], str(hard(args[1]))) is True
 
 
 def _named(_machine: "Machine", args: list[Any]) -> Any:
@@ -574,7 +574,7 @@ WORDS: Final[dict[str, Word]] = {
     "world": _world, "rank": _rank, "variable_set": _variable_set,
     "has_stranger": _has_stranger, "is_larger_than_world": _is_larger_than_world,
     "run_as_program": run_as_program, "device": _device, "device_module": _device_module,
-    "named": _named, "made": _made, "told": _told, "skipif": _skip_if, "parallel": _parallel,
+    "named": _named, "made": _made, "is_told": _is_told, "skipif": _skip_if, "parallel": _parallel,
     "launched": _launched, "settings_written": _settings_written, "is_torchruns": _is_torchruns,
     "spawned": _spawned, "cuda_workers": _cuda_workers, "sizes_up_to": _sizes_up_to,
     "device_tests": instantiate, "class_of_cases": class_of_cases, "op_names": names,

@@ -15,7 +15,7 @@ def parameters_of(value: Any) -> Any:
     if not isinstance(value, Func) or "__wrapped__" in value.attrs:
         return UNKNOWN
     said = value.node.args
-    names = [each.arg for each in (*said.posonlyargs, *said.args)]
+    names = value.positional
     names += [said.vararg.arg] if said.vararg else []
     names += [each.arg for each in said.kwonlyargs]
     names += [said.kwarg.arg] if said.kwarg else []
