@@ -1544,3 +1544,34 @@ def test_what_a_base_from_elsewhere_makes_of_a_class_of_the_library_is_not_sure(
         "test_its_own": (0, None, 0, "HIGH"),
         "test_placed": (1, 1, 1, "HIGH"),
     }
+
+
+def test_what_is_put_on_a_device_of_a_librarys_object_that_is_not_known_is_not_sure():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": """
+            class State:
+                def __init__(self):
+                    self.device = found_by_trying_many_vendors()
+            """,
+            "tests/test_it.py": """
+            import torch
+            from acme import State
+
+            def test_moved():
+                torch.zeros(1).to(State().device)
+
+            def test_made_there():
+                torch.zeros(1, device=State().device)
+
+            def test_state():
+                State()
+            """,
+        },
+    )
+    assert {name: each.confidence.name for name, each in found.items()} == {
+        "test_moved": "MEDIUM",
+        "test_made_there": "MEDIUM",
+        "test_state": "HIGH",
+    }

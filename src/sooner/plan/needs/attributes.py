@@ -186,6 +186,8 @@ class Attributes(State):
         rule = self._rule_of(value, name)
         if rule is not None:
             return self._told_by(rule, value)
+        if name.endswith("device") and not value.cls.module.is_test_code:
+            self.guesses += not self.quiet  # which one is not known, and what is put there is
         return Unknown(f"{value.cls.name}().{name}")
 
     def _rule_of(self, value: Inst, name: str) -> "Rule | None":
