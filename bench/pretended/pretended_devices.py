@@ -52,12 +52,26 @@ def use(index: int) -> None:
     seen = _visible(os.getpid())
     if not 0 <= index < len(seen):
         raise RuntimeError("CUDA error: invalid device ordinal")
+    _write(seen[index])
+
+
+def ask_for_host() -> None:
+    """Write down, as device -1, that the test that runs asks for the host where that cannot be told from a device."""
+    _write(-1)
+
+
+def wake() -> None:
+    """Write down, as device -2, that a library looks at its devices: the first one is woken, if no other is used."""
+    _write(-2)
+
+
+def _write(device: int) -> None:
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
-    fact = (os.getpid(), test, seen[index])
+    fact = (os.getpid(), test, device)
     if fact not in _written:
         _written.add(fact)
         with Path(os.environ["PRETENDED_USES"]).open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps([test, seen[index]]) + "\n")
+            stream.write(json.dumps([test, device]) + "\n")
 
 
 def is_pretended(device: Any) -> bool:

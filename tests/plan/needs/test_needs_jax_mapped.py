@@ -310,3 +310,62 @@ def test_jaxs_own_helpers_that_know_no_device_are_read_from_its_tree():
         },
     )
     assert found == {"TestIt::test_sized_2": (2, 2, 2), "TestIt::test_sized_2x2": (4, 4, 4)}
+
+
+def test_a_mesh_uses_its_devices_where_something_is_done_with_it_and_not_where_it_is_made():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+
+            import jax
+            import numpy as np
+            from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+            def mesh_of(count):
+                return Mesh(np.array(jax.devices()[:count]), ("x",))
+
+            class TestMeshes(unittest.TestCase):
+                def setUp(self):
+                    self.mesh = Mesh(np.array(jax.devices()), ("x",))
+
+                def test_says_nothing(self):
+                    pass
+
+                def test_puts(self):
+                    jax.device_put(np.ones(8), NamedSharding(self.mesh, PartitionSpec("x")))
+
+                def test_enters(self):
+                    with self.mesh:
+                        jax.jit(lambda x: x)(np.ones(8))
+
+                def test_hands_on(self):
+                    mesh = self.mesh
+                    jax.set_mesh(mesh)
+
+            def test_made_and_left():
+                made = jax.make_mesh((4,), ("x",))
+
+            def test_made_and_entered():
+                with jax.make_mesh((4,), ("x",)):
+                    pass
+
+            def test_of_a_function():
+                jax.shard_map(abs, mesh=mesh_of(2), in_specs=None, out_specs=None)(np.ones(2))
+
+            def test_of_a_function_and_left():
+                made = mesh_of(2)
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "TestMeshes::test_says_nothing": (0, 1, 1),
+        "TestMeshes::test_puts": (0, 1, 8),
+        "TestMeshes::test_enters": (0, 1, 8),
+        "TestMeshes::test_hands_on": (0, 1, 8),
+        "test_made_and_left": (4, 4, 4),
+        "test_made_and_entered": (4, 4, 4),
+        "test_of_a_function": (0, 1, 2),
+        "test_of_a_function_and_left": (0, 1, 1),
+    }

@@ -12,7 +12,7 @@ from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members, plain_of, same_key
 from sooner.plan.needs.file_paths import beside
 from sooner.plan.needs.growth import has_wide_field, would_explode
-from sooner.plan.needs.jax_devices import Grid
+from sooner.plan.needs.jax_devices import Grid, JaxMesh
 from sooner.plan.needs.suspending import Suspended
 from sooner.plan.needs.testing_names import condition_of
 from sooner.plan.needs.trace import ANY, Trace, asks_for_any
@@ -96,7 +96,10 @@ class Expressions(Comparisons, ABC):
         if self.fuel < 0:
             raise OutOfFuel
         method = _DISPATCH.get(type(node))
-        return UNKNOWN if method is None else method(self, node, env)
+        value = UNKNOWN if method is None else method(self, node, env)
+        if type(value) is JaxMesh:
+            value.use(self)  # type: ignore[arg-type]
+        return value
 
     # What the other parts of the machine provide.
 

@@ -60,6 +60,20 @@ class Grid(list[Any]):
         return Grid(self, flat=len(sizes) == 1)
 
 
+class JaxMesh(Unknown):
+    """A mesh of JAX's: making it uses no device, whatever it is given to does."""
+
+    __slots__ = ("devices",)
+
+    def __init__(self, devices: list[Any]) -> None:
+        super().__init__("jax.Mesh")
+        self.devices = devices
+
+    def use(self, machine: "Machine") -> None:
+        """Something is done with the mesh."""
+        _touch_each(machine, [self.devices])
+
+
 class Rows(Unknown):
     """An array of which only the shape is known, as far as it is (None for sizes that are not)."""
 
@@ -302,8 +316,8 @@ def _touch_each(machine: "Machine", args: list[Any]) -> Any:
         machine.touch(each, "a device of several is used")
 
 
-def _mesh(machine: "Machine", args: list[Any]) -> Any:
-    """The devices of a mesh of some shape: the first of those given, or of those that JAX has."""
+def _made_mesh(machine: "Machine", args: list[Any]) -> Any:
+    """A mesh of some shape, of the first of the devices that are given, or of those that JAX has."""
     shape, given = hard(args[0]), hard(args[1]) if len(args) > 1 else None
     sizes = [hard(each) for each in shape] if isinstance(shape, list | tuple) else [shape]
     if not all(isinstance(each, int) for each in sizes):
@@ -312,8 +326,22 @@ def _mesh(machine: "Machine", args: list[Any]) -> Any:
     devices: list[Dev] = _devices(machine, []) if given is None else found_devices(given)
     if wanted > len(devices) > 0:
         raise Raised("ValueError", f"a mesh of {wanted} devices", *machine.current, device=True)
-    _touch_each(machine, [devices[:wanted]])
-    return Grid(devices[:wanted], flat=False)
+    return JaxMesh(devices[:wanted])
+
+
+def _mesh_over(_machine: "Machine", args: list[Any]) -> Any:
+    """A mesh over devices in some order, as far as they are known."""
+    devices = found_devices(args[0] if args else [])
+    return JaxMesh(devices) if devices else UNKNOWN
+
+
+def _arranged(machine: "Machine", args: list[Any]) -> Any:
+    """The devices of a mesh of some shape, in an array: they are used by what it is made for."""
+    mesh = _made_mesh(machine, args)
+    if not isinstance(mesh, JaxMesh):
+        return mesh
+    mesh.use(machine)
+    return Grid(mesh.devices, flat=False)
 
 
 def _all_if_counted(machine: "Machine") -> None:
@@ -475,7 +503,8 @@ WORDS: Final[dict[str, Callable[["Machine", list[Any]], Any]]] = {
     "jax_gpus": _gpus, "jax_joined": _joined, "jax_processes": _processes, "jax_told": _told, "jax_device": _device,
     "host_devices": host_devices, "note_counted": _note_counted,
     "request_host_devices": _request_host_devices, "jax_devices": _devices,
-    "device_array": _array, "touch_each": _touch_each, "device_mesh": _mesh,
+    "device_array": _array, "touch_each": _touch_each, "device_mesh": _arranged, "made_mesh": _made_mesh,
+    "mesh_over": _mesh_over,
     "rows": _rows, "rows_of": _rows_of, "mapped_tree": _mapped_tree, "pmap": _pmap, "replicated": _replicated,
     "compiled": _compiled, "vmap": _vmap, "soft_pmap": _soft_pmap,
 }  # fmt: skip

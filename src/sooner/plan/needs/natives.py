@@ -547,7 +547,7 @@ class Natives:
         env.names["env"] = Native("env", lambda a, _k: environment_value(machine, a[0], *a[1:]))
         fuel = machine.fuel
         try:
-            return machine.ev(expression, env)
+            return machine.made(expression, env)
         finally:
             machine.fuel = fuel
 

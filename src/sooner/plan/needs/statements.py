@@ -128,14 +128,18 @@ class Statements(Raising):
         if isinstance(node.value, ast.Call):
             self.called_alone(value, node.value)
 
+    def made(self, node: ast.expr, env: Env) -> Any:
+        """What is made to be kept: a mesh is not used yet."""
+        return self._ev_call(node, env) if type(node) is ast.Call else self.ev(node, env)
+
     def _do_assign(self, node: ast.Assign, env: Env) -> None:
-        value = self.ev(node.value, env)
+        value = self.made(node.value, env)
         for target in node.targets:
             self.bind(target, value, env)
 
     def _do_annassign(self, node: ast.AnnAssign, env: Env) -> None:
         if node.value is not None:
-            self.bind(node.target, self.ev(node.value, env), env)
+            self.bind(node.target, self.made(node.value, env), env)
         elif isinstance(node.target, ast.Name) and "__fields__" in env.names:
             env.names["__fields__"].append(node.target.id)
 
@@ -156,7 +160,7 @@ class Statements(Raising):
             self.unbind(target, env)
 
     def _do_return(self, node: ast.Return, env: Env) -> None:
-        raise Return(None if node.value is None else self.ev(node.value, env))
+        raise Return(None if node.value is None else self.made(node.value, env))
 
     def _do_if(self, node: ast.If, env: Env) -> None:
         condition = self.ev(node.test, env)
