@@ -90,7 +90,15 @@ def traced(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return Native("tf.function", lambda given, _names: traced(machine, given, {})) if not args else UNKNOWN
 
 
-_EXECUTORS: Final = {"run_in_executor": 1, "to_thread": 0, "submit": 0, "run_sync": 0, "apply": 0, "apply_async": 0}
+_EXECUTORS: Final = {
+    "run_in_executor": 1,
+    "to_thread": 0,
+    "submit": 0,
+    "run_sync": 0,
+    "apply": 0,
+    "apply_async": 0,
+    "runcall": 0,
+}
 """Calls that run a function elsewhere and wait for it, and where among their arguments it stands."""
 
 

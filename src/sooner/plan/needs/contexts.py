@@ -14,6 +14,7 @@ from sooner.plan.needs.values import (
     Cls,
     Ext,
     Func,
+    Function,
     Inst,
     Kwargs,
     Mod,
@@ -75,7 +76,7 @@ def _managed(manager: Manager) -> tuple[Any, Callable[[Raised | None], bool]]:
     return given, leave
 
 
-def null_context(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+def _null_context(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     """`contextlib.nullcontext(value)`: gives the value, and does nothing."""
     value = args[0] if args else kwargs.get("enter_result")
     return Manager(lambda: (value, []))
@@ -88,7 +89,7 @@ def entered_already(leave: Callable[[Raised | None], bool]) -> Inst:
     return made
 
 
-def exit_stack(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
+def _exit_stack(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
     """`contextlib.ExitStack()`: what is entered through it, or put on it, is left with it, the last first."""
     stack = Inst(Cls("ExitStack", [Ext("contextlib.ExitStack")], Mod("contextlib", "")))
     leaves: list[Callable[[Raised | None], bool]] = []
@@ -131,3 +132,10 @@ def _entered_instance(machine: "Machine", value: Inst) -> tuple[Any, Callable[[R
         return machine.truth(machine.call(leave, [value, *told], {})) is True
 
     return given, left
+
+
+CONTEXTS: Final[dict[str, Function]] = {
+    "contextlib.nullcontext": _null_context,
+    "contextlib.ExitStack": _exit_stack,
+    "contextlib.AsyncExitStack": _exit_stack,
+}

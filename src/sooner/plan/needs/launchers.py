@@ -228,6 +228,20 @@ def _alone(machine: "Machine", words: list[Any], environment: Any, *, is_checked
     return _failed(machine) if fails else Unknown("process")
 
 
+def run_alone(machine: "Machine", words: list[Any]) -> bool:
+    """Run a program that fails the test if it fails; whether it is known what it does.
+
+    Raises:
+        Raised: It lacks a device.
+    """
+    place = _place_of_script(words)
+    is_known = program_in(machine, words) is not None or (
+        place is not None and _script(machine, words[place]) is not None
+    )
+    _alone(machine, words, None, is_checked=True)
+    return is_known
+
+
 @contextmanager
 def _environment(machine: "Machine", environment: Any) -> Iterator[None]:
     """A program finds the variables that it is given (`env={**os.environ, "RANK": "1"}`)."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sooner.plan.needs.arguments import argument_parser
 from sooner.plan.needs.callbacks import call_back, executed, launched_through, traced
 from sooner.plan.needs.calling import HAVING_NO_HOST
-from sooner.plan.needs.contexts import context_of, exit_stack, null_context
+from sooner.plan.needs.contexts import CONTEXTS, context_of
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import plain_of
 from sooner.plan.needs.jax_devices import CHOOSING, Grid, Rows, found_devices
@@ -57,6 +57,7 @@ from sooner.plan.needs.values import (
     is_plain,
     name_of,
 )
+from sooner.plan.needs.within import WITHIN
 from sooner.plan.needs.written_programs import File
 
 if TYPE_CHECKING:
@@ -68,9 +69,8 @@ _ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options, Mocked, File)
 """What is not known, but knows something of itself."""
 _LONGEST_PATH: Final = 120
 _SPECIAL: Final = {
-    **FUNCTIONS, **TESTING, **MOCKS, "parameterized.parameterized_class": of_parameterized,
+    **FUNCTIONS, **TESTING, **MOCKS, **CONTEXTS, **WITHIN, "parameterized.parameterized_class": of_parameterized,
     "argparse.ArgumentParser": argument_parser, "tensorflow.function": traced, "tensorflow.compat.v2.function": traced,
-    "contextlib.nullcontext": null_context, "contextlib.ExitStack": exit_stack, "contextlib.AsyncExitStack": exit_stack,
 }  # fmt: skip
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
 """Arrays that are as long as there are devices are for mapping over them."""

@@ -47,7 +47,7 @@ _OF_PYTHON: Final = frozenset(
         "__future__", "abc", "argparse", "array", "ast", "asyncio", "atexit", "base64", "bisect", "builtins", "bz2",
         "calendar", "cmath", "cmd", "code", "codecs", "collections", "colorsys", "compileall", "concurrent",
         "configparser", "contextlib", "contextvars", "copy", "copyreg", "cProfile", "csv", "ctypes", "curses",
-        "dataclasses", "datetime", "decimal", "difflib", "dis", "doctest", "email", "enum", "errno", "faulthandler",
+        "dataclasses", "datetime", "decimal", "difflib", "dis", "email", "enum", "errno", "faulthandler",
         "fcntl", "filecmp", "fileinput", "fnmatch", "fractions", "ftplib", "functools", "gc", "getopt", "getpass",
         "gettext", "glob", "graphlib", "grp", "gzip", "hashlib", "heapq", "hmac", "html", "http", "importlib",
         "inspect", "io", "ipaddress", "itertools", "json", "keyword", "linecache", "locale", "logging", "lzma",
