@@ -919,3 +919,58 @@ def test_a_test_case_lacks_what_neither_its_files_nor_unittest_give_it():
         "TestFromElsewhere::test_get": ("run", "MEDIUM"),
         "TestFromElsewhere::test_of_unittests": ("run", "MEDIUM"),
     }
+
+
+def test_what_decorates_a_test_that_expand_has_made_its_cases_of_decorates_none_of_them():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+
+            import torch
+            from absl.testing import absltest, parameterized as absl_parameterized
+            from parameterized import parameterized
+
+            needs_two = unittest.skipIf(torch.cuda.device_count() < 2, "two")
+
+            class TestIt(unittest.TestCase):
+                @parameterized.expand([(1,), (2,)])
+                @needs_two
+                def test_below(self, x):
+                    pass
+
+                @needs_two
+                @parameterized.expand([(1,), (2,)])
+                def test_above(self, x):
+                    pass
+
+            class TestOthers(absl_parameterized.TestCase):
+                @absltest.skip("not yet")
+                @absl_parameterized.parameters(1, 2)
+                def test_one(self, x):
+                    pass
+
+                @unittest.skipIf(False, "never")
+                @absl_parameterized.parameters(1, 2)
+                def test_many(self, x):
+                    pass
+
+                @absl_parameterized.parameters(1, 2)
+                @unittest.skip("not yet")
+                def test_each(self, x):
+                    pass
+            """
+        },
+    )
+    assert {name: each.min for name, each in found.items()} == {
+        "TestIt::test_below_0": 2,
+        "TestIt::test_below_1": 2,
+        "TestIt::test_above_0": 0,
+        "TestIt::test_above_1": 0,
+        "TestOthers::test_one": None,
+        "TestOthers::test_many0": 0,
+        "TestOthers::test_many1": 0,
+        "TestOthers::test_each0": None,
+        "TestOthers::test_each1": None,
+    }

@@ -7,6 +7,7 @@ from typing import Any, TypeGuard
 from sooner.plan.needs.calling import Calling, base_names
 from sooner.plan.needs.enumerations import inheritable, is_enumeration, make_members
 from sooner.plan.needs.state import DOUBTED, MODULE_FUEL
+from sooner.plan.needs.testing_names import is_expanded
 from sooner.plan.needs.values import (
     MISSING,
     Bound,
@@ -44,6 +45,8 @@ class Defining(Calling):
         func.within = _within(env)
         value: Any = func
         for decorator in reversed(node.decorator_list):
+            if is_expanded(value):  # its cases are there already: what is decorated further is nothing
+                break
             value = self.decorated(decorator, value, env)
         if self.trace.asked:
             func.attrs["__asked__"] = self.trace.asked

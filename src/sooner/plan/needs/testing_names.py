@@ -73,7 +73,17 @@ def apply_mark(target: Any, mark: Mark) -> None:
     while isinstance(target, Bound):
         target = target.func
     if isinstance(target, Func | Cls):
-        target.attrs["pytestmark"] = [*own_marks(target), mark]
+        before = own_marks(target)
+        if mark.wraps and hard(condition_of(mark)) is True:  # what absl has made of a test is no longer seen
+            before = [each for each in before if not isinstance(each, Mark) or each.name != "__absl__"]
+        target.attrs["pytestmark"] = [*before, mark]
+
+
+def is_expanded(value: Any) -> bool:
+    """Whether `parameterized.expand` has made cases of a function: they are other functions, as it was then."""
+    return isinstance(value, Func) and any(
+        isinstance(each, Mark) and each.name == "__expand__" for each in own_marks(value)
+    )
 
 
 def own_marks(target: Func | Cls) -> list[Any]:
@@ -420,6 +430,8 @@ TESTING: Final[dict[str, Function]] = {
     "unittest.skip": _unittest_skip, "unittest.skipIf": _marker("skipif"), "unittest.skipUnless": _skip_unless,
     "unittest.case.skipIf": _marker("skipif"), "unittest.case.skipUnless": _skip_unless,
     "unittest.case.skip": _unittest_skip, "unittest.expectedFailure": _marker("xfail"),
+    "absl.testing.absltest.skip": _unittest_skip, "absl.testing.absltest.skipIf": _marker("skipif"),
+    "absl.testing.absltest.skipUnless": _skip_unless,
     "parameterized.parameterized.expand": _expand, "parameterized.expand": _expand,
     "absl.testing.parameterized.parameters": _absl("parameters"),
     "absl.testing.parameterized.named_parameters": _absl("named"),
