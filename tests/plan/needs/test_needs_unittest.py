@@ -974,3 +974,52 @@ def test_what_decorates_a_test_that_expand_has_made_its_cases_of_decorates_none_
         "TestOthers::test_each0": None,
         "TestOthers::test_each1": None,
     }
+
+
+def test_cases_of_param_are_given_by_position_and_by_name_and_partial_methods_are_tests():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import functools
+            import unittest
+
+            import torch
+            from parameterized import param, parameterized
+
+            class TestIt(unittest.TestCase):
+                def needs(self, count):
+                    if torch.cuda.device_count() < count:
+                        self.skipTest("few")
+
+                @parameterized.expand([param(size=1), param("a b", size=4), param.explicit(("c",), {"size": 3})])
+                def test_param(self, name="x", size=2):
+                    self.needs(size)
+
+                @parameterized.expand(
+                    [param(2, kind="nccl")], name_func=lambda f, i, p: f"{f.__name__}_{p.args[0]}_{p.kwargs['kind']}"
+                )
+                def test_named(self, size, kind):
+                    self.needs(size)
+
+                def _run(self, first, size=1):
+                    self.needs(first + size)
+
+                test_one_more = functools.partialmethod(_run, 1)
+                test_many_more = functools.partialmethod(_run, 1, size=3)
+                again = functools.partialmethod(_run, 2)
+
+                def test_calls_one(self):
+                    self.again(size=2)
+            """
+        },
+    )
+    assert {name: each.min for name, each in found.items()} == {
+        "TestIt::test_param_0": 1,
+        "TestIt::test_param_1_a_b": 4,
+        "TestIt::test_param_2_c": 3,
+        "TestIt::test_named_2_nccl": 2,
+        "TestIt::test_one_more": 2,
+        "TestIt::test_many_more": 4,
+        "TestIt::test_calls_one": 4,
+    }

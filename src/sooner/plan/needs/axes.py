@@ -11,6 +11,7 @@ from sooner.plan.needs.enumerations import is_mixed_member
 from sooner.plan.needs.fixtures import Fixtures, argument_names
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.outside_kinds import is_scalar_type, member_text
+from sooner.plan.needs.parameterized_classes import arguments_of, case_of
 from sooner.plan.needs.suspending import Manager
 from sooner.plan.needs.testing_names import SWALLOWING
 from sooner.plan.needs.values import (
@@ -21,7 +22,6 @@ from sooner.plan.needs.values import (
     Func,
     Inst,
     Mark,
-    Mod,
     Native,
     OutOfFuel,
     Param,
@@ -213,26 +213,16 @@ def _expanded(machine: Machine, mark: Mark, func: Any) -> Axis | None:
     digits = len(str(len(cases) - 1))
     for number, case in enumerate(cases):
         index = f"{number:0{digits}}"
-        values = machine.items_of(case)
-        values = [case] if values is None or isinstance(hard(case), str) else values
+        values, named = arguments_of(machine, case)
         first = hard(values[0]) if values else None
         suffix = f"_{index}" + (f"_{_safe(first)}" if isinstance(first, str) else "")
         if by is not None:
-            made = quietly(machine, by, [func, index, _param(values)])
+            made = quietly(machine, by, [func, index, case_of(values, named)])
             base = func.name if isinstance(func, Func) else ""
             if isinstance(made, str) and made.startswith(base):
                 suffix = made[len(base) :]
-        rows.append((suffix, dict(zip(names, values, strict=False)), []))
+        rows.append((suffix, dict(zip(names, values, strict=False)) | named, []))
     return Axis(rows, suffix=True)
-
-
-def _param(values: list[Any]) -> Inst:
-    """A case as parameterized hands it over: a pair of arguments, by position and by name."""
-    cls = Cls("param", [], Mod("parameterized", "", is_model=True))
-    cls.attrs |= {"__record__": ["args", "kwargs"], "__tuple__": True}
-    made = Inst(cls)
-    made.attrs |= {"args": tuple(values), "kwargs": {}, "__items__": [tuple(values), {}]}
-    return made
 
 
 def quietly(machine: Machine, func: Any, args: list[Any]) -> Any:

@@ -15,7 +15,7 @@ from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.mocks import MOCKS, Mocked
 from sooner.plan.needs.options import Options
 from sooner.plan.needs.outside_kinds import is_scalar_type, named, pins, record_text
-from sooner.plan.needs.parameterized_classes import of_parameterized
+from sooner.plan.needs.parameterized_classes import PARAMETERIZED
 from sooner.plan.needs.python_names import BUILTINS, method_of
 from sooner.plan.needs.replacing import is_patch, patched, switch_of
 from sooner.plan.needs.rule_words import is_on_host, words
@@ -69,7 +69,7 @@ _ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options, Mocked, File)
 """What is not known, but knows something of itself."""
 _LONGEST_PATH: Final = 120
 _SPECIAL: Final = {
-    **FUNCTIONS, **TESTING, **MOCKS, **CONTEXTS, **WITHIN, "parameterized.parameterized_class": of_parameterized,
+    **FUNCTIONS, **TESTING, **MOCKS, **CONTEXTS, **WITHIN, **PARAMETERIZED,
     "argparse.ArgumentParser": argument_parser, "tensorflow.function": traced, "tensorflow.compat.v2.function": traced,
 }  # fmt: skip
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")

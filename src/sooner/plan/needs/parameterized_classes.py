@@ -9,12 +9,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.cases import parts
 from sooner.plan.needs.testing_names import apply_mark
-from sooner.plan.needs.values import Cls, Ext, Func, Mark, Native, Param, Unknown, hard, is_plain, name_of
+from sooner.plan.needs.values import (
+    Cls,
+    Ext,
+    Func,
+    Function,
+    Inst,
+    Mark,
+    Mod,
+    Native,
+    Param,
+    Unknown,
+    hard,
+    is_plain,
+    name_of,
+)
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _NUMBERS: Final = re.compile(r"numpy\.(bool_|u?int\d+|float\d+|complex\d+)")
+_CASE: Final = "param"
 _LONGEST_VALUE: Final = 100
 _LONGEST_NAME: Final = 5_000
 
@@ -154,3 +169,35 @@ def _shortened(text: str, longest: int) -> str:
         return text
     first = (longest - 3) // 2
     return f"{text[:first]}...{text[len(text) - (longest - 3 - first) :]}"
+
+
+def case_of(values: list[Any], named: dict[str, Any]) -> Inst:
+    """A case as parameterized hands it over: a pair of arguments, by position and by name."""
+    cls = Cls(_CASE, [], Mod("parameterized", "", is_model=True))
+    cls.attrs |= {"__record__": ["args", "kwargs"], "__tuple__": True}
+    made = Inst(cls)
+    made.attrs |= {"args": tuple(values), "kwargs": named, "__items__": [tuple(values), named]}
+    return made
+
+
+def arguments_of(machine: "Machine", case: Any) -> tuple[list[Any], dict[str, Any]]:
+    """What a case of `parameterized.expand` gives a test: by position, and by name."""
+    given = hard(case)
+    if isinstance(given, Inst) and given.cls.name == _CASE:
+        return list(given.attrs["args"]), dict(given.attrs["kwargs"])
+    values = machine.items_of(case)
+    return [case] if values is None or isinstance(given, str) else values, {}
+
+
+PARAMETERIZED: Final[dict[str, Function]] = {"parameterized.parameterized_class": of_parameterized} | {
+    f"{module}.param{how}": made
+    for module in ("parameterized", "parameterized.parameterized")
+    for how, made in {
+        "": lambda _machine, args, kwargs: case_of(args, kwargs),
+        ".explicit": lambda machine, args, kwargs: case_of(
+            machine.items_of(kwargs.get("args", args[0] if args else ())) or [],
+            dict(hard(kwargs.get("kwargs", args[1] if len(args) > 1 else {})) or {}),
+        ),
+    }.items()
+}
+"""What the package parameterized has; cases: `param(1, n=2)`, `param.explicit((1,), {"n": 2})`."""

@@ -1,5 +1,6 @@
 """The few functions of the standard library whose results decide about tests."""
 
+import ast
 import json
 import math
 import posixpath
@@ -8,7 +9,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable
 from itertools import chain, combinations, islice, pairwise, permutations, product, zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs import text_patterns
 from sooner.plan.needs.comparisons import HOST_ERRORS
@@ -27,6 +28,7 @@ from sooner.plan.needs.values import (
     Code,
     Defaulting,
     Deque,
+    Env,
     Environment,
     Ext,
     Func,
@@ -52,6 +54,10 @@ if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _MOST_COMBINATIONS: Final = 4096
+_PARTIAL_METHOD: Final = cast(
+    "ast.FunctionDef",
+    ast.parse("def method(self, *more, **named):\n    return func(self, *first, *more, **{**given, **named})").body[0],
+)
 
 
 def _wraps(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -102,6 +108,15 @@ def _partial(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     return Partial(
         func, len(first), kwargs, lambda more, names: machine.call(func, [*first, *more], {**kwargs, **names})
     )
+
+
+def _partial_method(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """`functools.partialmethod(f, 1, n=2)`: a method of its own, that calls the function."""
+    func = args[0] if args else UNKNOWN
+    if not isinstance(func, Func):
+        return _partial(machine, args, kwargs)
+    names = {"func": func, "first": list(args[1:]), "given": kwargs}
+    return Func(_PARTIAL_METHOD, Env(func.module, None, names), func.name)
 
 
 def _members(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
@@ -518,7 +533,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "inspect.getfile": _file_of, "inspect.getsourcefile": _file_of, "inspect.signature": _signature,
     "inspect.getmembers": _members,
     "inspect.isfunction": _is_function, "inspect.ismethod": _is_method, "inspect.isclass": _is_class,
-    "functools.partial": _partial, "functools.partialmethod": _partial,
+    "functools.partial": _partial, "functools.partialmethod": _partial_method,
     "functools.lru_cache": _same, "functools.cache": _same, "functools.total_ordering": _same,
     "functools.singledispatch": _dispatched,
     "functools.cached_property": _cached_property, "functools.reduce": _reduce, "wrapt.decorator": _same,
