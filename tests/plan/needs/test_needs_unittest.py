@@ -1023,3 +1023,43 @@ def test_cases_of_param_are_given_by_position_and_by_name_and_partial_methods_ar
         "TestIt::test_many_more": 4,
         "TestIt::test_calls_one": 4,
     }
+
+
+def test_cases_of_a_test_that_takes_everything_by_position_reach_it_so():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+
+            import torch
+            from absl.testing import parameterized as absl_parameterized
+            from parameterized import parameterized
+
+            def need(count):
+                if torch.cuda.device_count() < count:
+                    raise unittest.SkipTest("few")
+
+            class TestIt(unittest.TestCase):
+                @parameterized.expand([(2, "a"), (3, "b")])
+                def test_all(self, *args):
+                    need(args[0])
+
+                @parameterized.expand([(2, 2)])
+                def test_first_and_rest(self, first, *rest):
+                    need(first + rest[0])
+
+            class TestOther(absl_parameterized.TestCase):
+                @absl_parameterized.parameters((1, 2), (4, 2))
+                def test_all(self, *sizes):
+                    need(max(sizes))
+            """
+        },
+    )
+    assert {name: each.min for name, each in found.items()} == {
+        "TestIt::test_all_0": 2,
+        "TestIt::test_all_1": 3,
+        "TestIt::test_first_and_rest_0": 4,
+        "TestOther::test_all0": 2,
+        "TestOther::test_all1": 4,
+    }

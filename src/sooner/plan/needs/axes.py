@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from sooner.plan.needs.enumerations import is_mixed_member
-from sooner.plan.needs.fixtures import Fixtures, argument_names
+from sooner.plan.needs.fixtures import Fixtures, argument_names, underlying
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.outside_kinds import is_scalar_type, member_text
 from sooner.plan.needs.parameterized_classes import arguments_of, case_of
@@ -35,6 +35,8 @@ from sooner.plan.needs.values import (
 
 _LONGEST_ID: Final = 100
 """Characters of a text that pytest (from 9.2 on, unless it is told otherwise) writes into an id."""
+BY_POSITION: Final = "*"
+"""Among a case's parameters: what a test is given by position."""
 NO_CASES: Final = "NOTSET"
 """What pytest calls the one case of an empty list; it is skipped."""
 _DTYPES: Final = re.compile(r"torch\.(b?float\d*|double|half|u?int\d+|long|short|bool|bfloat16|complex\d+|float8_\w+)")
@@ -221,8 +223,16 @@ def _expanded(machine: Machine, mark: Mark, func: Any) -> Axis | None:
             base = func.name if isinstance(func, Func) else ""
             if isinstance(made, str) and made.startswith(base):
                 suffix = made[len(base) :]
-        rows.append((suffix, dict(zip(names, values, strict=False)) | named, []))
+        rows.append((suffix, _told(func, names, values) | named, []))
     return Axis(rows, suffix=True)
+
+
+def _told(func: Any, names: list[str], values: list[Any]) -> dict[str, Any]:
+    """What a case's values are to a test: its parameters, or what it takes by position (`def test_it(self, *args)`)."""
+    inner = underlying(func)
+    if isinstance(inner, Func) and inner.node.args.vararg is not None:
+        return {BY_POSITION: values}
+    return dict(zip(names, values, strict=False))
 
 
 def quietly(machine: Machine, func: Any, args: list[Any]) -> Any:
@@ -261,7 +271,7 @@ def _absl(machine: Machine, mark: Mark, func: Any, *, by_values: bool) -> Axis |
             row = machine.items_of(values) if not isinstance(values, str) else None
             row = [values] if row is None else row
             name = row[0] if kind == "named" and row else index
-            given = dict(zip(names, row[1:] if kind == "named" else row, strict=False))
+            given = _told(func, names, row[1:] if kind == "named" else row)
         name = hard(name)
         if not isinstance(name, str):  # also where it is not known: an id is the same in each run
             name = plain_id(name, "name", index)

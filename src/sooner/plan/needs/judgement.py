@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from sooner.plan.needs.attributes import LACKING
+from sooner.plan.needs.axes import BY_POSITION
 from sooner.plan.needs.collection import Item, expression_of
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import AtSize, Verdict
@@ -487,19 +488,21 @@ class Judge:
                 values.value(name)
         self._set_up(cls, instance, ("setup_method", "setUp", "asyncSetUp"), on_class=False)
         every = isinstance(item.func, Func) and item.func.node.args.kwarg is not None
-        kwargs = {name: value for name, value in item.params.items() if every or _takes(item.func, name)}
+        given = {name: value for name, value in item.params.items() if name != BY_POSITION}
+        kwargs = {name: value for name, value in given.items() if every or _takes(item.func, name)}
         del machine
         self._body(item, instance, kwargs)
 
     def _body(self, item: Item, instance: Inst | None, kwargs: dict[str, Any]) -> None:
         func = item.func if instance is None else self._method(item, instance)
+        args = item.params.get(BY_POSITION, [])
         runner = instance.cls.find("__sooner_run__") if instance is not None else MISSING
         if instance is not None and isinstance(runner, Func):
-            body = Native("test", lambda _args, _kwargs: self._call(func, [], kwargs))
+            body = Native("test", lambda _args, _kwargs: self._call(func, args, kwargs))
             marks = [each for each in item.marks if isinstance(each, Mark)]
             self._call(Bound(runner, instance), [body, marks], {})
             return
-        self._call(func, [], kwargs)
+        self._call(func, args, kwargs)
 
     def _method(self, item: Item, instance: Inst) -> Any:
         found = instance.cls.find(item.base)
