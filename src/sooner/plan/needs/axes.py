@@ -12,6 +12,7 @@ from sooner.plan.needs.fixtures import Fixtures, argument_names, underlying
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.outside_kinds import is_scalar_type, member_text
 from sooner.plan.needs.parameterized_classes import arguments_of, case_of
+from sooner.plan.needs.plugins import Lazy, turns_of
 from sooner.plan.needs.suspending import Manager
 from sooner.plan.needs.testing_names import SWALLOWING
 from sooner.plan.needs.values import (
@@ -77,6 +78,9 @@ def axis_of(machine: Machine, mark: Mark, func: Any, *, by_values: bool = False)
         return Axis(named, suffix=True, last=mark.kwargs.get("last", False)) if known else None
     if mark.name == "__expand__":
         return _expanded(machine, mark, func)
+    if mark.name == "repeat":
+        turns = turns_of(mark)
+        return Axis([(f"{turn}-{turns}", {}, []) for turn in range(1, turns + 1)])
     if mark.name == "__absl__":
         return _absl(machine, mark, func, by_values=by_values)
     args = [*mark.args, None, None]
@@ -180,6 +184,8 @@ def plain_id(value: Any, name: str, index: int) -> str | None:
         return _text_id(value) if len(value) <= _LONGEST_ID else f"{name}{index}"
     if value is None or isinstance(value, int | float | bool | complex):
         return str(value)
+    if isinstance(value, Lazy):
+        return value.name
     if isinstance(value, Inst):
         if is_mixed_member(value) and not value.cls.is_a("int", "float"):
             return plain_id(value.attrs["_value_"], name, index)  # pytest asks for text and for numbers first

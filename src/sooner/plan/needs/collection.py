@@ -13,6 +13,7 @@ from sooner.plan.needs.axes import Axis, axis_of, fixture_axis, quietly
 from sooner.plan.needs.fixtures import OUTER, Fixtures
 from sooner.plan.needs.generated_cases import generated
 from sooner.plan.needs.machine import Machine
+from sooner.plan.needs.plugins import turns_of
 from sooner.plan.needs.state import TEST_FUEL
 from sooner.plan.needs.values import (
     Bound,
@@ -319,6 +320,9 @@ def _axes(
     for mark in marks:
         if isinstance(mark, Mark) and mark.name in ("parametrize", "__expand__", "__absl__", "__suffix__"):
             axes.append(axis_of(machine, mark, func, by_values=by_values))
+    repeated = next((each for each in marks if isinstance(each, Mark) and turns_of(each) > 1), None)
+    if repeated is not None and not is_unittest_class:
+        axes.append(axis_of(machine, repeated, func))
     return axes
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sooner.plan.needs.raising import class_raised
 from sooner.plan.needs.replacing import is_patch, kept, patch_now
 from sooner.plan.needs.suspending import Manager, resumed
-from sooner.plan.needs.testing_names import SWALLOWING, Awaiting, is_expected
+from sooner.plan.needs.testing_names import SWALLOWING, Awaiting, Part, is_expected
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -41,6 +41,8 @@ def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[An
         return _entered_instance(machine, value)
     if isinstance(value, Manager):
         return _managed(value)
+    if isinstance(value, Part):
+        return UNKNOWN, lambda raised: value.left(machine, raised)
     if isinstance(value, Native) and value.name in SWALLOWING:
         return UNKNOWN, _awaiting(machine, value)
     last = name_of(value).removesuffix("()") if isinstance(value, Unknown) else ""

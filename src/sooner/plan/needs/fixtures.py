@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.options import configuration
+from sooner.plan.needs.plugins import Lazy
 from sooner.plan.needs.values import (
     UNKNOWN,
     Bound,
@@ -256,11 +257,21 @@ class Values:
             Raised, Skip: The fixture does.
         """
         if name in self.params and name not in self.indirect:
-            return self.params[name]
+            return self._looked_up(self.params[name])
         if name not in self.made:
             self.made[name] = UNKNOWN
             self.made[name] = self._make(name, self.fixtures.definitions.get(name))
         return self.made[name]
+
+    def _looked_up(self, value: Any) -> Any:
+        """A parameter's value: of a fixture's name (`lazy_fixture("x")`), what that gives."""
+        if not isinstance(value, Lazy):
+            return value
+        name, *parts = value.name.split(".")
+        found = self.value(name)
+        for each in parts:
+            found = self.machine.attribute(found, each)
+        return found
 
     def _make(self, name: str, found: Any) -> Any:
         if name == "request":
@@ -319,5 +330,5 @@ class Values:
             "addfinalizer": Native("addfinalizer", lambda _args, _kwargs: None),
         }
         if name in self.params:
-            made.attrs["param"] = self.params[name]
+            made.attrs["param"] = self._looked_up(self.params[name])
         return made

@@ -172,7 +172,7 @@ class Judge:
         verdict, reason, place, soft = Verdict.RUN, "", ("", 0), False
         if isinstance(stop, Raised) and _is_skip_exit(stop):
             stop = Skip(stop.reason, stop.path, stop.line)
-        if isinstance(stop, Raised) and stop.kind == "XFailed" and not (trace.touched or trace.used or trace.ranks):
+        if isinstance(stop, Raised) and stop.kind == "XFailed" and trace.is_idle:
             stop = Skip(stop.reason, stop.path, stop.line)  # given up before anything was done
         if isinstance(stop, Skip):
             verdict, reason, place, soft = Verdict.SKIP, stop.reason, (stop.path, stop.line), stop.soft
@@ -419,7 +419,7 @@ class Judge:
             self._set_up(instance.cls, instance, ("setup_method",), on_class=False)
         wanted = argument_names(item.func)
         kwargs = {name: values.value(name) for name in wanted} | {
-            name: value for name, value in item.params.items() if name not in item.indirect and _takes(item.func, name)
+            name: values.value(name) for name in item.params if name not in item.indirect and _takes(item.func, name)
         }
         self._body(item, instance, kwargs)
 
@@ -501,8 +501,11 @@ class Judge:
             body = Native("test", lambda _args, _kwargs: self._call(func, args, kwargs))
             marks = [each for each in item.marks if isinstance(each, Mark)]
             self._call(Bound(runner, instance), [body, marks], {})
-            return
-        self._call(func, args, kwargs)
+        else:
+            self._call(func, args, kwargs)
+        trace = self.machine.trace
+        if trace.left_out and trace.is_idle:  # all of its parts were skipped
+            raise trace.left_out
 
     def _method(self, item: Item, instance: Inst) -> Any:
         found = instance.cls.find(item.base)

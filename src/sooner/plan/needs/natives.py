@@ -4,25 +4,23 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.arguments import argument_parser
-from sooner.plan.needs.callbacks import call_back, executed, launched_through, traced
+from sooner.plan.needs.callbacks import call_back, executed, launched_through
 from sooner.plan.needs.calling import HAVING_NO_HOST
-from sooner.plan.needs.contexts import CONTEXTS, context_of
+from sooner.plan.needs.contexts import context_of
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import plain_of
+from sooner.plan.needs.functions import FUNCTIONS
 from sooner.plan.needs.jax_devices import CHOOSING, Grid, Rows, found_devices
 from sooner.plan.needs.meshes import NamedMesh
-from sooner.plan.needs.mocks import MOCKS, Mocked
+from sooner.plan.needs.mocks import Mocked
 from sooner.plan.needs.options import Options
 from sooner.plan.needs.outside_kinds import is_scalar_type, named, pins, record_text
-from sooner.plan.needs.parameterized_classes import PARAMETERIZED
 from sooner.plan.needs.python_names import BUILTINS, method_of
 from sooner.plan.needs.replacing import is_patch, patched, switch_of
 from sooner.plan.needs.rule_words import is_on_host, words
 from sooner.plan.needs.rules import Rule
-from sooner.plan.needs.standard_library import FUNCTIONS, alias, method_of_tuple
+from sooner.plan.needs.standard_library import alias, method_of_tuple
 from sooner.plan.needs.testing_names import (
-    TESTING,
     apply_mark,
     doubt_guard,
     environment_value,
@@ -57,7 +55,6 @@ from sooner.plan.needs.values import (
     is_plain,
     name_of,
 )
-from sooner.plan.needs.within import WITHIN
 from sooner.plan.needs.written_programs import File
 
 if TYPE_CHECKING:
@@ -68,10 +65,6 @@ _MAKERS_BY_ITEM: Final = (".mgrid", ".ogrid", ".r_", ".c_", ".s_", ".index_exp")
 _ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options, Mocked, File)
 """What is not known, but knows something of itself."""
 _LONGEST_PATH: Final = 120
-_SPECIAL: Final = {
-    **FUNCTIONS, **TESTING, **MOCKS, **CONTEXTS, **WITHIN, **PARAMETERIZED,
-    "argparse.ArgumentParser": argument_parser, "tensorflow.function": traced, "tensorflow.compat.v2.function": traced,
-}  # fmt: skip
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
 """Arrays that are as long as there are devices are for mapping over them."""
 _MOVERS: Final = ("to", "type", "to_empty", "copyto", "as_in_context", "as_in_ctx")
@@ -275,7 +268,7 @@ class Natives:
         if override is not MISSING and override is not func:
             return machine.call(override, args, kwargs)
         if isinstance(func, Ext) or "()" not in path:
-            special = _SPECIAL.get(path)
+            special = FUNCTIONS.get(path)
             if special is not None:
                 return special(machine, args, kwargs)
         rule = machine.rules.for_call(path)

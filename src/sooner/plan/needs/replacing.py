@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _MONKEYPATCHES: Final = ("monkeypatch", "mp", "MonkeyPatch()")
+_BEFORE: Final = "<before>"
+"""Among what is overridden: what was, and the environment, before `monkeypatch` or `mocker` changed anything."""
 
 
 def name_in_tree(func: Func) -> str:
@@ -38,12 +40,15 @@ def name_in_tree(func: Func) -> str:
 
 def patched(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
     """`mock.patch(...)` and its family, `monkeypatch.setattr(...)`; None where a call is none of them."""
+    fixture, _, asked = path.partition(".")
+    if fixture.endswith("mocker"):
+        return _by_mocker(machine, asked, args, kwargs)
     tail = ".".join(path.split(".")[-2:])
-    if tail in ("mock.patch", "mocker.patch") or path == "patch":
-        return _patch(machine, tail, args, kwargs)
+    if tail == "mock.patch" or path == "patch":
+        return _patch(machine, args, kwargs)
     if path.endswith("patch.object"):
         target = _target(machine, args[0], hard(args[1])) if len(args) > 1 else ""
-        return _patch(machine, tail, [target, *args[2:]], kwargs) if target else UNKNOWN
+        return _patch(machine, [target, *args[2:]], kwargs) if target else UNKNOWN
     if path.endswith("patch.dict"):
         values = hard(args[1]) if len(args) > 1 else kwargs
         gone = dict.fromkeys(machine.environment, MISSING) if hard(kwargs.get("clear")) is True else {}
@@ -52,7 +57,42 @@ def patched(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
     return _monkeypatched(machine, what, args) if owner in _MONKEYPATCHES else None
 
 
+def _by_mocker(machine: "Machine", asked: str, args: Args, kwargs: Kwargs) -> Any:
+    """`mocker.patch(...)` and its family: at once, until `stopall` or the end of the test."""
+    if asked == "stopall":
+        return _undone(machine)
+    if asked not in ("patch", "patch.object", "patch.dict"):
+        return None
+    made = patched(machine, f"mock.{asked}", args, kwargs)
+    if not is_patch(made):
+        return made
+    _remember(machine)
+    patch_now(machine, made)
+    return made.args[-1]
+
+
+def _remember(machine: "Machine") -> None:
+    machine.overrides.setdefault(_BEFORE, (dict(machine.overrides), dict(machine.environment)))
+
+
+def _undone(machine: "Machine") -> Any:
+    """All that `monkeypatch` or `mocker` has put in the place of something is gone."""
+    overrides, environment = machine.overrides.get(_BEFORE, (machine.overrides, machine.environment))
+    for store, before in ((machine.overrides, dict(overrides)), (machine.environment, dict(environment))):
+        store.clear()
+        store.update(before)
+    return MISSING
+
+
 def _monkeypatched(machine: "Machine", what: str, args: Args) -> Any:
+    if what == "undo":
+        return _undone(machine)
+    if what in ("setitem", "delitem") and len(args) > 1:
+        store = hard(args[0])
+        if isinstance(store, Ext) and store.path == "os.environ":
+            return _monkeypatched(machine, what.replace("item", "env"), args[1:])
+        return None
+    _remember(machine)
     if what == "setattr":
         return _set_attribute(machine, args)
     name = hard(args[0]) if args else None
@@ -65,15 +105,12 @@ def _monkeypatched(machine: "Machine", what: str, args: Args) -> Any:
     return None
 
 
-def _patch(machine: "Machine", tail: str, args: Args, kwargs: Kwargs) -> Any:
+def _patch(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     target = hard(args[0]) if args else None
     if not isinstance(target, str):
         return UNKNOWN
     target = _of_tree(machine, target)
     value = args[1] if len(args) > 1 else kwargs["new"] if "new" in kwargs else Mocked(kwargs)
-    if tail.startswith("mocker"):
-        machine.overrides[target] = value
-        return value
     return Mark("__patch__", (target, value), {})
 
 

@@ -528,7 +528,7 @@ def _operators() -> dict[str, Function]:
     return {f"operator.{name}": _computed(getattr(operator, name), is_operator=True) for name in names}
 
 
-FUNCTIONS: Final[dict[str, Function]] = {
+STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "functools.wraps": _wraps, "functools.update_wrapper": _update_wrapper, "types.FunctionType": _function,
     "inspect.getfile": _file_of, "inspect.getsourcefile": _file_of, "inspect.signature": _signature,
     "inspect.getmembers": _members,

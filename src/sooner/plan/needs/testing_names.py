@@ -279,7 +279,9 @@ def unittest_method(machine: "Machine", value: Any, name: str) -> Any:
     check = _CHECKS.get(name)
     if check is not None:
         return Native(name, lambda args, _kwargs: _checked(machine, name, check, args))
-    if name in ("subTest", "assertWarns", "assertLogs", "assertWarnsRegex", "assertNoLogs"):
+    if name == "subTest":
+        return Native(name, lambda _args, _kwargs: Part())
+    if name in ("assertWarns", "assertLogs", "assertWarnsRegex", "assertNoLogs"):
         return Native(name, lambda _args, _kwargs: UNKNOWN)
     if name == "_testMethodName" and isinstance(value, Inst):
         return value.attrs.get("__method__", UNKNOWN)
@@ -327,6 +329,23 @@ def _raising_of(machine: "Machine", name: str, kinds: Any, pattern: Any, called:
             if not is_expected(raised, expected):
                 raise
     return None
+
+
+class Part(Native):
+    """A part of a test (`self.subTest(...)`, `subtests.test(...)`): one that is skipped leaves the others."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("part", lambda _args, _kwargs: UNKNOWN)
+
+    def left(self, machine: "Machine", raised: Raised | None) -> bool:
+        """It is over; whether what was raised ends with it."""
+        if raised is None:
+            machine.trace.left_out = False
+        elif raised.skips and machine.trace.left_out is None:
+            machine.trace.left_out = Skip(raised.reason, raised.path, raised.line)
+        return raised is not None and raised.skips
 
 
 class Awaiting(Native):

@@ -1,9 +1,9 @@
 """What was seen while one test was evaluated for one number of visible devices."""
 
 import ast
-from typing import Final
+from typing import Final, Literal
 
-from sooner.plan.needs.values import Mod
+from sooner.plan.needs.values import Mod, Skip
 
 ANY: Final = 1
 """It was asked whether there is any device: from one device on the answer is the same."""
@@ -41,8 +41,15 @@ class Trace:
         """Whether a file skips itself, while it is imported, under a condition that is not known."""
         self.opted = False
         """Whether an option of the project was asked for that is no number."""
+        self.left_out: Skip | Literal[False] | None = None
+        """Why the first part of the test was skipped (`self.subTest`); False if one was not, None if it has none."""
         self.unsure: list[str] = []
         """What could not be evaluated and might decide."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no device was used and no rank started."""
+        return not (self.touched or self.used or self.ranks)
 
     def ask(self, what: int) -> None:
         """Devices are asked for: the answer is the same from `what` on, or (`COUNT`) for this number only."""
