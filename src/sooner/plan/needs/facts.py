@@ -61,6 +61,8 @@ class AtSize(Struct, frozen=True, kw_only=True):
     reason: str = ""
     vacuous: bool = False
     """It passes with zero workers."""
+    parts: int = 0
+    """Parts of it that run (`self.subTest`); those that are skipped are left out."""
 
 
 class TestNeeds(Struct, frozen=True, kw_only=True):
@@ -107,8 +109,8 @@ def derived(at: Mapping[int, AtSize]) -> Derived:
     """From what happens at each size to the numbers; `unknown` wherever an unknown size could be the answer.
 
     A size at which the test passes without having started a worker is none at which it runs.
-    `full` is the smallest size from which on nothing changes any more in verdict, ranks and devices (up to the largest
-    size of the profile); `adaptive` says that ranks or devices follow the number of visible devices.
+    `full` is the smallest size from which on nothing changes any more in verdict, ranks, devices and parts that run (up
+    to the largest size of the profile); `adaptive` says that ranks or devices follow the number of visible devices.
     """
     sizes = sorted(at)
     runs = [n for n in sizes if at[n].verdict is Verdict.RUN]
@@ -185,7 +187,7 @@ def _first(found: list[int], unknown: list[int]) -> Count:
 def _full(at: Mapping[int, AtSize], runs: list[int], unknown: list[int]) -> Count:
     if not runs:
         return "unknown" if unknown else None
-    best = max(runs, key=lambda n: (at[n].devices, at[n].ranks or 0, -n))
+    best = max(runs, key=lambda n: (at[n].devices, at[n].ranks or 0, at[n].parts, -n))
     if any(n > best for n in unknown):
         return "unknown"
     return best

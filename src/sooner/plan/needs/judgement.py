@@ -194,6 +194,7 @@ class Judge:
                 backends=tuple(sorted(trace.backends)),
                 reason=reason,
                 vacuous=trace.vacuous and verdict is Verdict.RUN,
+                parts=trace.parts,
             ),
             trace,
             place,
@@ -504,7 +505,7 @@ class Judge:
         else:
             self._call(func, args, kwargs)
         trace = self.machine.trace
-        if trace.left_out and trace.is_idle:  # all of its parts were skipped
+        if trace.left_out and not trace.parts and trace.is_idle:
             raise trace.left_out
 
     def _method(self, item: Item, instance: Inst) -> Any:

@@ -342,7 +342,7 @@ class Part(Native):
     def left(self, machine: "Machine", raised: Raised | None) -> bool:
         """It is over; whether what was raised ends with it."""
         if raised is None:
-            machine.trace.left_out = False
+            machine.trace.parts += 1
         elif raised.skips and machine.trace.left_out is None:
             machine.trace.left_out = Skip(raised.reason, raised.path, raised.line)
         return raised is not None and raised.skips

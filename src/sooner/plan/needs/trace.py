@@ -1,7 +1,7 @@
 """What was seen while one test was evaluated for one number of visible devices."""
 
 import ast
-from typing import Final, Literal
+from typing import Final
 
 from sooner.plan.needs.values import Mod, Skip
 
@@ -41,8 +41,10 @@ class Trace:
         """Whether a file skips itself, while it is imported, under a condition that is not known."""
         self.opted = False
         """Whether an option of the project was asked for that is no number."""
-        self.left_out: Skip | Literal[False] | None = None
-        """Why the first part of the test was skipped (`self.subTest`); False if one was not, None if it has none."""
+        self.parts = 0
+        """Parts of the test that ran (`self.subTest`)."""
+        self.left_out: Skip | None = None
+        """Why the first part that did not run was skipped."""
         self.unsure: list[str] = []
         """What could not be evaluated and might decide."""
 
