@@ -247,6 +247,13 @@ GUARDS_BY_NUMBERS = {
     "8 if Kind.WIDE == (Kind.WIDE, Kind.FLAT) or Kind.FLAT in [Kind.WIDE] else 4": 4,
     "8 if Kind.WIDE == Size.FOUR or Kind.WIDE == [4] else 4": 4,
     "4 if isinstance(Size.FOUR, int) and not isinstance(Size.FOUR, str) else 8": 4,
+    "pow(2, 2)": 4,
+    "int(16 ** 0.5)": 4,
+    "math.trunc(math.pow(2.0, 2))": 4,
+    "len(bin(3))": 4,
+    "3 if math.isinf(math.inf) and math.log10(100) == 2 else 8": 3,
+    "len(os.path.splitext('a.gpu')[1])": 4,
+    "string.digits.index('4')": 4,
 }
 
 
@@ -254,7 +261,7 @@ GUARDS_BY_NUMBERS = {
 def test_a_number_that_is_chosen_by_a_key_counted_or_defaulted_is_known(number, least):
     (found,) = needs_of(
         "test_it.py",
-        "import collections, collections.abc, enum, itertools, operator, pytest, torch, typing\n"
+        "import collections, collections.abc, enum, itertools, math, operator, os, pytest, string, torch, typing\n"
         "SIZES = [2, 4, 3]\nby_size = [2, 4, 3]\n"
         "left = collections.deque([1, 2, 9])\nleft.pop()\nleft.appendleft(3)\nleft.popleft()\nleft.rotate()\n"
         "left.extendleft([7, 1])\nleft.remove(7)\n"

@@ -18,7 +18,20 @@ def would_explode(kind: type, left: Any, right: Any) -> bool:
         return bool(sizes) and bool(counts) and max(counts) * max(sizes) > LARGEST
     if kind is ast.Mod and isinstance(left, str | bytes):
         return has_wide_field(left)
-    return kind is ast.Pow or sum(sizes) > LARGEST
+    if kind is ast.Pow:
+        return not all(isinstance(each, int | float) for each in (left, right))
+    return sum(sizes) > LARGEST
+
+
+def power(base: Any, exponent: Any) -> Any:
+    """`pow(base, exponent)`.
+
+    Raises:
+        MemoryError: The result could fill the memory.
+    """
+    if would_explode(ast.Pow, base, exponent):
+        raise MemoryError
+    return base**exponent
 
 
 def _is_long_number(kind: type, left: int, right: int) -> bool:

@@ -7,7 +7,7 @@ from sooner.plan.needs import sets
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import is_mixed_member, plain_of
-from sooner.plan.needs.growth import has_wide_field
+from sooner.plan.needs.growth import has_wide_field, power
 from sooner.plan.needs.iterating import ITERATING
 from sooner.plan.needs.outside_kinds import (
     above,
@@ -442,7 +442,8 @@ BUILTINS: Final[dict[str, Function]] = {
     "all": lambda machine, args, _kwargs: _quantified(machine, args, deciding=False),
     "int": _by_method("__int__", _host(int)), "float": _by_method("__float__", _host(float)),
     "abs": _by_method("__abs__", _host(abs)), "sum": _sum, "round": _host(round),
-    "pow": _unknown, "divmod": _host(divmod), "repr": _host(repr), "ord": _host(ord), "chr": _host(chr),
+    "pow": _host(power), "bin": _host(bin), "oct": _host(oct), "ascii": _host(ascii),
+    "divmod": _host(divmod), "repr": _host(repr), "ord": _host(ord), "chr": _host(chr),
     "hex": _host(hex), "bytes": _unknown, "str": _str, "list": _made_of(list), "tuple": _made_of(tuple),
     "set": _made_of(set), "frozenset": _made_of(frozenset), "reversed": _made_of(lambda each: each[::-1]),  # type: ignore[arg-type]
     "dict": _dict, "range": _range, **ITERATING, "sorted": _sorted,

@@ -528,6 +528,10 @@ def _operators() -> dict[str, Function]:
     return {f"operator.{name}": _computed(getattr(operator, name), is_operator=True) for name in names}
 
 
+_OF_NUMBERS: Final = (
+    math.exp, math.pow, math.log10, math.log1p, math.hypot, math.fsum, math.trunc, math.copysign, math.fabs,
+    math.isclose, math.isinf, math.isnan, math.sin, math.cos, math.tan, math.radians,
+)  # fmt: skip
 STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "functools.wraps": _wraps, "functools.update_wrapper": _update_wrapper, "types.FunctionType": _function,
     "inspect.getfile": _file_of, "inspect.getsourcefile": _file_of, "inspect.signature": _signature,
@@ -560,6 +564,8 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "importlib.util.find_spec": _find_spec, "textwrap.dedent": _dedent, "inspect.cleandoc": _dedent,
     "math.ceil": _computed(math.ceil), "math.floor": _computed(math.floor), "math.sqrt": _computed(math.sqrt),
     "math.prod": _computed(math.prod), "math.log2": _computed(math.log2), "math.log": _computed(math.log),
+    **{f"math.{each.__name__}": _computed(each) for each in _OF_NUMBERS},
+    "os.path.splitext": _computed(posixpath.splitext),
     "math.gcd": _computed(math.gcd), "math.lcm": _computed(math.lcm), "math.isqrt": _computed(math.isqrt),
     "os.path.basename": _computed(posixpath.basename), "os.path.dirname": _computed(posixpath.dirname),
     "os.path.abspath": absolute, "os.path.realpath": absolute, "pathlib.Path": path_of, "pathlib.PurePath": path_of,
