@@ -1063,3 +1063,86 @@ def test_cases_of_a_test_that_takes_everything_by_position_reach_it_so():
         "TestOther::test_all0": 2,
         "TestOther::test_all1": 4,
     }
+
+
+def test_a_metaclass_of_the_tests_own_makes_their_classes():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+
+            import elsewhere
+            import pytest
+            import torch
+
+            class Guarding(type):
+                def __new__(mcs, name, bases, names):
+                    for key, value in list(names.items()):
+                        if key.startswith("test_"):
+                            names[key] = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="two")(value)
+                    return super().__new__(mcs, name, bases, names)
+
+            class TestGuarded(metaclass=Guarding):
+                def test_a(self):
+                    pass
+
+            class Sized(type):
+                def __new__(mcs, name, bases, names, sizes=()):
+                    made = super().__new__(mcs, name, bases, names)
+                    for size in sizes:
+                        def test(self, size=size):
+                            if torch.cuda.device_count() < size:
+                                self.skipTest("few")
+                        setattr(made, f"test_{size}", test)
+                    return made
+
+            class TestSized(unittest.TestCase, metaclass=Sized, sizes=(1, 4)):
+                def test_own(self):
+                    pass
+
+            class Initialising(type):
+                def __init__(cls, name, bases, names):
+                    super().__init__(name, bases, names)
+                    cls.least = 3
+
+            class TestInitialised(metaclass=Initialising):
+                def test_a(self):
+                    if torch.cuda.device_count() < self.least:
+                        pytest.skip("few")
+
+            class TestHeir(TestInitialised):
+                pass
+
+            class Taking(type):
+                def __new__(mcs, name, bases, names):
+                    names.pop("test_gone", None)
+                    return type.__new__(mcs, name, bases, names)
+
+            class TestTaking(metaclass=Taking):
+                def test_gone(self):
+                    pass
+
+                def test_stays(self):
+                    pass
+
+            class Unknown(type):
+                def __new__(mcs, name, bases, names):
+                    return elsewhere.make(mcs, name, bases, names)
+
+            class TestUnknown(metaclass=Unknown):
+                def test_a(self):
+                    pass
+            """
+        },
+    )
+    assert {name: (each.min, each.confidence.value) for name, each in found.items()} == {
+        "TestGuarded::test_a": (2, "high"),
+        "TestSized::test_own": (0, "high"),
+        "TestSized::test_1": (1, "high"),
+        "TestSized::test_4": (4, "high"),
+        "TestInitialised::test_a": (3, "high"),
+        "TestHeir::test_a": (3, "high"),
+        "TestTaking::test_stays": (0, "high"),
+        "TestUnknown::test_a": (0, "medium"),
+    }

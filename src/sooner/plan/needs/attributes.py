@@ -233,8 +233,16 @@ class Attributes(State):
         if name == "__getattribute__":
             return Native(name, lambda args, _kwargs: self._got_plainly(value, args))
         if name == "__new__":
-            return Native("__new__", lambda args, _kwargs: Inst(args[0]) if isinstance(args[0], Cls) else UNKNOWN)
+            return Native("__new__", lambda args, _kwargs: self.made_plainly(args))
         return Native(f"super.{name}", lambda _args, _kwargs: None)
+
+    def made_plainly(self, args: list[Any]) -> Any:
+        """`super().__new__(cls)`: an instance; of a metaclass (`super().__new__(mcs, name, bases, names)`) a class."""
+        first = args[0] if args else UNKNOWN
+        if not isinstance(first, Cls):
+            return UNKNOWN
+        is_class = len(args) == 4 and isinstance(hard(args[1]), str) and isinstance(hard(args[3]), dict)  # noqa: PLR2004
+        return self.call(self.natives.builtin("type"), args[1:], {}) if is_class else Inst(first)
 
     def _got_plainly(self, value: Super, args: list[Any]) -> Any:
         """`super().__getattribute__(name)`: what the instance has by that name."""

@@ -2,26 +2,31 @@
 
 import ast
 from contextlib import suppress
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from sooner.plan.needs.calling import Calling, base_names
 from sooner.plan.needs.enumerations import inheritable, is_enumeration, make_members
 from sooner.plan.needs.state import DOUBTED, MODULE_FUEL
-from sooner.plan.needs.testing_names import is_expanded
+from sooner.plan.needs.testing_names import apply_mark, is_expanded
 from sooner.plan.needs.values import (
     MISSING,
+    UNKNOWN,
     Bound,
     Cls,
     Env,
     Func,
     Inst,
+    Mark,
     Native,
     OutOfFuel,
     Raised,
     Skip,
     Unknown,
     Wrapped,
+    hard,
 )
+
+_METACLASS: Final = "__metaclass__"
 
 
 class Defining(Calling):
@@ -107,7 +112,9 @@ class Defining(Calling):
         _doubt_switches(cls)
         self._own(cls)
         self._finish(cls, fields)
-        self._tell_bases(cls, {each.arg: self.ev(each.value, env) for each in node.keywords if each.arg is not None})
+        told = {each.arg: self.ev(each.value, env) for each in node.keywords if each.arg is not None}
+        self._make_by_metaclass(cls, bases, told)
+        self._tell_bases(cls, told)
         value: Any = cls
         for decorator in reversed(node.decorator_list):
             made = self.decorated(decorator, value, env)
@@ -116,6 +123,29 @@ class Defining(Calling):
         cls.attrs["__asked__"] = self.trace.asked
         self.trace.ask(asked)
         env.names[node.name] = value
+
+    def _make_by_metaclass(self, cls: Cls, bases: list[Any], told: dict[str, Any]) -> None:
+        """A metaclass of the tests' own may change what a class has: `__new__(mcs, name, bases, names)`, `__init__`."""
+        meta = hard(told.get("metaclass", cls.find(_METACLASS)))
+        if not isinstance(meta, Cls):
+            return
+        cls.attrs[_METACLASS] = meta
+        named = {name: each for name, each in told.items() if name != "metaclass"}
+        make, initialise = meta.find("__new__"), meta.find("__init__")
+        made: Any = cls
+        try:
+            if isinstance(make, Func):
+                made = self.call(make, [meta, cls.name, tuple(bases), dict(cls.attrs)], named)
+            if isinstance(made, Cls):
+                cls.attrs.update(made.attrs)
+                for gone in cls.attrs.keys() - made.attrs.keys():
+                    del cls.attrs[gone]
+            if isinstance(initialise, Func):
+                self.call(Bound(initialise, cls), [cls.name, tuple(bases), dict(cls.attrs)], named)
+        except (Raised, Skip, OutOfFuel):
+            made = UNKNOWN
+        if not isinstance(made, Cls):
+            apply_mark(cls, Mark("skipif", (UNKNOWN,), {"reason": f"what {meta.name} makes is not known"}))
 
     def _tell_bases(self, cls: Cls, kwargs: dict[str, Any]) -> None:
         """`__init_subclass__` of what a class inherits from."""
