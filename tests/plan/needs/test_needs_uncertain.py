@@ -1270,3 +1270,43 @@ def test_a_list_of_which_only_the_beginning_was_made_may_hold_anything_else():
         "TestIt::test_last_of_a_copy": (2, 2, 2),
     }
     assert all(found[name].confidence != "high" for name in found if "last" in name)
+
+
+def test_what_checks_a_map_of_devices_puts_nothing_on_them():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            from acme import Model, Quantizer
+
+            PLACES = {"first": "cuda:0", "second": "cuda:1"}
+
+            def test_refused():
+                with pytest.raises(ValueError, match="one device"):
+                    Quantizer().validate_environment(device_map=PLACES)
+
+            def test_loaded():
+                Model.from_pretrained("small", device_map=PLACES)
+            """
+        },
+    )
+    assert found == {"test_refused": (0, None, 0), "test_loaded": (2, 2, 2)}
+
+
+def test_what_asks_for_a_package_that_works_on_devices_only_may_do_without_one():
+    needs = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import subprocess
+            import sys
+            from accelerate.test_utils import require_transformer_engine
+
+            @require_transformer_engine
+            def test_it_is_imported_when_it_is_asked_for():
+                subprocess.run([sys.executable, "-c", "import accelerate"])
+            """
+        },
+    )["test_it_is_imported_when_it_is_asked_for"]
+    assert needs.confidence.value == "medium"

@@ -402,7 +402,7 @@ class Natives:
     def _mapped(self, last: str, kwargs: dict[str, Any]) -> None:
         """Devices that parts of a model are put on (`from_pretrained(..., device_map={"": 0})`)."""
         places = hard(kwargs.get("device_map"))
-        if places is None or not last[:1].islower():
+        if places is None or not last[:1].islower() or only_asks(last):
             return
         limits = hard(kwargs.get("max_memory"))
         if places in _CHOSEN_FOR_IT and not self.machine.visible():
@@ -513,13 +513,12 @@ class Natives:
         value = self.value_of(rule, part, args, kwargs)
         truth = self.machine.truth(value)
         self.machine.trace.note(*self.machine.current, rule.why)
+        self.machine.guesses += truth is None or (truth is True and rule.unsure)
         if truth:
             raised = stop()
             if isinstance(raised, Skip):
                 raised.soft = isinstance(value, Soft)
             raise raised
-        if truth is None:
-            self.machine.guesses += 1
 
     def value_of(self, rule: Rule, part: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """The value of one expression of a rule: N visible devices, `arg(position, name, default)`."""

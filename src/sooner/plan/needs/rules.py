@@ -16,7 +16,7 @@ from sooner.plan.needs.sources import parsed
 
 _KINDS: Final = ("call", "constant", "environment", "mark", "fixture", "listed", "model", "outside")
 _PARTS: Final = ("returns", "needs", "ranks", "backend", "skip", "fail", "touches", "value", "otherwise")
-_TEXTS: Final = ("names", "why", "override", "decorator")
+_TEXTS: Final = ("names", "why", "override", "decorator", "unsure")
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -32,6 +32,8 @@ class Rule(Struct, frozen=True, kw_only=True):
     """Whether it holds even where the tree under test has the function itself."""
     decorator: bool = False
     """Whether the call makes a decorator: then it is the decorated test that is skipped, and not the caller."""
+    unsure: bool = False
+    """Whether the test may neither skip nor fail where it says so: the answer is less sure."""
 
     def by_name(self, parameters: Sequence[str], args: Sequence[Any]) -> dict[str, Any]:
         """The arguments it asks for that the tree's own function, of another version, has at another position."""
@@ -241,6 +243,7 @@ def _rule(entry: dict[str, Any], source: str) -> Rule:
         asked={name: at for tree in expressions.values() for name, at in _asked(tree)},
         override=bool(entry.get("override", False)),
         decorator=bool(entry.get("decorator", False)),
+        unsure=bool(entry.get("unsure", False)),
     )
 
 
