@@ -1,6 +1,6 @@
 """Programs that a test writes into a file, and then starts, alone or by a launcher."""
 
-from small_projects import needs_of
+from small_projects import devices_of, needs_of
 
 _TEXT = """
     import os
@@ -84,3 +84,33 @@ def test_a_program_that_a_test_writes_and_starts_is_a_part_of_the_test():
         "test_another_one": (0, None, 0),
     }
     assert found["test_a_path"].ranks["2"] == 2
+
+
+def test_ranks_over_which_a_model_of_transformers_is_split_are_on_the_host_where_there_is_no_device():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": '''
+            import subprocess
+            import tempfile
+
+            def test_split():
+                with tempfile.NamedTemporaryFile(mode="w+", suffix=".py") as script:
+                    script.write("""
+            from transformers import AutoModelForCausalLM
+            AutoModelForCausalLM.from_pretrained("small", tp_plan="auto").generate()
+            """)
+                    script.flush()
+                    subprocess.run(f"torchrun --nproc_per_node 2 {script.name}".split(), check=True)
+
+            def test_split_by_a_script_of_the_tree():
+                subprocess.run(["torchrun", "--nproc_per_node=4", "tests/split.py"], check=True)
+            ''',
+            "tests/split.py": """
+            from transformers import LlamaForCausalLM
+            from transformers.distributed import DistributedConfig
+            LlamaForCausalLM.from_pretrained("small", distributed_config=DistributedConfig(tp_size=4))
+            """,
+        },
+    )
+    assert found == {"test_split": (0, 2, 2), "test_split_by_a_script_of_the_tree": (0, 4, 4)}

@@ -44,6 +44,8 @@ _GPUS: Final = re.compile(r"^--?(?:[a-z]+[-_])*(?:n[-_]?|num[-_])gpus?$")
 _TOLD_GPUS: Final = re.compile(r"^(?:N|N_|NUM_)GPUS?$")
 _ON_DEVICES: Final = re.compile(r"\b(cuda|nccl|get_accelerator|hip|set_device)\b|\bAccelerator\(|\.cuda\(")
 _TRAINS: Final = re.compile(r"^\s*(?:from|import) (?:transformers|trl)\b.*?Trainer\(", re.MULTILINE | re.DOTALL)
+_SPREADS: Final = re.compile(r"from_pretrained\(.*?\b(?:tp_plan|distributed_config)=|[\"']tp_plan[\"']\]", re.DOTALL)
+"""A model of transformers' that is split over ranks: on their devices, or on the host where there is none."""
 _ENGINES: Final = re.compile(r"vllm\.entrypoints\.(openai\.)?(api_server|run_batch)|sglang\.launch_server")
 _ENGINE_PROGRAMS: Final = ("vllm", "vllm.entrypoints.cli.main")
 _ENGINE_VERBS: Final = ("serve", "run-batch")
@@ -164,7 +166,9 @@ def _runs_written(machine: "Machine", words: list[Any], count: Any, environment:
         Raised: They lack devices.
     """
     text = program_in(machine, words)
-    if text is None or not _SAYS_WHERE.search(text) or not isinstance(count, int) or count <= 0:
+    if text is None or not isinstance(count, int) or count <= 0:
+        return False
+    if not _SAYS_WHERE.search(text) and not _SPREADS.search(text):
         return False
     had, fuel = machine.trace.used, machine.fuel
     granted = machine.fuel = min(fuel, _FUEL_OF_RANKS)
@@ -177,7 +181,7 @@ def _runs_written(machine: "Machine", words: list[Any], count: Any, environment:
     finally:
         machine.fuel = fuel - (granted - max(machine.fuel, 0))
         machine.rank = None
-    if machine.count and machine.trace.used == had and _ON_DEVICES.search(text):
+    if machine.count and machine.trace.used == had and (_ON_DEVICES.search(text) or _SPREADS.search(text)):
         machine.guesses += 1  # what the library does in it is not followed
         machine.need(count, "a launcher starts a process for each device")
     return True
@@ -452,7 +456,7 @@ def _uses_devices(machine: "Machine", words: list[Any]) -> bool:
     if _ON_DEVICES.search(text):
         return True
     # Without devices such a library takes the host's.
-    if machine.count and (_TRAINS.search(text) or imports_nccl(machine.sources, found)):
+    if machine.count and (_TRAINS.search(text) or _SPREADS.search(text) or imports_nccl(machine.sources, found)):
         machine.guesses += 1
         return True
     return False
