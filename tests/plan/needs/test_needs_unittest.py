@@ -1146,3 +1146,45 @@ def test_a_metaclass_of_the_tests_own_makes_their_classes():
         "TestTaking::test_stays": (0, "high"),
         "TestUnknown::test_a": (0, "medium"),
     }
+
+
+def test_a_decorator_that_wraps_all_functions_of_a_class_once_keeps_its_tests():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import functools
+            import os
+            import types
+            import unittest
+            import torch
+
+            def require_token(case):
+                token = os.getenv("TOKEN")
+                if isinstance(case, type):
+                    for name in dir(case):
+                        found = getattr(case, name)
+                        if isinstance(found, types.FunctionType):
+                            setattr(case, name, require_token(found))
+                    return case
+                if getattr(case, "__token__", False):
+                    return case
+
+                @functools.wraps(case)
+                def wrapper(*args, **kwargs):
+                    return case(*args, **kwargs)
+
+                wrapper.__token__ = True
+                return wrapper
+
+            @require_token
+            class ModelTest(unittest.TestCase):
+                def setUp(self):
+                    self.device = "cuda"
+
+                def test_model(self):
+                    torch.ones(1, device=self.device)
+            """
+        },
+    )
+    assert found == {"ModelTest::test_model": (1, 1, 1)}

@@ -44,6 +44,9 @@ _OF_DEVICES: Final = {
 """What `torch.cuda` has and `torch.cpu` has not (`torch/cpu/__init__.py` of PyTorch 2.0 to 2.9)."""
 _HAVE: Final = {"torch": {"cpu", "cuda"}, "torch.cuda": _OF_DEVICES}
 _LACK: Final = {"torch.cpu": _OF_DEVICES}
+_OF_FUNCTIONS: Final = frozenset(dir(lambda: None))
+_SET_BY_OTHERS: Final = ("__unittest", "__pytest", "__wrapped")
+"""Beginnings of attributes of a function that its decorators may have set and that are marks here."""
 
 
 class Attributes(State):
@@ -295,7 +298,7 @@ class Attributes(State):
         while isinstance(value, Bound):
             value = value.func
         if isinstance(value, Func):
-            return name in value.attrs or name.startswith("__")
+            return name in value.attrs or name in _OF_FUNCTIONS or name.startswith(_SET_BY_OTHERS)
         if isinstance(value, Ext):
             return True if name in value.attrs else _has_outside(value.path, name)
         return None if isinstance(value, Unknown) else hasattr(value, name) if is_plain(value) else None
