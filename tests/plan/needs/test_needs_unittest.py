@@ -1188,3 +1188,34 @@ def test_a_decorator_that_wraps_all_functions_of_a_class_once_keeps_its_tests():
         },
     )
     assert found == {"ModelTest::test_model": (1, 1, 1)}
+
+
+def test_a_test_that_may_have_been_wrapped_is_not_lost_and_that_is_no_certainty():
+    needs = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+            import torch
+            from acme import is_traced
+
+            def traced(func):
+                def wrapper(*args, **kwargs):
+                    return func(*args, **kwargs)
+                return wrapper
+
+            def trace_all(case):
+                for name in dir(case):
+                    if name.startswith("test_"):
+                        found = getattr(case, name)
+                        setattr(case, name, traced(found) if is_traced() else found)
+                return case
+
+            @trace_all
+            class ModelTest(unittest.TestCase):
+                def test_model(self):
+                    torch.ones(1, device="cuda")
+            """
+        },
+    )["ModelTest::test_model"]
+    assert (needs.min, needs.gpu_min, needs.full, needs.confidence.value) == (1, 1, 1, "medium")

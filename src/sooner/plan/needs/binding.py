@@ -91,6 +91,10 @@ class Binding(Expressions):
             if name == "__unittest_skip__" and self.forks:  # a way that only skips is not gone where another may be
                 self.guesses += 1
                 return
+            if isinstance(owner, Cls) and _may_be_wrapped(owner, name, value):
+                self.guesses += 1
+                self.trace.doubted |= self.loading
+                return
             owner.attrs[name] = value
         elif isinstance(owner, Mod):
             owner.env.names[name] = value
@@ -178,3 +182,9 @@ def _names_of_others(name: str, env: Env) -> dict[str, Any]:
     while outer is not None and name not in outer.names:
         outer = outer.parent
     return (outer or env.module.env).names
+
+
+def _may_be_wrapped(owner: Cls, name: str, value: Any) -> bool:
+    """Whether a test of a class is replaced by what is not known: most likely by itself, decorated."""
+    is_test = owner.module.is_test_code and name.startswith("test") and isinstance(owner.attrs.get(name), Func)
+    return is_test and isinstance(hard(value), Unknown)
