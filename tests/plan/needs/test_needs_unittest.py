@@ -1219,3 +1219,26 @@ def test_a_test_that_may_have_been_wrapped_is_not_lost_and_that_is_no_certainty(
         },
     )["ModelTest::test_model"]
     assert (needs.min, needs.gpu_min, needs.full, needs.confidence.value) == (1, 1, 1, "medium")
+
+
+def test_a_class_under_a_bare_skip_of_unittests_has_no_tests():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+
+            @unittest.skip
+            class TestGone(unittest.TestCase):
+                def test_a(self):
+                    pass
+
+            @unittest.skip("why")
+            class TestSkipped(unittest.TestCase):
+                @unittest.skip
+                def test_a(self):
+                    pass
+            """
+        },
+    )
+    assert {name: each.min for name, each in found.items()} == {"TestSkipped::test_a": None}

@@ -199,7 +199,10 @@ def _skip(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
 
 
 def _unittest_skip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    if args and isinstance(args[0], Func | Cls):
+    if args and isinstance(args[0], Cls):  # a class is taken for the reason: a function is left, and no test
+        args[0].attrs["__test__"] = False
+        return args[0]
+    if args and isinstance(args[0], Func):
         mark_now(machine, args[0], Mark("skip", (), {}, *machine.current, wraps=True))
         return args[0]
     return Mark("skip", tuple(args), {}, *machine.current, wraps=True)
