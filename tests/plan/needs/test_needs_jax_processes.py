@@ -312,3 +312,40 @@ def test_what_is_mapped_over_devices_that_are_named_uses_these():
         "test_all": (0, 1, 8),
         "test_too_few": (4, 4, 4),
     }
+
+
+def test_ranks_that_only_a_program_joins_are_not_there_under_pytest():
+    helper = """
+        from absl.testing import parameterized
+        from jax._src import distributed
+        from jax._src import xla_bridge as xb
+
+        class RanksTest(parameterized.TestCase):
+            def setUp(self):
+                super().setUp()
+                if xb.process_count() == 1:
+                    self.skipTest("needs several processes")
+
+        def main():
+            app.run(_main)
+
+        def _main(argv):
+            distributed.initialize("localhost:1", num_processes=4)
+            return absltest.main()
+        """
+    test = """
+        import jax
+        from ranks import RanksTest, main
+
+        class WideTest(RanksTest):
+            def test_wide(self):
+                jax.device_put(1, jax.devices()[7])
+
+        if __name__ == "__main__":
+            main()
+        """
+    assert devices_of("test_it.py", {"test_it.py": test, "ranks.py": helper}) == {
+        "WideTest::test_wide": (None, None, None)
+    }
+    joins = helper.replace("def _main(argv):", "def join(argv):")
+    assert devices_of("test_it.py", {"test_it.py": test, "ranks.py": joins}) == {"WideTest::test_wide": (8, 8, 8)}

@@ -1,5 +1,6 @@
 """JAX's devices: lists and arrays of them, meshes over them, and the host that stands in for them."""
 
+import ast
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +23,8 @@ _GIVEN: Final = "SOONER_JAX_GIVEN"
 """Which devices a process was given by their numbers, where it was."""
 _JOINED: Final = "SOONER_JAX_JOINED"
 """How many processes have joined, and which of them this one is."""
+_JOINING: Final = "distributed.initialize"
+_PROGRAMS: Final = ("main", "_main")
 CHOOSING: Final = frozenset(_CHOICES.values())
 """Variables that choose JAX's devices: set under a condition that is not known, they choose none."""
 _OF_ARRAYS: Final = (
@@ -211,7 +214,16 @@ def _processes(machine: "Machine", args: list[Any]) -> Any:
     joined, which = hard(machine.environment.get(_JOINED)), int(hard(args[0]))
     if isinstance(joined, list):
         return joined[which] if type(joined[which]) is int else UNKNOWN
-    return UNKNOWN if "distributed.initialize" in (machine.sources.read(machine.current[0]) or "") else 1 - which
+    return UNKNOWN if _may_join(machine, machine.current[0]) else 1 - which
+
+
+def _may_join(machine: "Machine", path: str) -> bool:
+    """Whether a file joins processes of JAX's, but for what it does where it is started as a program (`main`)."""
+    tree = machine.sources.tree(path) if _JOINING in (machine.sources.read(path) or "") else None
+    if tree is None:
+        return False
+    parts = [each for each in tree.body if not (isinstance(each, ast.FunctionDef) and each.name in _PROGRAMS)]
+    return any(_JOINING in ast.unparse(each) for each in parts)
 
 
 def _gpus(machine: "Machine", _args: list[Any]) -> Any:
