@@ -47,6 +47,48 @@ def test_a_process_of_jax_that_is_given_devices_by_number_uses_these_and_sees_no
     }
 
 
+def test_devices_that_jax_pretends_are_all_the_first_one():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+            import jax
+            from jax._src import test_util as jtu
+
+            class TestIt(jtu.JaxTestCase):
+                def setUp(self):
+                    super().setUp()
+                    jax.config.update("use_mock_gpu_client", True)
+
+                def tearDown(self):
+                    jax.config.update("use_mock_gpu_client", False)
+                    jax.config.update("mock_num_gpus", 1)
+                    super().tearDown()
+
+                def test_a_mesh(self):
+                    jax.config.update("mock_num_gpus", 16)
+                    jtu.create_global_mesh((16,), ("x",))
+                    jax.numpy.ones(3)
+
+                def test_counted(self):
+                    jax.config.update("mock_num_gpu_processes", 4)
+                    if jax.default_backend() == "gpu":
+                        assert len(jax.devices()) == 4 == jax.device_count()
+                    jax.numpy.ones(3)
+
+                def test_none_pretended(self):
+                    jtu.create_global_mesh((4,), ("x",))
+            """
+        },
+    )
+    assert {name: (profile(each), each.gpu_min, each.full, each.confidence) for name, each in found.items()} == {
+        "TestIt::test_a_mesh": ("srrrrr", 1, 1, "medium"),
+        "TestIt::test_counted": ("rrrrrr", 1, 1, "medium"),
+        "TestIt::test_none_pretended": ("ssssrr", 4, 4, "high"),
+    }
+
+
 def test_a_backend_of_jax_is_asked_for_devices_as_jax_is_under_whatever_name_it_is_imported():
     found = devices_of(
         "test_it.py",

@@ -23,6 +23,8 @@ _GIVEN: Final = "SOONER_JAX_GIVEN"
 """Which devices a process was given by their numbers, where it was."""
 _JOINED: Final = "SOONER_JAX_JOINED"
 """How many processes have joined, and which of them this one is."""
+_PRETENDING: Final = ("mock_num_gpus", "mock_num_gpu_processes")
+"""JAX's settings that make so many devices of the first one."""
 _JOINING: Final = "distributed.initialize"
 _PROGRAMS: Final = ("main", "_main")
 CHOOSING: Final = frozenset(_CHOICES.values())
@@ -232,10 +234,14 @@ def _gpus(machine: "Machine", _args: list[Any]) -> Any:
 
 
 def _told(machine: "Machine", args: list[Any]) -> Any:
-    """One of JAX's settings is changed."""
-    variable = _CHOICES.get(str(hard(args[0])))
+    """One of JAX's settings is changed; devices that it pretends are all the first one, and the answer is less sure."""
+    name, number = str(hard(args[0])), uncounted(hard(args[1]))
+    variable = _CHOICES.get(name)
     if variable is not None:
         machine.set_outside(Ext("os.environ"), variable, args[1])
+    if name in _PRETENDING and type(number) is int and number > 1:
+        machine.environment[_GIVEN] = [0] * number
+        machine.guesses += 1
 
 
 def _device(machine: "Machine", args: list[Any]) -> Any:
