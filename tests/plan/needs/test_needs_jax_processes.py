@@ -391,3 +391,19 @@ def test_ranks_that_only_a_program_joins_are_not_there_under_pytest():
     }
     joins = helper.replace("def _main(argv):", "def join(argv):")
     assert devices_of("test_it.py", {"test_it.py": test, "ranks.py": joins}) == {"WideTest::test_wide": (8, 8, 8)}
+    started = """
+        import sys
+        import jax
+
+        import pytest
+
+        def test_ranks():
+            if jax.process_count() != 4:
+                pytest.skip("needs four ranks")
+            jax.device_put(1, jax.devices()[3])
+
+        if __name__ == "__main__":
+            jax.distributed.initialize("localhost:1", 4, int(sys.argv[1]))
+            test_ranks()
+        """
+    assert devices_of("test_it.py", {"test_it.py": started}) == {"test_ranks": (None, None, None)}

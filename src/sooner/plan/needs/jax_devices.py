@@ -220,12 +220,18 @@ def _processes(machine: "Machine", args: list[Any]) -> Any:
 
 
 def _may_join(machine: "Machine", path: str) -> bool:
-    """Whether a file joins processes of JAX's, but for what it does where it is started as a program (`main`)."""
+    """Whether a file joins processes of JAX's, but for what it does where it is started as a program."""
     tree = machine.sources.tree(path) if _JOINING in (machine.sources.read(path) or "") else None
     if tree is None:
         return False
-    parts = [each for each in tree.body if not (isinstance(each, ast.FunctionDef) and each.name in _PROGRAMS)]
-    return any(_JOINING in ast.unparse(each) for each in parts)
+    return any(_JOINING in ast.unparse(each) for each in tree.body if not _is_of_a_program(each))
+
+
+def _is_of_a_program(part: ast.stmt) -> bool:
+    """Whether a part of a file is run only where the file is started as a program."""
+    if isinstance(part, ast.If):
+        return "__main__" in ast.unparse(part.test)
+    return isinstance(part, ast.FunctionDef) and part.name in _PROGRAMS
 
 
 def _gpus(machine: "Machine", _args: list[Any]) -> Any:
