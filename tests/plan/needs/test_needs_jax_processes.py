@@ -407,3 +407,27 @@ def test_ranks_that_only_a_program_joins_are_not_there_under_pytest():
             test_ranks()
         """
     assert devices_of("test_it.py", {"test_it.py": started}) == {"test_ranks": (None, None, None)}
+
+
+def test_a_callback_gives_an_array_on_the_first_device():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            import numpy as np
+            from jax.experimental import io_callback
+
+            def test_pure():
+                def g(x):
+                    return jax.pure_callback(lambda x: x, x, x)
+
+                x = np.arange(6, dtype=np.int32).reshape((3, 2))
+                np.testing.assert_allclose(g(x), x)
+
+            def test_with_effects():
+                io_callback(lambda: np.array(1), jax.ShapeDtypeStruct((), np.int32))
+            """
+        },
+    )
+    assert found == {"test_pure": (0, 1, 1), "test_with_effects": (0, 1, 1)}
