@@ -894,3 +894,66 @@ def test_an_index_that_numpy_writes_down_is_that_index():
         """,
     )
     assert [each.nodeid.removeprefix("test_it.py::test_index") for each in found] == ["[2]", "[index1]", "[index2]"]
+
+
+def test_a_record_in_the_name_of_a_case_is_written_as_dataclass_does_it():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from collections import namedtuple
+            from dataclasses import dataclass, field
+            from typing import ClassVar, NamedTuple
+
+            import pytest
+            import torch
+
+            @dataclass
+            class Axes:
+                data: str = None
+                parts: list = field(default_factory=list)
+
+            @dataclass
+            class Wide(Axes):
+                whole = None
+                kind: ClassVar[int] = 3
+                hidden: int = field(default=1, repr=False)
+                share: float = 0.5
+
+                def run(self):
+                    pass
+
+            class Named(NamedTuple):
+                first: int
+                second: str = "x"
+
+            Pair = namedtuple("Pair", "u v")
+
+            @dataclass(repr=False)
+            class Plain:
+                number: int = 1
+
+            def name(value):
+                return "_".join(name(each) for each in value) if isinstance(value, list) else str(value)
+
+            @pytest.mark.parametrize("axes", [pytest.param(v, id=f"axes_{name(v)}") for v in ([2, Axes("dp")],)])
+            def test_of_a_list(axes):
+                torch.zeros(1, device=f"cuda:{axes[0]}")
+
+            @pytest.mark.parametrize("it", [Wide(), Named(1), Pair(1, 2)], ids=str)
+            def test_kinds(it):
+                pass
+
+            @pytest.mark.parametrize("it", [Plain()], ids=str)
+            def test_not_known(it):
+                pass
+            """
+        },
+    )
+    assert found == {
+        "test_of_a_list[axes_2_Axes(data='dp', parts=[])]": (3, 3, 3),
+        "test_kinds[Wide(data=None, parts=[], share=0.5)]": (0, None, 0),
+        "test_kinds[Named(first=1, second='x')]": (0, None, 0),
+        "test_kinds[Pair(u=1, v=2)]": (0, None, 0),
+        "test_not_known[it0]": (0, None, 0),
+    }

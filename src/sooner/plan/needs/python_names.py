@@ -17,7 +17,9 @@ from sooner.plan.needs.outside_kinds import (
     is_of_outside,
     is_scalar_type,
     kind_outside,
+    record_text,
 )
+from sooner.plan.needs.special_methods import written_fields
 from sooner.plan.needs.values import (
     MISSING,
     PLAIN,
@@ -349,7 +351,13 @@ def _text_of(machine: "Machine", value: Inst) -> Any:
             return machine.call(method, [value], {})
     if "_value_" in value.attrs and value.cls.is_a("StrEnum", "IntEnum", "IntFlag"):
         return _str(machine, [value.attrs["_value_"]], {})
-    return f"{value.cls.name}.{value.attrs['_name_']}" if "_name_" in value.attrs else UNKNOWN
+    if "_name_" in value.attrs:
+        return f"{value.cls.name}.{value.attrs['_name_']}"
+    names = written_fields(value.cls)
+    if names is None or has_foreign_base(value.cls):
+        return UNKNOWN
+    text = record_text(value.cls.within + value.cls.name, {name: value.attrs.get(name, UNKNOWN) for name in names})
+    return UNKNOWN if text is None else text
 
 
 def _type(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:

@@ -1,10 +1,11 @@
 """Special methods of classes of the tree: what operators and loops make of their instances."""
 
 import ast
+import re
 from abc import ABC, abstractmethod
 from typing import Any, Final
 
-from sooner.plan.needs.values import MISSING, UNKNOWN, Bound, Func, Inst, Raised, Unknown, hard
+from sooner.plan.needs.values import MISSING, UNKNOWN, Bound, Cls, Func, Inst, Raised, Unknown, hard
 
 _OPERATORS: Final[dict[type, str]] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
@@ -20,6 +21,7 @@ _MIRRORED: Final[dict[type, tuple[str, str]]] = {
 _ELSE: Final[dict[type, type]] = {ast.Lt: ast.GtE, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.GtE: ast.Lt}
 """Where `functools.total_ordering` takes a comparison from: it holds where the other one does not."""
 
+_UNWRITTEN: Final = re.compile(r"\b(ClassVar|InitVar)\b|\brepr=False\b")
 _MOST_ITEMS: Final = 64
 """Of an iterator that may have no end."""
 
@@ -95,6 +97,21 @@ def field_values(value: Any) -> list[Any] | None:
     if not isinstance(names, list):
         return None
     return [value.attrs.get(name, Unknown(name)) for name in names]
+
+
+def written_fields(cls: Cls) -> list[str] | None:
+    """The fields that the text of a record names: those with a type that are not kept out of it; None if not known."""
+    names = cls.find("__record__")
+    if not isinstance(names, list):
+        return None
+    nodes = [each.node for each in cls.mro if isinstance(each, Cls) and each.node is not None]
+    if any("repr=" in ast.unparse(each) for node in nodes for each in node.decorator_list):
+        return None
+    parts = [each for node in nodes for each in node.body if isinstance(each, ast.AnnAssign)]
+    is_written = {ast.unparse(each.target): not _UNWRITTEN.search(ast.unparse(each)) for each in reversed(parts)}
+    if not nodes:
+        return names
+    return [name for name in names if is_written.get(name)] if is_written else None
 
 
 def set_plainly(args: list[Any]) -> None:
