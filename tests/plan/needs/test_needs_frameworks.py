@@ -555,9 +555,17 @@ def test_ranks_that_are_kept_for_all_tests_of_a_class_have_a_device_each_or_are_
                 def test_two_by_two(self):
                     init_device_mesh(self.device_type, (2, 2))
                     torch.ones(1, device=self.device_type)
+
+            class OptimizerTest(DTensorContinuousTestBase):
+                def test_as_many_as_there_are(self):
+                    self.build_device_mesh()
+                    torch.ones(self.world_size, device=self.device_type)
             """
         },
     )
+    unsaid = found["OptimizerTest::test_as_many_as_there_are"]
+    assert (unsaid.min, unsaid.gpu_min, unsaid.full) == (0, 1, 8)
+    assert "".join(state[0] for state in unsaid.profile.values()) == "rrrrrr"
     for each in ("PlacementTest::test_as_many", "PlacementTest::test_two_by_two"):
         assert (found[each].min, found[each].gpu_min, found[each].full) == (0, 4, 4)
         assert "".join(state[0] for state in found[each].profile.values()) == "rsssrr"
