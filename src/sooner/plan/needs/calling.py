@@ -14,6 +14,7 @@ from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.made_of import takes_devices
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.replacing import name_in_tree
+from sooner.plan.needs.signatures import every_parameter
 from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, EVERYWHERE, LIBRARY_FUEL, Listener
 from sooner.plan.needs.suspending import AROUND, Manager, Rest, Suspended, surrounded
 from sooner.plan.needs.testing_names import as_raised, skip_as_wrapped
@@ -151,7 +152,8 @@ class Calling(Attributes):
         if override is not MISSING and override is not func:
             return self.call(override, args, kwargs)
         owner = "" if func.owner is None else func.owner.name
-        rule = None if func.module.is_model else self.rules.for_function(func.module.name, owner, func.name)
+        names = every_parameter(func)
+        rule = None if func.module.is_model else self.rules.for_function(func.module.name, owner, func.name, names)
         if rule is not None:
             self.natives.called = func.name
             named = rule.by_name(func.positional, args) | kwargs

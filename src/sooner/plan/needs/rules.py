@@ -41,6 +41,13 @@ class Rule(Struct, frozen=True, kw_only=True):
         names = (name for name, at in self.asked.items() if name in given and name not in parameters[at : at + 1])
         return {name: given[name] for name in names}
 
+    def fits(self, parameters: Sequence[str]) -> bool:
+        """Whether a function of the tree with these parameters is the one that is meant.
+
+        What starts processes is told how many: a function of the same name that cannot be told so is another one.
+        """
+        return not (self.asked and parameters and self.ranks) or not self.asked.keys().isdisjoint(parameters)
+
     @property
     def returns(self) -> bool:
         """Whether it says what a call gives back."""
@@ -163,12 +170,12 @@ class Rules:
             self._known_calls[path] = _found(self._calls, path)
         return self._known_calls[path]
 
-    def for_function(self, module: str, owner: str, name: str) -> Rule | None:
+    def for_function(self, module: str, owner: str, name: str, parameters: Sequence[str] = ()) -> Rule | None:
         """The rule that overrides a function of the tree, or a method of a class of it."""
         rule = self.for_call(f"{module}.{name}")
         if (rule is None or not rule.override) and owner:
             rule = self.for_call(f"{module}.{owner}.{name}")
-        return rule if rule is not None and rule.override else None
+        return rule if rule is not None and rule.override and rule.fits(parameters) else None
 
     def constant(self, path: str) -> Rule | None:
         """The rule for a name that is not called."""

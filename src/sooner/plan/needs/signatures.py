@@ -22,6 +22,12 @@ def parameters_of(value: Any) -> Any:
     return {name: Unknown("inspect.Parameter") for name in names}
 
 
+def every_parameter(func: Func) -> list[str]:
+    """The names of what a function can be told; none where it takes whatever it is given."""
+    said = func.node.args
+    return [] if said.vararg or said.kwarg else [*func.positional, *(each.arg for each in said.kwonlyargs)]
+
+
 def _of_class(cls: Cls) -> Any:
     maker = cls.find("__init__")
     if isinstance(maker, Func | Wrapped):
