@@ -28,3 +28,76 @@ def test_a_rule_that_says_what_a_helper_starts_holds_for_a_helper_that_can_be_to
         multi_process_parallel(monkeypatch, 2, 2, None)
     """
     assert devices_of("test_it.py", {"test_it.py": rules_own}) == {"test_it": (4, 4, 4)}
+
+
+def test_the_workers_of_an_mpi_pool_are_ranks():
+    found = devices_of(
+        "test_it.py",
+        {
+            "conftest.py": """
+            import pytest
+            from mpi4py.futures import MPIPoolExecutor
+
+            @pytest.fixture(params=[2, 4])
+            def pool(request):
+                with MPIPoolExecutor(request.param) as executor:
+                    setattr(executor, "num_workers", request.param)
+                    yield executor
+            """,
+            "test_it.py": """
+            import pytest
+            import torch
+            from mpi4py import MPI
+            from mpi4py.futures import MPIPoolExecutor
+            import acme
+
+            def work(size):
+                rank = acme.mpi_rank()
+                torch.cuda.set_device(rank)
+                assert acme.mpi_world_size() == size
+                return True
+
+            def by_communicator():
+                comm = MPI.COMM_WORLD
+                torch.ones(2, device=f"cuda:{comm.Get_rank()}")
+
+            @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="too few")
+            def test_map(pool):
+                for each in pool.map(work, *zip(*[(pool.num_workers,)] * pool.num_workers)):
+                    assert each is True
+
+            def test_submit():
+                with MPIPoolExecutor(max_workers=3) as executor:
+                    for each in [executor.submit(by_communicator) for _ in range(3)]:
+                        each.result()
+            """,
+        },
+    )
+    assert found == {"test_map[2]": (2, 2, 2), "test_map[4]": (4, 4, 4), "test_submit": (3, 3, 3)}
+
+
+def test_devices_of_other_vendors_are_not_there_for_a_library_that_tries_their_modules():
+    library = """
+    import torch
+
+    try:
+        import torch_musa
+        HAS_MUSA = True
+    except Exception:
+        HAS_MUSA = False
+
+    DEVICE = "cpu"
+    if torch.cuda.is_available():
+        DEVICE = "cuda"
+    elif HAS_MUSA:
+        DEVICE = "musa"
+    """
+    test = """
+    import torch
+    from lib import DEVICE
+
+    def test_it():
+        assert DEVICE == ("cuda" if torch.cuda.is_available() else "cpu")
+    """
+    found = devices_of("tests/test_it.py", {"lib/__init__.py": library, "tests/test_it.py": test})
+    assert found == {"test_it": (0, None, 0)}
