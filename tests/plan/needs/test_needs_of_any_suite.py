@@ -76,6 +76,38 @@ def test_the_workers_of_an_mpi_pool_are_ranks():
     assert found == {"test_map[2]": (2, 2, 2), "test_map[4]": (4, 4, 4), "test_submit": (3, 3, 3)}
 
 
+def test_who_chooses_a_device_of_an_unknown_number_has_one():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "lib/__init__.py": """
+            import torch
+
+            class Manager:
+                @property
+                def device(self):
+                    return self.__class__.state["device"]
+
+            def initialize():
+                if torch.cuda.is_available():
+                    torch.cuda.set_device(Manager().device)
+            """,
+            "tests/test_it.py": """
+            import torch
+            import lib
+
+            def test_by_the_library():
+                lib.initialize()
+
+            def test_by_itself(number):
+                torch.cuda.set_device(number)
+            """,
+        },
+    )
+    at = {name: (each.min, each.gpu_min, each.full, each.confidence.value) for name, each in found.items()}
+    assert at == {"test_by_the_library": (0, 1, 1, "medium"), "test_by_itself": (1, 1, 1, "medium")}
+
+
 def test_devices_of_other_vendors_are_not_there_for_a_library_that_tries_their_modules():
     library = """
     import torch

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs import unseen
 from sooner.plan.needs.callbacks import call_back, executed, launched_through
 from sooner.plan.needs.calling import HAVING_NO_HOST
 from sooner.plan.needs.contexts import context_of
@@ -29,7 +30,6 @@ from sooner.plan.needs.testing_names import (
     skipping,
     unittest_method,
 )
-from sooner.plan.needs.unseen import ON_THE_HOST, is_in, is_told_of_devices, is_unseen, only_asks, speaks_of_devices
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -279,9 +279,8 @@ class Natives:
         if (patch := patched(machine, path, args, kwargs)) is not None:
             return patch
         # Nobody knows where what is compiled works, what is not there to be read, or speaks of devices without a rule.
-        unseen = isinstance(func, Ext) and is_unseen(path)
-        machine.trace.may_be_made |= unseen or is_in(path, machine.built) or speaks_of_devices(path)
-        if path.partition(".")[0] not in ON_THE_HOST:
+        machine.trace.may_be_made |= unseen.may_use_devices(func, machine.built)
+        if path.partition(".")[0] not in unseen.ON_THE_HOST:
             self._device_work(func, args, kwargs)
         if path.startswith(_ARRAYS):
             for each in args:
@@ -344,7 +343,7 @@ class Natives:
 
         Most likely it works there, unless its name says that it asks or keeps (`get_name(device)`, `Config(device)`).
         """
-        if not isinstance(func, Ext) or not is_unseen(func.path) or last.endswith(_SAYING) or only_asks(last):
+        if last.endswith(_SAYING) or not unseen.works_with_devices(func):
             return
         for device in map(hard, args):
             if isinstance(device, Dev) and device.kind not in _NO_DEVICES:
@@ -370,7 +369,7 @@ class Natives:
     def device_arguments(self, path: str, kwargs: dict[str, Any]) -> None:
         """Devices that a call uses by its arguments' names: `device=`, `execution_device=`."""
         machine, last = self.machine, path.rpartition(".")[2]
-        machine.trace.may_be_made |= is_told_of_devices({name: hard(each) for name, each in kwargs.items()})
+        machine.trace.may_be_made |= unseen.is_told_of_devices({name: hard(each) for name, each in kwargs.items()})
         if "device" in kwargs and not last.endswith(_SAYING):
             device = self.device(kwargs["device"])
             if isinstance(device, Dev):
@@ -491,11 +490,11 @@ class Natives:
             self.machine.started(hard(self.value_of(rule, "ranks", args, kwargs)))
 
     def _touch(self, rule: Rule, device: Any) -> None:
-        self.machine.touch(device, rule.why)
+        self.machine.touch(unseen.chosen(self.machine, device) if rule.why == unseen.CHOSEN else device, rule.why)
         is_told_the_host = self.machine.size > 0 and isinstance(device, Dev) and device.kind == "cpu"
         if rule.why in _BY_ITSELF and self.machine.quiet and not self.machine.is_doubtful() and not is_told_the_host:
             self.machine.trace.by_itself = rule.why
-        if rule.why == "a device is chosen" and isinstance(device, Dev) and isinstance(device.index, int):
+        if rule.why == unseen.CHOSEN and isinstance(device, Dev) and isinstance(device.index, int):
             self.machine.current_device = device.index
 
     def _need(self, rule: Rule, count: Any) -> None:

@@ -4,9 +4,15 @@ import ast
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.values import Cls, Func, Unknown, hard
+from sooner.plan.needs.values import Cls, Dev, Ext, Func, Unknown, hard
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+CHOSEN: Final = "a device is chosen"
+"""Why a rule says so: from then on it is meant where none is named."""
 
 _OF_DEVICES: Final = re.compile(r"(?!torch\.|tensorflow\.)(?:[\w.]+[._])?(?:cuda|gpu|nccl|rocm|hip)\d*[._]")
 """Names of modules that speak of devices; of PyTorch and TensorFlow rules say what uses one."""
@@ -66,15 +72,29 @@ _OF_PYTHON: Final = frozenset(
 """Python's own modules, whichever version runs this."""
 
 
+def chosen(machine: "Machine", device: Any) -> Any:
+    """The device that is chosen: some device, and less sure, where nobody knows its number."""
+    if isinstance(device, Dev):
+        return device
+    machine.guesses += 1
+    return Dev("cuda")
+
+
 def is_unseen(path: str) -> bool:
     """Whether a dotted name is of a package that is not there to be read, and of which nothing is known."""
     package = path.partition(".")[0]
     return package != path and package not in _READ and package not in _OF_PYTHON
 
 
-def only_asks(name: str) -> bool:
-    """Whether a function's name says that it asks something of a device."""
-    return _ASKS.match(name) is not None
+def works_with_devices(func: Ext | Unknown) -> bool:
+    """Whether a function is of such a package, and its name does not say that it only asks something of a device."""
+    return isinstance(func, Ext) and is_unseen(func.path) and _ASKS.match(func.path.rpartition(".")[2]) is None
+
+
+def may_use_devices(func: Ext | Unknown, built: set[str]) -> bool:
+    """Whether a function may use a device: it is of such a package, compiled, or its name speaks of devices."""
+    is_away = isinstance(func, Ext) and is_unseen(func.path)
+    return is_away or is_in(func.path, built) or speaks_of_devices(func.path)
 
 
 def is_told_of_devices(arguments: Mapping[str, Any]) -> bool:
