@@ -133,3 +133,17 @@ def test_devices_of_other_vendors_are_not_there_for_a_library_that_tries_their_m
     """
     found = devices_of("tests/test_it.py", {"lib/__init__.py": library, "tests/test_it.py": test})
     assert found == {"test_it": (0, None, 0)}
+
+
+def test_a_module_among_parameters_has_its_own_name():
+    test = """
+    import jax.numpy
+    import numpy
+    import pytest
+    from numba import cuda
+
+    @pytest.mark.parametrize("xp", [cuda, numpy])
+    def test_it(xp):
+        pass
+    """
+    assert list(needs_of("test_it.py", {"test_it.py": test})) == ["test_it[numba.cuda]", "test_it[numpy]"]

@@ -195,7 +195,7 @@ def plain_id(value: Any, name: str, index: int) -> str | None:
         return own if isinstance(own, str) else f"{name}{index}"
     if isinstance(value, Native) and (isinstance(value, Partial | Manager) or value.name in SWALLOWING):
         return f"{name}{index}"  # what a call has made, which has no name
-    if isinstance(value, Func | Cls | Native):
+    if isinstance(value, Func | Cls | Native | Mod):
         return value.name
     said = _name_outside(value) if isinstance(value, Ext) else None
     return said or f"{name}{index}"  # an object, or what is not known: more likely an object than a word
