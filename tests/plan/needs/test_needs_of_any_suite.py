@@ -147,3 +147,62 @@ def test_a_module_among_parameters_has_its_own_name():
         pass
     """
     assert list(needs_of("test_it.py", {"test_it.py": test})) == ["test_it[numba.cuda]", "test_it[numpy]"]
+
+
+_TRAINER = """
+import torch
+import torch.distributed as dist
+
+def work(rank, opt):
+    torch.cuda.set_device(rank % torch.cuda.device_count())
+    dist.init_process_group(backend="nccl", rank=rank, world_size=opt["world"])
+
+def launch(opt):
+    context = torch.multiprocessing.start_processes(work, (opt,), nprocs=opt["world"] - 1, join=False)
+    work(0, opt)
+    context.join()
+"""
+
+
+def test_ranks_that_the_library_starts_without_having_been_told_how_many_take_all_devices():
+    test = """
+    import unittest
+    import torch
+    from lib.options import parse
+    from lib.train import launch
+
+    @unittest.skipUnless(torch.cuda.is_available(), "no GPU")
+    class TestIt(unittest.TestCase):
+        def test_it(self):
+            launch(parse(layers=1))
+    """
+    files = {"lib/__init__.py": "", "lib/train.py": _TRAINER, "tests/test_it.py": test}
+    found = needs_of("tests/test_it.py", files)["TestIt::test_it"]
+    assert (found.min, found.gpu_min, found.full, found.confidence.value) == (1, 1, 8, "medium")
+
+
+def test_where_no_steps_are_left_for_the_library_a_launcher_is_looked_at_and_all_else_is_less_sure():
+    much = "".join(f"    value = {number}\n" for number in range(900))
+    test = """
+    import torch
+    from lib import much, other
+    from lib.train import launch
+
+    def test_launched():
+        much(), much(), much()
+        launch(much())
+
+    def test_host():
+        much(), much(), much()
+        other()
+
+    def test_little():
+        other()
+    """
+    files = {"lib/__init__.py": f"def much():\n{much}    return open(value)\n\ndef other():\n    pass\n"}
+    found = needs_of("tests/test_it.py", files | {"lib/train.py": _TRAINER, "tests/test_it.py": test})
+    assert {name: (each.min, each.full, each.confidence.value) for name, each in found.items()} == {
+        "test_launched": (1, 8, "medium"),
+        "test_host": (0, 0, "medium"),
+        "test_little": (0, 0, "high"),
+    }

@@ -11,6 +11,7 @@ from sooner.plan.needs.callbacks import TRACED
 from sooner.plan.needs.code_texts import CODE_TEXTS, run_code
 from sooner.plan.needs.enumerations import is_enumeration
 from sooner.plan.needs.facts import SIZES
+from sooner.plan.needs.library_ranks import is_beyond, pass_on
 from sooner.plan.needs.made_of import takes_devices
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.replacing import name_in_tree
@@ -19,7 +20,7 @@ from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, EVERYWHERE, LIBRARY_FUE
 from sooner.plan.needs.suspending import AROUND, Manager, Rest, Suspended, surrounded
 from sooner.plan.needs.testing_names import as_raised, skip_as_wrapped
 from sooner.plan.needs.trace import Trace
-from sooner.plan.needs.unseen import chooses_device, imports_arrays, puts_on_devices
+from sooner.plan.needs.unseen import chooses_device, device_given, imports_arrays, puts_on_devices
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -57,10 +58,6 @@ _MEETING: Final = re.compile(r"(^|_)(launch|init|initialize|join|setup|set_up)(_
 """In names of functions that may join the others by what the environment says."""
 _SCOPES: Final = ("locals", "vars")
 """What gives the names of the scope that it is called in."""
-_ASKING: Final = re.compile(
-    r"_*(is|has|can|get|set|select|find|check|validate|supports?|resolve|infer|parse|normali[sz]e|to|choose|pick|register|use)(_|$)"
-)
-"""Beginnings of names of functions that are told of a kind of device and use none."""
 
 
 _DISTRIBUTED: Final = "DistributedDataParallel"
@@ -169,7 +166,7 @@ class Calling(Attributes):
                 return self._own_mesh(func, args, kwargs, said)
             if not self.quiet and self.natives.launched(f"{func.module.name}.{func.name}", args, kwargs):
                 return Unknown("launched")
-            named = kwargs if self.quiet else _device_given(func, args) | kwargs
+            named = kwargs if self.quiet else device_given(func, args) | kwargs
             if named and not self.quiet:
                 name = func.owner.name if func.name == "__init__" and func.owner is not None else func.name
                 self.natives.device_arguments(f"{func.module.name}.{name}", named)
@@ -256,7 +253,7 @@ class Calling(Attributes):
         is_fruitless = self._is_fruitless(func)
         if is_fruitless:
             self._made_by_itself(self.made_by_itself.get(id(func.node)))
-        if is_fruitless or self.library_fuel <= 0:
+        if is_fruitless or is_beyond(cast("Machine", self), func):
             return Unknown(f"{func.module.name}.{func.name}()")
         trace, around, fuel = self.trace, self.listener, self.fuel
         if not self.quiet:
@@ -283,6 +280,7 @@ class Calling(Attributes):
             if "enter" not in func.name:  # it may have been stopped within what it has entered
                 self.no_device_work = min(no_device_work, self.no_device_work)
             inner, self.trace = self.trace, trace
+            pass_on(cast("Machine", self), inner)
             by_itself = _MAYBE if inner.may_be_made and inner.by_itself is None else inner.by_itself
             self.library_fuel -= granted - max(self.fuel, 0)
             self.fuel = fuel if self.quiet or listener is None else listener.fuel
@@ -563,14 +561,6 @@ class Calling(Attributes):
                 return Super(frame.owner, frame.self_value)
             scope = scope.parent
         return UNKNOWN
-
-
-def _device_given(func: Func, args: list[Any]) -> dict[str, Any]:
-    """The device among what a function is given without names, unless it only says something about devices."""
-    names = func.positional
-    if "device" not in names or _ASKING.match(func.name):
-        return {}
-    return {name: value for name, value in zip(names, args, strict=False) if name == "device"}
 
 
 def _wraps_test_code(func: Func) -> bool:

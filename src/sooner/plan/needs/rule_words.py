@@ -15,6 +15,7 @@ from sooner.plan.needs.drawing import drawn
 from sooner.plan.needs.jax_devices import DEFAULT_DEVICE
 from sooner.plan.needs.jax_devices import WORDS as JAX_WORDS
 from sooner.plan.needs.launchers import launch, parallel_size, write_settings
+from sooner.plan.needs.library_ranks import in_any_ranks
 from sooner.plan.needs.made_of import told
 from sooner.plan.needs.masks import only_seen
 from sooner.plan.needs.meshes import WORDS as MESH_WORDS
@@ -563,6 +564,7 @@ WORDS: Final[dict[str, Word]] = {
     "while_steps_last": _while_steps_last,
     "model_size": _model_size, "engine_size": _engine_size,
     "ranks": _ranks, "as_rank": _as_rank, "in_ranks": _in_ranks, "in_own_ranks": _in_own_ranks,
+    "in_any_ranks": in_any_ranks,
     "need": _need, "device_span": _device_span, "layered": _layered,
     "more_devices": _more_devices, "declare_devices": _declare_devices,
     "are_declared": lambda machine, _args: machine.is_declared, "is_class": _is_class, "is_instance": _is_instance,

@@ -28,6 +28,8 @@ class Trace:
         self.may_be_made = False
         """Whether the library under test may make such a thing: on one of several ways, or in what is compiled; or a
         device is named of which nothing is known."""
+        self.on_all = False
+        """Whether the library under test starts ranks of NCCL's, and nobody knows how many: as many as there are."""
         self.reach = 0
         """Devices that must be visible."""
         self.ranks: int | None = None

@@ -34,6 +34,10 @@ _ASKS: Final = re.compile(
     r"|validate)(?:_|[A-Z]|$)"
 )
 """Beginnings of names of functions that ask something of a device rather than use it."""
+_ASKING: Final = re.compile(
+    r"_*(is|has|can|get|set|select|find|check|validate|supports?|resolve|infer|parse|normali[sz]e|to|choose|pick|register|use)(_|$)"
+)
+"""Beginnings of names of functions that are told of a kind of device and use none."""
 _READ: Final = frozenset(
     (
         "_pytest", "absl", "attr", "attrs", "c10d", "chex", "click", "cloudpickle", "cupy", "cupyx", "dateutil",
@@ -126,8 +130,25 @@ def names_a_device(node: ast.Call, args: Sequence[Any], kwargs: Mapping[str, Any
 
 def chooses_device(node: ast.AST) -> bool:
     """Whether a function's own code chooses a device (`set_device(rank)`)."""
-    calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
-    return any(isinstance(each, ast.Attribute) and each.attr.startswith("set_device") for each in calls)
+    return any(each.startswith("set_device") for each in methods_called(node))
+
+
+def methods_called(node: ast.AST) -> set[str]:
+    """The names of all methods that a function's own code calls; kept with the node, which all sizes share."""
+    known: set[str] | None = getattr(node, "sooner_methods", None)
+    if known is None:
+        calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+        known = {each.attr for each in calls if isinstance(each, ast.Attribute)}
+        node.sooner_methods = known  # type: ignore[attr-defined]
+    return known
+
+
+def device_given(func: Func, args: list[Any]) -> dict[str, Any]:
+    """The device among what a function is given without names, unless it only says something about devices."""
+    names = func.positional
+    if "device" not in names or _ASKING.match(func.name):
+        return {}
+    return {name: value for name, value in zip(names, args, strict=False) if name == "device"}
 
 
 def is_in(path: str, modules: set[str]) -> bool:

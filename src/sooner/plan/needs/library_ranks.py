@@ -1,0 +1,47 @@
+"""Processes that the library under test starts by itself: nobody has told it how many, or it was not seen."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.state import LIBRARY_FUEL
+from sooner.plan.needs.trace import Trace
+from sooner.plan.needs.unseen import methods_called
+from sooner.plan.needs.values import Func
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+_STARTS_RANKS: Final = frozenset(("spawn", "start_processes", "init_process_group"))
+
+
+def in_any_ranks(machine: "Machine", args: list[Any]) -> Any:
+    """Call a function as a worker of many, of which nobody knows how many."""
+    had, machine.trace.backends = machine.trace.backends, set()
+    try:
+        machine.call(args[0], [], {})
+    finally:
+        machine.trace.on_all |= bool(machine.quiet and "nccl" in machine.trace.backends and not machine.is_doubtful())
+        machine.trace.backends |= had
+
+
+def pass_on(machine: "Machine", inner: Trace) -> None:
+    """What a function of the library has started is there for whoever called it, and at last for the test."""
+    machine.trace.on_all |= inner.on_all
+    if machine.quiet:
+        machine.trace.backends |= inner.backends
+    elif inner.on_all:
+        machine.guesses += 1
+        machine.need(machine.visible(), "ranks that the library starts")
+
+
+def is_beyond(machine: "Machine", func: Func) -> bool:
+    """Whether the steps for the library under test are used up: what it does with a device is not seen any more.
+
+    A function whose own code starts ranks, or joins them, has some more.
+    """
+    if machine.library_fuel > 0:
+        return False
+    if not _STARTS_RANKS.isdisjoint(methods_called(func.node)):
+        machine.library_fuel = LIBRARY_FUEL
+        return False
+    machine.trace.may_be_made |= machine.size > 0
+    return True
