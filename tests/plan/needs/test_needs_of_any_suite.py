@@ -206,3 +206,45 @@ def test_where_no_steps_are_left_for_the_library_a_launcher_is_looked_at_and_all
         "test_host": (0, 0, "medium"),
         "test_little": (0, 0, "high"),
     }
+
+
+def test_what_the_library_does_as_the_only_rank_is_the_tests_work():
+    library = """
+    import os
+    import torch
+    import torch.distributed as dist
+
+    def initialize():
+        rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo", rank=rank, world_size=world)
+        if torch.cuda.is_available():
+            torch.cuda.set_device(rank)
+    """
+    test = """
+    import lib
+
+    def test_it(monkeypatch):
+        monkeypatch.setenv("RANK", "0")
+        monkeypatch.setenv("WORLD_SIZE", "1")
+        lib.initialize()
+    """
+    found = devices_of("tests/test_it.py", {"lib/__init__.py": library, "tests/test_it.py": test})
+    assert found == {"test_it": (0, 1, 1)}
+
+
+def test_a_device_is_less_sure_where_the_test_has_put_something_in_the_place_of_what_works_on_one():
+    test = """
+    import acme
+    from contextlib import nullcontext
+
+    def test_replaced(monkeypatch):
+        monkeypatch.setattr(acme.torch.cuda, "device", lambda number: nullcontext())
+        acme.Group().start(device=0)
+
+    def test_asked(monkeypatch):
+        monkeypatch.setattr(acme.torch.cuda, "is_available", lambda: True)
+        acme.Group().start(device=0)
+    """
+    found = needs_of("test_it.py", {"test_it.py": test})
+    at = {name: (each.min, each.gpu_min, each.confidence.value) for name, each in found.items()}
+    assert at == {"test_replaced": (1, 1, "medium"), "test_asked": (1, 1, "high")}

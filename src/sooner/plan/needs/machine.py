@@ -14,6 +14,7 @@ from sooner.plan.needs.defining import Defining
 from sooner.plan.needs.lazy_names import LazyNames, bound_names, changes_more, filled_names, is_off, switches
 from sooner.plan.needs.masks import only_seen
 from sooner.plan.needs.natives import Natives
+from sooner.plan.needs.replacing import replaces_devices
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources, module_name
 from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, DOUBTED, LIBRARY_FUEL, MODULE_FUEL
@@ -437,6 +438,7 @@ class Machine(Defining):
         if self.quiet:
             self._touched_by_library(index, what)
             return
+        self.guesses += replaces_devices(self.overrides)
         known = isinstance(index, int) and not isinstance(index, bool)
         number = index if known else self.current_device
         if self.is_declared:
@@ -454,7 +456,8 @@ class Machine(Defining):
             Raised: There is none; the library may catch it.
         """
         is_another = isinstance(index, int) and index > 0
-        if self.is_doubtful() or is_another or self.rank is not None or "pinned memory" in what:
+        is_among = self.rank not in (None, (0, 1))  # a rank that has joined none but itself is the test's own process
+        if self.is_doubtful() or is_another or is_among or "pinned memory" in what:
             self.trace.may_be_made |= self.size > 0
         elif self.size > 0:
             self.trace.by_itself = self.trace.by_itself or BY_PYTORCH

@@ -1,6 +1,6 @@
 """What tests put in the place of something: `mock.patch` and its family, pytest's `monkeypatch`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 _MONKEYPATCHES: Final = ("monkeypatch", "mp", "MonkeyPatch()")
 _BEFORE: Final = "<before>"
 """Among what is overridden: what was, and the environment, before `monkeypatch` or `mocker` changed anything."""
+_WORKING: Final = ("device", "set_device", "current_device", "synchronize", "stream", "Stream", "current_stream")
+"""What works on a device, of `torch.cuda`: who puts something in the place of it most likely wants none."""
+
+
+def replaces_devices(overrides: Mapping[str, Any]) -> bool:
+    """Whether a test has put something in the place of what works on a device (`torch.cuda.current_stream`)."""
+    return any(each.endswith(f".cuda.{name}") for each in overrides for name in _WORKING)
 
 
 def name_in_tree(func: Func) -> str:
