@@ -248,3 +248,83 @@ def test_a_device_is_less_sure_where_the_test_has_put_something_in_the_place_of_
     found = needs_of("test_it.py", {"test_it.py": test})
     at = {name: (each.min, each.gpu_min, each.confidence.value) for name, each in found.items()}
     assert at == {"test_replaced": (1, 1, "medium"), "test_asked": (1, 1, "high")}
+
+
+_TRAINS = {
+    "lib/__init__.py": "",
+    "lib/devices.py": """
+        import torch
+
+        def select(device=None):
+            if device is None:
+                device = "cuda:0" if torch.cuda.is_available() else "cpu"
+            return torch.device(device)
+
+        def other():
+            pass
+        """,
+    "lib/engine.py": """
+        from lib import devices
+        from lib.tables import KINDS, settings
+
+        class Base:
+            def __init__(self, given=None):
+                self.options = settings(given)
+                self.device = devices.select(self.options.device)
+
+            def train(self):
+                for _ in range(self.options.rounds):
+                    self._set_up()
+
+            def names(self):
+                return list(KINDS)
+
+            def _set_up(self):
+                self.model = self.make().to(self.device)
+
+        class Trainer(Base):
+            def __init__(self, given=None):
+                super().__init__(given)
+                self.count = 0
+
+            def make(self):
+                return KINDS[self.options.kind]()
+
+            def train(self):
+                super().train()
+
+        def train_model(options):
+            trainer = Trainer(options)
+            return trainer.train()
+        """,
+}
+
+
+def test_a_library_that_chooses_a_device_by_itself_and_trains_there_takes_the_first():
+    test = """
+    from lib.engine import Trainer, train_model
+    from lib.devices import other
+
+    def test_trained():
+        Trainer({"rounds": 2}).train()
+
+    def test_only_made():
+        Trainer().names()
+
+    def test_told():
+        Trainer({"device": "cpu"}).train()
+
+    def test_by_a_function():
+        train_model({"rounds": 2})
+
+    def test_other():
+        other()
+    """
+    found = needs_of("tests/test_it.py", _TRAINS | {"tests/test_it.py": test})
+    assert {name: (each.min, each.gpu_min, each.full, each.confidence.value) for name, each in found.items()} == {
+        "test_trained": (0, 1, 1, "medium"),
+        "test_only_made": (0, None, 0, "high"),
+        "test_told": (0, None, 0, "high"),
+        "test_by_a_function": (0, 1, 1, "medium"),
+        "test_other": (0, None, 0, "high"),
+    }

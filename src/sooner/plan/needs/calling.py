@@ -14,6 +14,7 @@ from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.library_ranks import is_beyond, pass_on
 from sooner.plan.needs.made_of import takes_devices
 from sooner.plan.needs.meshes import NamedMesh
+from sooner.plan.needs.own_choice import choose, choose_unseen
 from sooner.plan.needs.replacing import name_in_tree
 from sooner.plan.needs.signatures import every_parameter
 from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, EVERYWHERE, LIBRARY_FUEL, Listener
@@ -163,6 +164,7 @@ class Calling(Attributes):
             of_instance = func.owner is not None and bool(args) and isinstance(args[0], Inst)
             if of_instance and not self.quiet:
                 said = self.natives.call_outside(Unknown(f"{func.module.name}.{func.name}"), args[1:], kwargs)
+                choose(cast("Machine", self), func, args, kwargs)
                 return self._own_mesh(func, args, kwargs, said)
             if not self.quiet and self.natives.launched(f"{func.module.name}.{func.name}", args, kwargs):
                 return Unknown("launched")
@@ -170,7 +172,7 @@ class Calling(Attributes):
             if named and not self.quiet:
                 name = func.owner.name if func.name == "__init__" and func.owner is not None else func.name
                 self.natives.device_arguments(f"{func.module.name}.{name}", named)
-            return self._call_library(func, args, kwargs)
+            return choose_unseen(cast("Machine", self), func, (args, kwargs), self._call_library(func, args, kwargs))
         return self._of_tests(func, args, kwargs)
 
     def _of_tests(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -476,6 +478,7 @@ class Calling(Attributes):
         name = _DISTRIBUTED if _DISTRIBUTED in base_names(cls) else cls.name
         self.natives.call_outside(Unknown(f"{cls.module.name}.{name}"), args, kwargs)
         self._constructed(cls, args, kwargs)
+        choose(cast("Machine", self), cls, args, kwargs)
         self.trace.may_be_made |= takes_devices(cast("Machine", self), cls, args, kwargs)
         return None if isinstance(cls.find("__record__"), list) else self._made_as_its_base(cls, args, kwargs)
 

@@ -56,6 +56,8 @@ class Sources:
         self._uses: dict[str, set[str]] = {}
         self._sought: dict[str, set[str]] = {}
         self.stars = StarOrigins(self)
+        self.choices: dict[tuple[int | str, ...], bool] = {}
+        """By functions and classes of the library: whether they choose a device by themselves."""
 
     def is_test_code(self, path: str) -> bool:
         """Whether a file belongs to the tests rather than to the library under test."""

@@ -1,0 +1,224 @@
+"""Whether the library under test chooses a device by itself where the tests say nothing of one, by its text alone.
+
+`self.device = select_device(None)`, many steps before `self.model.to(self.device)`: what a trainer does is seldom
+followed to its end. Names are looked up where they are bound, methods in their class; what is found by neither is not
+followed.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.trace import ANY
+from sooner.plan.needs.values import MISSING, Cls, Dev, Func, Inst, Mod, Unknown, Wrapped, hard
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+_DEEPEST: Final = 5
+_MOST: Final = 120
+"""Functions that are looked at for one call."""
+_MOVERS: Final = ("to", "to_device", "to_empty")
+_ASKS: Final = ("is_available", "device_count")
+_WORKING: Final = re.compile(r"_*(?:train|fit|finetune|fine_tune|learn|evaluate|predict|generate|infer)(?:_\w+)?")
+"""Names of methods that do what an object of the library is for."""
+_TELLING: Final = re.compile(r"device|accelerator|gpu|cuda")
+"""In names of arguments that say which device is used."""
+
+
+def choose(machine: "Machine", called: Func | Cls, args: list[Any], kwargs: dict[str, Any]) -> None:
+    """What is called of the library may take the first device, if there is one: then it does, and less sure."""
+    is_seen = bool(machine.trace.touched or machine.trace.used)
+    if is_seen or machine.quiet or machine.loading or machine.rank is not None:
+        return
+    if takes_first(machine, called, args, kwargs):
+        machine.trace.ask(ANY)
+        if machine.size:
+            machine.guesses += 1
+            machine.touch(Dev("cuda"), "the library chooses a device")
+
+
+def choose_unseen(machine: "Machine", func: Func, given: tuple[list[Any], dict[str, Any]], result: Any) -> Any:
+    """The result of a function of the library; where not all is known, it was not followed to its end."""
+    if isinstance(hard(result), Unknown) or machine.trace.may_be_made:
+        choose(machine, func, *given)
+    return result
+
+
+def takes_first(machine: "Machine", called: Any, args: list[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether what is called of the library chooses a device itself, and puts something there.
+
+    Args:
+        machine: Evaluates.
+        called: A function, a class, or a method.
+        args: What it is given.
+        kwargs: And by name.
+    """
+    owner = hard(args[0]) if args else None
+    if isinstance(called, Func) and called.owner is not None and isinstance(owner, Inst):
+        made = owner.given
+        if made is None or not _WORKING.fullmatch(called.name) or _is_told(made[0], made[1]):
+            return False
+        starts = [called, owner.cls.find("__init__")]
+        cls: Cls | None = owner.cls
+    else:
+        cls = called if isinstance(called, Cls) else None
+        starts = [called if cls is None else cls.find("__init__")]
+    if _is_told(args, kwargs):
+        return False
+    found = [each for each in starts if isinstance(each, Func)]
+    kept = machine.sources.choices  # the same for every number of devices
+    of = "" if cls is None else f"{cls.module.path}:{cls.name}"
+    key: tuple[int | str, ...] = (*(id(each.node) for each in found), of)
+    if key not in kept:
+        kept[key] = _reaches(machine, found, cls)
+    return kept[key]
+
+
+def _is_told(args: list[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether a call says something of devices: the library has no choice."""
+    given = [hard(each) for each in (*args, *kwargs.values())]
+    named = [*kwargs.items(), *(pair for each in given if isinstance(each, dict) for pair in each.items())]
+    says = any(isinstance(name, str) and _TELLING.search(name) and hard(each) is not None for name, each in named)
+    return says or any(isinstance(each, Dev) or each in ("cpu", "cuda", "gpu") for each in given if _is_flat(each))
+
+
+def _is_flat(value: Any) -> bool:
+    return isinstance(value, str | Dev)
+
+
+def _reaches(machine: "Machine", starts: list[Func], cls: Cls | None) -> bool:
+    waiting = [(each, cls, 0) for each in starts]
+    seen: set[int] = set()
+    chooses = moves = False
+    while waiting and len(seen) < _MOST:
+        func, owner, depth = waiting.pop(0)
+        if id(func.node) in seen or func.module.is_test_code or func.module.is_model:
+            continue
+        seen.add(id(func.node))
+        chooses |= _chooses(func.node)
+        moves |= _moves(func.node)
+        if chooses and moves:
+            return True
+        if depth < _DEEPEST:
+            waiting += [(each, of, depth + 1) for each, of in _called(machine, func, owner)]
+    return False
+
+
+def _called(machine: "Machine", func: Func, cls: Cls | None) -> Iterator[tuple[Func, Cls | None]]:
+    """The functions of the library that a function calls, as far as their names say which, each with its class."""
+    first = func.positional[0] if func.owner is not None and func.positional else ""
+    for node in _inside(func.node):
+        if not isinstance(node, ast.Call):
+            continue
+        found, of = _named(machine, node.func, func, cls, first)
+        if isinstance(found, Cls):
+            found, of = found.find("__init__"), found
+        if isinstance(found, Wrapped):
+            found = found.func
+        if isinstance(found, Func):
+            yield found, of
+
+
+def _named(machine: "Machine", node: ast.expr, func: Func, cls: Cls | None, first: str) -> tuple[Any, Cls | None]:
+    if isinstance(node, ast.Name):
+        names = func.module.env.names
+        return (hard(names[node.id]), None) if node.id in names else (MISSING, None)
+    if not isinstance(node, ast.Attribute):
+        return MISSING, None
+    if isinstance(node.value, ast.Name) and cls is not None and node.value.id == first:
+        return cls.find(node.attr), cls
+    if isinstance(node.value, ast.Call) and getattr(node.value.func, "id", "") == "super" and cls is not None:
+        return _after(cls, func.owner, node.attr), cls
+    value = node.value if isinstance(node.value, ast.Call) else _bound_to(func.node, node.value)
+    if value is not None:  # what a class makes has its methods
+        made, _ = _named(machine, value.func, func, cls, first) if isinstance(value.func, ast.Name) else (MISSING, None)
+        return (made.find(node.attr), made) if isinstance(made, Cls) else (MISSING, None)
+    whole, _ = _named(machine, node.value, func, cls, first)
+    if isinstance(whole, Mod) and not whole.is_model:
+        return machine.of_module(whole, node.attr), None
+    if isinstance(whole, Cls):
+        return whole.find(node.attr), whole
+    return MISSING, None
+
+
+def _bound_to(node: ast.AST, name: ast.expr) -> ast.Call | None:
+    """The call whose result a function binds to a name."""
+    assigned = (each for each in _inside(node) if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call))
+    targets = ((target, each.value) for each in assigned for target in each.targets)
+    named = (call for target, call in targets if isinstance(target, ast.Name) and _is_same(target, name))
+    return next((each for each in named if isinstance(each, ast.Call)), None)
+
+
+def _is_same(target: ast.Name, name: ast.expr) -> bool:
+    return isinstance(name, ast.Name) and name.id == target.id
+
+
+def _after(cls: Cls, owner: Cls | None, name: str) -> Any:
+    """What `super().name` is, in a method of one of a class's bases."""
+    bases = [each for each in cls.mro if isinstance(each, Cls)]
+    behind = bases[bases.index(owner) + 1 :] if owner in bases else []
+    return next((each.attrs[name] for each in behind if name in each.attrs), MISSING)
+
+
+def _chooses(node: ast.AST) -> bool:
+    """Whether a function asks for devices to choose one (`"cuda" if torch.cuda.is_available() else "cpu"`)."""
+    return _kept(node, "sooner_chooses", _asks_to_choose)
+
+
+def _moves(node: ast.AST) -> bool:
+    """Whether a function puts something on the device that was chosen (`model.to(self.device)`)."""
+    return _kept(node, "sooner_moves", _puts_there)
+
+
+def _inside(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes of a function, but for those of classes that it defines."""
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        waiting += [inner for inner in ast.iter_child_nodes(each) if not isinstance(inner, ast.ClassDef)]
+
+
+def _kept(node: ast.AST, name: str, find: Any) -> bool:
+    known: bool | None = getattr(node, name, None)
+    if known is None:
+        known = find(node)
+        setattr(node, name, known)
+    return known
+
+
+def _asks_to_choose(node: ast.AST) -> bool:
+    return any(_is_choice(each) for each in _inside(node) if isinstance(each, ast.If | ast.IfExp))
+
+
+def _is_choice(node: ast.If | ast.IfExp) -> bool:
+    """Whether one way of a condition that asks for devices has one of them."""
+    asked = [each for each in _inside(node.test) if isinstance(each, ast.Attribute) and each.attr in _ASKS]
+    if not any("cuda" in ast.unparse(each) or "accelerator" in ast.unparse(each) for each in asked):
+        return False
+    ways = [node.body, node.orelse] if isinstance(node, ast.IfExp) else [*node.body, *node.orelse]
+    return any(_names_device(each) for way in ways for each in _inside(way))
+
+
+def _names_device(node: ast.AST) -> bool:
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and node.value.startswith(("cuda", "gpu", "cpu"))
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return any("device" in ast.unparse(each) for each in targets)
+
+
+def _puts_there(node: ast.AST) -> bool:
+    calls = [each for each in _inside(node) if isinstance(each, ast.Call)]
+    return any(_is_put(each, getattr(each.func, "attr", "")) for each in calls)
+
+
+def _is_put(node: ast.Call, name: str) -> bool:
+    if name == "cuda":
+        return True
+    given = [
+        *node.args[: name in ("to", "to_device", "to_empty")],
+        *(e.value for e in node.keywords if e.arg == "device"),
+    ]
+    return any("device" in ast.unparse(each) for each in given)
