@@ -328,3 +328,20 @@ def test_a_library_that_chooses_a_device_by_itself_and_trains_there_takes_the_fi
         "test_by_a_function": (0, 1, 1, "medium"),
         "test_other": (0, None, 0, "high"),
     }
+
+
+def test_contexts_of_arrows_are_on_their_devices():
+    test = """
+    import pytest
+    import pyarrow as pa
+
+    cuda = pytest.importorskip("pyarrow.cuda")
+
+    def setup_module(module):
+        module.first = cuda.Context(0)
+        module.last = cuda.Context(cuda.Context.get_num_devices() - 1)
+
+    def test_it():
+        assert first.device_number == 0
+    """
+    assert devices_of("test_it.py", {"test_it.py": test}) == {"test_it": (1, 1, 2)}
