@@ -226,10 +226,16 @@ def test_what_the_library_does_as_the_only_rank_is_the_tests_work():
     def test_it(monkeypatch):
         monkeypatch.setenv("RANK", "0")
         monkeypatch.setenv("WORLD_SIZE", "1")
+        monkeypatch.setenv("MASTER_ADDR", "localhost")
+        lib.initialize()
+
+    def test_not_said(monkeypatch):
+        monkeypatch.setenv("RANK", "0")
+        monkeypatch.setenv("WORLD_SIZE", "1")
         lib.initialize()
     """
     found = devices_of("tests/test_it.py", {"lib/__init__.py": library, "tests/test_it.py": test})
-    assert found == {"test_it": (0, 1, 1)}
+    assert found == {"test_it": (0, 1, 1), "test_not_said": (0, None, 0)}
 
 
 def test_a_device_is_less_sure_where_the_test_has_put_something_in_the_place_of_what_works_on_one():

@@ -456,7 +456,10 @@ class Machine(Defining):
             Raised: There is none; the library may catch it.
         """
         is_another = isinstance(index, int) and index > 0
-        is_among = self.rank not in (None, (0, 1))  # a rank that has joined none but itself is the test's own process
+        is_alone = (
+            self.rank == (0, 1) and "MASTER_ADDR" in self.environment
+        )  # the test has set all that makes it a rank
+        is_among = self.rank is not None and not is_alone
         if self.is_doubtful() or is_another or is_among or "pinned memory" in what:
             self.trace.may_be_made |= self.size > 0
         elif self.size > 0:
