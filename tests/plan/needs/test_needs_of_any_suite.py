@@ -179,6 +179,10 @@ def test_ranks_that_the_library_starts_without_having_been_told_how_many_take_al
     files = {"lib/__init__.py": "", "lib/train.py": _TRAINER, "tests/test_it.py": test}
     found = needs_of("tests/test_it.py", files)["TestIt::test_it"]
     assert (found.min, found.gpu_min, found.full, found.confidence.value) == (1, 1, 8, "medium")
+    alone = "def launch(opt):\n    if opt['alone']:\n        return work(0, opt)\n"
+    files["lib/train.py"] = _TRAINER.replace("def launch(opt):\n", alone)
+    found = needs_of("tests/test_it.py", files)["TestIt::test_it"]
+    assert (found.min, found.gpu_min, found.full, found.confidence.value) == (1, 1, 1, "medium")
 
 
 def test_where_no_steps_are_left_for_the_library_a_launcher_is_looked_at_and_all_else_is_less_sure():

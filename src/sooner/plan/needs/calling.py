@@ -282,7 +282,7 @@ class Calling(Attributes):
             if "enter" not in func.name:  # it may have been stopped within what it has entered
                 self.no_device_work = min(no_device_work, self.no_device_work)
             inner, self.trace = self.trace, trace
-            pass_on(cast("Machine", self), inner)
+            pass_on(cast("Machine", self), inner, func)
             by_itself = _MAYBE if inner.may_be_made and inner.by_itself is None else inner.by_itself
             self.library_fuel -= granted - max(self.fuel, 0)
             self.fuel = fuel if self.quiet or listener is None else listener.fuel

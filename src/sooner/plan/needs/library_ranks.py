@@ -1,5 +1,6 @@
 """Processes that the library under test starts by itself: nobody has told it how many, or it was not seen."""
 
+import ast
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.state import LIBRARY_FUEL
@@ -10,6 +11,7 @@ from sooner.plan.needs.values import Func
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
+_STARTING: Final = frozenset(("spawn", "start_processes"))
 _STARTS_RANKS: Final = frozenset(("spawn", "start_processes", "init_process_group"))
 
 
@@ -23,14 +25,29 @@ def in_any_ranks(machine: "Machine", args: list[Any]) -> Any:
         machine.trace.backends |= had
 
 
-def pass_on(machine: "Machine", inner: Trace) -> None:
+def pass_on(machine: "Machine", inner: Trace, func: Func) -> None:
     """What a function of the library has started is there for whoever called it, and at last for the test."""
+    if inner.on_all and not _starts_surely(func.node.body):
+        inner.on_all = False
+        machine.trace.may_be_made |= machine.size > 0
     machine.trace.on_all |= inner.on_all
     if machine.quiet:
         machine.trace.backends |= inner.backends
     elif inner.on_all:
         machine.guesses += 1
         machine.need(machine.visible(), "ranks that the library starts")
+
+
+def _starts_surely(body: Any) -> bool:
+    """Whether a function that starts processes does so on no way of several, nor after it may have returned."""
+    for each in body if isinstance(body, list) else ():
+        does_start = not _STARTING.isdisjoint(methods_called(each))
+        if does_start and isinstance(each, ast.With | ast.Try):
+            return _starts_surely(each.body)
+        is_way = isinstance(each, ast.If | ast.For | ast.While)
+        if does_start or (is_way and any(isinstance(inner, ast.Return) for inner in ast.walk(each))):
+            return not is_way
+    return True
 
 
 def is_beyond(machine: "Machine", func: Func) -> bool:
