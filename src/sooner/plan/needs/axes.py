@@ -23,6 +23,7 @@ from sooner.plan.needs.values import (
     Func,
     Inst,
     Mark,
+    Mod,
     Native,
     OutOfFuel,
     Param,

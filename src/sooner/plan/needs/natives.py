@@ -401,7 +401,7 @@ class Natives:
     def _mapped(self, last: str, kwargs: dict[str, Any]) -> None:
         """Devices that parts of a model are put on (`from_pretrained(..., device_map={"": 0})`)."""
         places = hard(kwargs.get("device_map"))
-        if places is None or not last[:1].islower() or only_asks(last):
+        if places is None or not last[:1].islower() or unseen.only_asks(last):
             return
         limits = hard(kwargs.get("max_memory"))
         if places in _CHOSEN_FOR_IT and not self.machine.visible():
