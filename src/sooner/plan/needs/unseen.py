@@ -90,9 +90,14 @@ def is_unseen(path: str) -> bool:
     return package != path and package not in _READ and package not in _OF_PYTHON
 
 
+def only_asks(name: str) -> bool:
+    """Whether a function's name says that it asks something of a device."""
+    return _ASKS.match(name) is not None
+
+
 def works_with_devices(func: Ext | Unknown) -> bool:
     """Whether a function is of such a package, and its name does not say that it only asks something of a device."""
-    return isinstance(func, Ext) and is_unseen(func.path) and _ASKS.match(func.path.rpartition(".")[2]) is None
+    return isinstance(func, Ext) and is_unseen(func.path) and not only_asks(func.path.rpartition(".")[2])
 
 
 def may_use_devices(func: Ext | Unknown, built: set[str]) -> bool:
