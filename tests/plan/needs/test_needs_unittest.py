@@ -1045,7 +1045,7 @@ def test_cases_of_a_test_that_takes_everything_by_position_reach_it_so():
                 def test_all(self, *args):
                     need(args[0])
 
-                @parameterized.expand([(2, 2)])
+                @parameterized.expand(lambda: [(2, 2)])
                 def test_first_and_rest(self, first, *rest):
                     need(first + rest[0])
 

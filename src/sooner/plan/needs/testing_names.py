@@ -241,8 +241,9 @@ def _import_or_skip(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 
 
 def _expand(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-    """`@parameterized.expand([...])`."""
-    cases = machine.items_of(args[0]) if args else None
+    """`@parameterized.expand([...])`, or of a function that gives the cases."""
+    given = args[0] if args else kwargs.get("input", UNKNOWN)
+    cases = machine.items_of(machine.call(given, [], {}) if isinstance(hard(given), Func) else given)
     return Mark("__expand__", (cases,), kwargs, *machine.current)
 
 
