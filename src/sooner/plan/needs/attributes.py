@@ -244,7 +244,7 @@ class Attributes(State):
         first = args[0] if args else UNKNOWN
         if not isinstance(first, Cls):
             return UNKNOWN
-        is_class = len(args) == 4 and isinstance(hard(args[1]), str) and isinstance(hard(args[3]), dict)  # noqa: PLR2004
+        is_class = len(args) == 4 and first.is_a("type")  # noqa: PLR2004 - the metaclass, name, bases, names
         return self.call(self.natives.builtin("type"), args[1:], {}) if is_class else Inst(first)
 
     def _got_plainly(self, value: Super, args: list[Any]) -> Any:

@@ -47,10 +47,11 @@ def members(cls: Cls) -> dict[str, Inst]:
 
 
 def inheritable(bases: list[Any]) -> list[Any]:
-    """Bases as a class keeps them: of Python's own types those that members of an enumeration are besides."""
+    """Bases as a class keeps them: of Python's types `type`, and those that members of an enumeration are besides."""
     if any(is_enumeration(each) for each in bases):
         own = [isinstance(each, Native) and each.name in _MIXED for each in bases]
         bases = [Ext(f"builtins.{each.name}") if is_own else each for each, is_own in zip(bases, own, strict=True)]
+    bases = [Ext("builtins.type") if isinstance(each, Native) and each.name == "type" else each for each in bases]
     return [each for each in bases if isinstance(each, Cls | Ext | Unknown)]
 
 
