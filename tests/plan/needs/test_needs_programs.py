@@ -555,3 +555,48 @@ def test_a_process_that_absls_test_case_enters_is_looked_at_like_any_other():
         },
     )
     assert found == {"TestIt::test_all_end_well": (3, 3, 3)}
+
+
+def test_a_launcher_that_is_told_to_take_all_devices_takes_them_however_that_is_written():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import functools
+            import subprocess
+            from concurrent.futures import ProcessPoolExecutor
+
+            import torch
+
+            def test_a_word():
+                subprocess.run(["torchrun", "--nproc-per-node", "gpu", "work.py"], check=True)
+
+            def test_a_text():
+                subprocess.run("torchrun --nproc_per_node gpu work.py", shell=True, check=True)
+
+            def test_or_the_host():
+                subprocess.run(["torchrun", "--nproc_per_node=auto", "work.py"], check=True)
+
+            def work(number, kind):
+                torch.zeros(1, device=f"{kind}:{number}")
+
+            def test_a_pool():
+                with ProcessPoolExecutor(2) as pool:
+                    list(pool.map(functools.partial(work, kind="cuda"), range(2)))
+            """,
+            "work.py": """
+            import os
+            import torch
+            import torch.distributed as dist
+
+            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+            dist.init_process_group("nccl")
+            """,
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full, each.confidence.value) for name, each in found.items()} == {
+        "test_a_word": (1, 1, 8, "high"),
+        "test_a_text": (1, 1, 8, "high"),
+        "test_or_the_host": (0, 1, 8, "medium"),
+        "test_a_pool": (2, 2, 2, "high"),
+    }

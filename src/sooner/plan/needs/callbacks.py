@@ -4,7 +4,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.values import MISSING, UNKNOWN, Args, Bound, Func, Kwargs, Native, Raised, hard
+from sooner.plan.needs.values import MISSING, UNKNOWN, Args, Bound, Func, Kwargs, Native, Partial, Raised, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -143,7 +143,8 @@ def executed(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
 def _mapped(machine: "Machine", name: str, args: Args) -> Any:
     """A function for each item (`pool.map(f, items)`, `pool.starmap(f, pairs)`); MISSING where these are not known."""
     lists = [each for each in map(machine.items_of, args[1:]) if each is not None]
-    if not args or not _is_of_tests(args[0]) or not lists:
+    function = args[0].func if args and isinstance(args[0], Partial) else args[0] if args else None
+    if not (_is_of_tests(function) or isinstance(function, Bound)) or not lists:
         return MISSING
     is_star = name.startswith("starmap")
     calls = [machine.items_of(each) or [] for each in lists[0]] if is_star else zip(*lists, strict=False)

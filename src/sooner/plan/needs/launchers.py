@@ -56,7 +56,6 @@ _NAMED_IN_TEXT: Final = re.compile(r"(?:VISIBLE_DEVICES|(?:cuda|rocm)_visible_de
 _SETTINGS: Final = "accelerate's settings"
 """As a variable of the environment: the test has written such a file; None where it says as many as there are."""
 _PROCESSES: Final = re.compile(r"^\s*num_processes:\s*(\d+)\s*$", re.MULTILINE)
-_ALL_DEVICES: Final = tuple(f"--nproc{sign}per{sign}node=gpu" for sign in "-_")
 _SAYS_WHERE: Final = re.compile(r"\bis_available\(|\bdevice_count\(|[\"']gloo[\"']")
 """In a program that a test writes: it asks for devices, or meets on the host."""
 _FUEL_OF_RANKS: Final = 10_000
@@ -87,7 +86,7 @@ def launch(machine: "Machine", command: Any, environment: Any = None, *, is_chec
     if words is None or not _launches(words):
         return _alone(machine, words or [], environment, is_checked=is_checked)
     count = process_count(words)
-    if count is UNKNOWN and any(each in _ALL_DEVICES for each in words if isinstance(each, str)):
+    if (kind := _told_processes(words)) == "gpu" or (kind == "auto" and machine.visible()):
         count = machine.visible()
     if count is UNKNOWN and _is_accelerates(machine, words) and _uses_devices(machine, words):
         count = _of_accelerates(machine, words)
@@ -363,14 +362,18 @@ def _words(machine: "Machine", command: Any) -> list[Any] | None:
 
 def process_count(words: list[Any]) -> Any:
     """How many processes a launcher is told to start; UNKNOWN where it does not say."""
+    return _number(_told_processes(words))
+
+
+def _told_processes(words: list[Any]) -> Any:
+    """What a launcher is told of processes: a number, or `gpu` or `auto` for one on each device."""
     mpi = any(isinstance(each, str) and _MPI.search(each) for each in words)
     for index, word in enumerate(words):
         if not isinstance(word, str):
             continue
         name, equals, value = word.partition("=")
         if _PER_NODE.match(name) or (mpi and name in _SHORT):
-            given = value if equals else words[index + 1] if index + 1 < len(words) else UNKNOWN
-            return _number(given)
+            return value if equals else words[index + 1] if index + 1 < len(words) else UNKNOWN
     return UNKNOWN
 
 
