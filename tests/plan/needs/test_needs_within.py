@@ -97,21 +97,54 @@ def test_what_is_timed_or_profiled_is_run():
     assert answers(found) == dict.fromkeys(found, (1, 1, "high")) | {"test_of_the_host": (0, None, "high")}
 
 
-def test_examples_in_docstrings_are_not_read_and_that_is_less_sure():
+def test_examples_in_docstrings_and_other_tests_are_not_followed_and_that_is_less_sure():
     found = needs_of(
         "test_it.py",
         {
             "test_it.py": """
             import doctest
             import lib
+            import pytest
 
             def test_module():
                 assert not doctest.testmod(lib).failed
 
             def test_object():
                 doctest.run_docstring_examples(lib.f, globs={})
+
+            def test_other_tests():
+                assert pytest.main(["test_other.py"]) == 0
             """,
             "lib.py": "def f():\n    '''\n    >>> import torch; torch.zeros(1, device='cuda')\n    '''\n",
         },
     )
-    assert answers(found) == {"test_module": (0, None, "medium"), "test_object": (0, None, "medium")}
+    assert answers(found) == dict.fromkeys(("test_module", "test_object", "test_other_tests"), (0, None, "medium"))
+
+
+def test_a_module_that_python_runs_as_a_program_is_followed():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import subprocess
+            import sys
+
+            def test_module():
+                subprocess.run([sys.executable, "-m", "tools.work"], check=True)
+
+            def test_package():
+                subprocess.run("python3 -m tools", shell=True, check=True)
+
+            def test_elsewhere():
+                subprocess.run([sys.executable, "-m", "pip", "list"], check=True)
+            """,
+            "tools/__init__.py": "",
+            "tools/__main__.py": "import torch\ntorch.zeros(1, device='cuda:2')\n",
+            "tools/work.py": "import torch\nif __name__ == '__main__':\n    torch.zeros(1, device='cuda')\n",
+        },
+    )
+    assert {name: (each.min, each.gpu_min) for name, each in found.items()} == {
+        "test_module": (1, 1),
+        "test_package": (3, 3),
+        "test_elsewhere": (0, None),
+    }

@@ -224,9 +224,8 @@ def _alone(machine: "Machine", words: list[Any], environment: Any, *, is_checked
         elif text is not None:
             machine.guesses += 1  # it is not known what it does
         elif not _is_masked(environment):
-            place = _place_of_script(words)
-            path = None if place is None else _script(machine, words[place])
-            if place is not None and path is not None:
+            place, path = _file_of_program(machine, words)
+            if path is not None:
                 fails = run_file(machine, path, words[place + 1 :], is_checked=is_checked)
     return _failed(machine) if fails else Unknown("process")
 
@@ -237,10 +236,7 @@ def run_alone(machine: "Machine", words: list[Any]) -> bool:
     Raises:
         Raised: It lacks a device.
     """
-    place = _place_of_script(words)
-    is_known = program_in(machine, words) is not None or (
-        place is not None and _script(machine, words[place]) is not None
-    )
+    is_known = program_in(machine, words) is not None or _file_of_program(machine, words)[1] is not None
     _alone(machine, words, None, is_checked=True)
     return is_known
 
@@ -271,6 +267,20 @@ def _failed(machine: "Machine") -> Inst:
         "check_returncode": Native("check_returncode", check),
     }
     return process
+
+
+def _file_of_program(machine: "Machine", words: list[Any]) -> tuple[int, str | None]:
+    """Which word names the program that Python runs, and its file, if that is in the tree: a script, or a module."""
+    place = _place_of_script(words)
+    if place is not None:
+        return place, _script(machine, words[place])
+    place = words.index("-m") + 1 if "-m" in words else 0
+    is_pythons = any("python" in (_pieces(each) or ["python"])[-1] for each in words[: max(place - 1, 0)])
+    name = words[place] if is_pythons and place < len(words) else None
+    if not isinstance(name, str):
+        return place, None
+    found = (machine.sources.module(each, machine.current[0]) for each in (f"{name}.__main__", name))
+    return place, next((each for each in found if each is not None), None)
 
 
 def _place_of_script(words: list[Any]) -> int | None:

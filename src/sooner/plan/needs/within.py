@@ -38,6 +38,12 @@ def _run_module(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     return Unknown("runpy.run_module()")
 
 
+def _other_tests(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
+    """`pytest.main([...])`: what these tests do is not followed."""
+    machine.trace.may_be_made |= not machine.loading
+    return UNKNOWN
+
+
 def _timed(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     """`timeit.timeit(statement, setup, ..., globals)` and timers, which are made to be run: it is run once.
 
@@ -67,7 +73,8 @@ def _profiled(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
 
 
 WITHIN: Final[dict[str, Function]] = {
-    "runpy.run_path": _run_path, "runpy.run_module": _run_module, "timeit.timeit": _timed, "timeit.repeat": _timed,
+    "runpy.run_path": _run_path, "runpy.run_module": _run_module, "pytest.main": _other_tests,
+    "timeit.timeit": _timed, "timeit.repeat": _timed,
     "timeit.Timer": _timed, "torch.utils.benchmark.Timer": _timed, "cProfile.runctx": _profiled,
     "profile.runctx": _profiled,
 }  # fmt: skip
