@@ -1,5 +1,6 @@
 """Rules of users, what is not known, and what is hostile."""
 
+import re
 import textwrap
 
 import pytest
@@ -411,3 +412,16 @@ def test_an_argument_that_a_rule_asks_for_is_found_by_its_name_where_the_tree_ha
         }
         found = {name: (each.min, each.gpu_min, each.full) for name, each in needs_of(**files).items()}
         assert found == {"test_it.py::test_split[1]": (2, 2, 2), "test_it.py::test_split[2]": (4, 4, 4)}, parameters
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ('names = ["needs_fp8"]\nskip = "N < 1"\nunsure = "yes"', "needs_fp8 says unsure = 'yes': true or false"),
+        ('names = ["needs_fp8"]\nskip = "N < 1"\noverride = 1', "needs_fp8 says override = 1: true or false"),
+        ('names = ["needs_fp8", 8]\nskip = "N < 1"', "a rule is for 8: `names` are texts"),
+    ],
+)
+def test_a_rule_that_says_something_of_another_kind_is_refused_with_what_it_says(rule, told):
+    with pytest.raises(SettingsError, match=re.escape(told)):
+        load_rules([("mine.toml", f"[[call]]\n{rule}\n")])

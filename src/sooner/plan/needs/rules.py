@@ -16,7 +16,8 @@ from sooner.plan.needs.sources import parsed
 
 _KINDS: Final = ("call", "constant", "environment", "mark", "fixture", "listed", "model", "outside")
 _PARTS: Final = ("returns", "needs", "ranks", "backend", "skip", "fail", "touches", "value", "otherwise")
-_TEXTS: Final = ("names", "why", "override", "decorator", "unsure")
+_SWITCHES: Final = ("override", "decorator", "unsure")
+_TEXTS: Final = ("names", "why", *_SWITCHES)
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -238,6 +239,11 @@ def _rule(entry: dict[str, Any], source: str) -> Rule:
     if unknown or not isinstance(names, list) or not names:
         what = f"unknown {', '.join(sorted(unknown))}" if unknown else "no `names`"
         raise SettingsError(f"{source}: a rule has {what}: there are {', '.join((*_TEXTS, *_PARTS))}")
+    if wrong := next((each for each in names if not isinstance(each, str)), None):
+        raise SettingsError(f"{source}: a rule is for {wrong!r}: `names` are texts")
+    for each in _SWITCHES:
+        if not isinstance(entry.get(each, False), bool):
+            raise SettingsError(f"{source}: the rule for {names[0]} says {each} = {entry[each]!r}: true or false")
     expressions: dict[str, ast.expr] = {part: _expression(str(entry[part]), source) for part in _PARTS if part in entry}
     free: dict[str, set[str]] = {
         part: {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)} for part, tree in expressions.items()
@@ -248,9 +254,9 @@ def _rule(entry: dict[str, Any], source: str) -> Rule:
         expressions=expressions,
         free=free,
         asked={name: at for tree in expressions.values() for name, at in _asked(tree)},
-        override=bool(entry.get("override", False)),
-        decorator=bool(entry.get("decorator", False)),
-        unsure=bool(entry.get("unsure", False)),
+        override=entry.get("override", False),
+        decorator=entry.get("decorator", False),
+        unsure=entry.get("unsure", False),
     )
 
 
