@@ -141,6 +141,9 @@ def test_what_is_measured_is_run():
             def test_set_up(benchmark):
                 benchmark.pedantic(torch.zeros, setup=lambda: ((1,), {"device": "cuda"}))
 
+            def test_of_unknown_names(benchmark, request):
+                benchmark.pedantic(lambda **named: torch.zeros(1, device="cuda"), kwargs=request.param)
+
             def test_host(benchmark):
                 benchmark(torch.zeros, 1)
             """
@@ -151,6 +154,7 @@ def test_what_is_measured_is_run():
         "test_own": (1, 1),
         "test_pedantic": (1, 1),
         "test_set_up": (1, 1),
+        "test_of_unknown_names": (1, 1),
         "test_host": (0, None),
     }
 

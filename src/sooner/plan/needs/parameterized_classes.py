@@ -189,15 +189,20 @@ def arguments_of(machine: "Machine", case: Any) -> tuple[list[Any], dict[str, An
     return [case] if values is None or isinstance(given, str) else values, {}
 
 
-PARAMETERIZED: Final[dict[str, Function]] = {"parameterized.parameterized_class": of_parameterized} | {
-    f"{module}.param{how}": made
-    for module in ("parameterized", "parameterized.parameterized")
-    for how, made in {
-        "": lambda _machine, args, kwargs: case_of(args, kwargs),
-        ".explicit": lambda machine, args, kwargs: case_of(
-            machine.items_of(kwargs.get("args", args[0] if args else ())) or [],
-            dict(hard(kwargs.get("kwargs", args[1] if len(args) > 1 else {})) or {}),
-        ),
-    }.items()
-}
-"""What the package parameterized has; cases: `param(1, n=2)`, `param.explicit((1,), {"n": 2})`."""
+def _param(_machine: "Machine", args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`param(1, n=2)`."""
+    return case_of(args, kwargs)
+
+
+def _explicit(machine: "Machine", args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`param.explicit((1,), {"n": 2})`."""
+    told = {**dict(zip(("args", "kwargs"), args, strict=False)), **kwargs}
+    named = hard(told.get("kwargs"))
+    return case_of(machine.items_of(told.get("args", ())) or [], dict(named) if isinstance(named, dict) else {})
+
+
+PARAMETERIZED: Final[dict[str, Function]] = {
+    "parameterized.parameterized_class": of_parameterized,
+    "parameterized.param": _param, "parameterized.parameterized.param": _param,
+    "parameterized.param.explicit": _explicit, "parameterized.parameterized.param.explicit": _explicit,
+}  # fmt: skip

@@ -45,7 +45,9 @@ def _pedantic(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
         made = hard(machine.call(setup, [], {}))
         if isinstance(made, tuple) and len(made) == 2:  # noqa: PLR2004 - arguments, by position and by name
             given, named = made
-    return machine.call(told.get("target", UNKNOWN), machine.items_of(given) or [], dict(hard(named) or {}))
+    return machine.call(
+        told.get("target", UNKNOWN), machine.items_of(given) or [], dict(named) if isinstance(named, dict) else {}
+    )
 
 
 def _timed(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.code_texts import run_code
 from sooner.plan.needs.launchers import run_alone
-from sooner.plan.needs.programs import run_file
 from sooner.plan.needs.values import UNKNOWN, Args, Env, Function, Kwargs, Mod, Unknown, hard
 
 if TYPE_CHECKING:
@@ -17,25 +16,21 @@ def _run_path(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     Raises:
         Raised: The file fails, for lack of a device.
     """
-    path = hard(kwargs.get("path_name", args[0] if args else UNKNOWN))
-    if not run_alone(machine, ["python", path]):
-        machine.trace.may_be_made = True
-    return Unknown("runpy.run_path()")
+    return _run(machine, [hard(kwargs.get("path_name", args[0] if args else UNKNOWN))])
 
 
 def _run_module(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-    """`runpy.run_module(name)`: a module of the tree is run as a program.
+    """`runpy.run_module(name)`: as `python -m name` does.
 
     Raises:
         Raised: It fails, for lack of a device.
     """
-    name = hard(kwargs.get("mod_name", args[0] if args else UNKNOWN))
-    path = machine.sources.module(name, machine.current[0]) if isinstance(name, str) else None
-    if path is None or path.endswith("__init__.py"):
-        machine.trace.may_be_made = True
-    else:
-        run_file(machine, path, [], is_checked=True)
-    return Unknown("runpy.run_module()")
+    return _run(machine, ["-m", hard(kwargs.get("mod_name", args[0] if args else UNKNOWN))])
+
+
+def _run(machine: "Machine", words: list[Any]) -> Any:
+    machine.trace.may_be_made |= not run_alone(machine, ["python", *words])
+    return Unknown("runpy")
 
 
 def _other_tests(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
