@@ -690,6 +690,58 @@ def test_cases_are_counted_where_their_values_are_a_frameworks_members_by_whatev
     assert sorted(found) == ["TestIt::test_op_op0", "TestIt::test_op_op1"]
 
 
+def test_types_of_numbers_of_several_names_are_called_as_numpy_2_calls_them():
+    tests = needs_of(
+        "test_it.py",
+        """
+        import jax.numpy as jnp, numpy as np, pytest
+        @pytest.mark.parametrize("kind", [np.bool_, np.double, np.intc, jnp.int_, np.longlong])
+        def test_kinds(kind): pass
+        @pytest.mark.parametrize("name", [np.bool_.__name__, np.dtype(np.single).name])
+        def test_names(name): pass
+        @pytest.mark.parametrize("kind", [np.bool_, bool])
+        def test_twice(kind): pass
+        """,
+    )
+    assert [test.nodeid.partition("::")[2] for test in tests] == [
+        *(f"test_kinds[{each}]" for each in ("bool", "float64", "int32", "int64", "longlong")),
+        *(f"test_names[{each}]" for each in ("bool", "float32")),
+        *(f"test_twice[{each}]" for each in ("bool0", "bool1")),
+    ]
+
+
+def test_what_a_dtype_and_the_limits_of_whole_numbers_say_names_cases():
+    tests = needs_of(
+        "test_it.py",
+        """
+        import jax.numpy as jnp, numpy as np, pytest, torch
+        @pytest.mark.parametrize("said", [np.dtype("f4").name, np.dtype(bool).itemsize, jnp.dtype("<i8").kind, "e"])
+        def test_said(said): pass
+        @pytest.mark.parametrize("kind", [np.dtype("f4"), jnp.float32.dtype, np.dtype("int8").type, np.dtype("odd")])
+        def test_kinds(kind): pass
+        @pytest.mark.parametrize("number", [np.iinfo(np.int8).max, torch.iinfo(torch.int16).min, np.iinfo("u1").min])
+        def test_limits(number): pass
+        """,
+    )
+    assert [test.nodeid.partition("::")[2] for test in tests] == [
+        *(f"test_said[{each}]" for each in ("float32", "1", "i", "e")),
+        *(f"test_kinds[{each}]" for each in ("kind0", "kind1", "int8", "kind3")),
+        *(f"test_limits[{each}]" for each in ("127", "-32768", "0")),
+    ]
+
+
+def test_numpys_letters_of_types_are_cases():
+    tests = needs_of(
+        "test_it.py",
+        """
+        import numpy as np, pytest
+        @pytest.mark.parametrize("letter", np.typecodes["AllFloat"] + "?")
+        def test_it(letter): pass
+        """,
+    )
+    assert [test.nodeid for test in tests] == [f"test_it.py::test_it[{letter}]" for letter in "efdgFDG?"]
+
+
 def test_types_of_numbers_say_their_names_where_they_are_classes():
     found = devices_of(
         "tests/test_it.py",

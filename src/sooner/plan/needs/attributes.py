@@ -5,7 +5,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members
-from sooner.plan.needs.outside_kinds import case_has, class_has, is_scalar_type
+from sooner.plan.needs.number_types import is_scalar_type
+from sooner.plan.needs.outside_kinds import case_has, class_has
 from sooner.plan.needs.signatures import parameters_of
 from sooner.plan.needs.special_methods import set_plainly
 from sooner.plan.needs.state import State

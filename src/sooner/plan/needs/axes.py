@@ -10,7 +10,8 @@ from msgspec import Struct
 from sooner.plan.needs.enumerations import is_mixed_member
 from sooner.plan.needs.fixtures import Fixtures, argument_names, underlying
 from sooner.plan.needs.machine import Machine
-from sooner.plan.needs.outside_kinds import is_scalar_type, member_text
+from sooner.plan.needs.number_types import is_scalar_type, scalar_name, scalar_of_dtype
+from sooner.plan.needs.outside_kinds import member_text
 from sooner.plan.needs.parameterized_classes import arguments_of, case_of
 from sooner.plan.needs.plugins import Lazy, turns_of
 from sooner.plan.needs.suspending import Manager
@@ -205,8 +206,10 @@ def plain_id(value: Any, name: str, index: int) -> str | None:
 def _name_outside(value: Ext) -> str | None:
     last = value.path.rpartition(".")[2]
     if is_scalar_type(value) and value.path.startswith(_SCALARS_WITH_NAMES):
-        return last
-    if _DTYPES.fullmatch(value.path) or last.startswith("float8") or last == "bfloat16":
+        return scalar_name(value)
+    if scalar_of_dtype(value) is not None or _DTYPES.fullmatch(value.path):
+        return None
+    if last.startswith("float8") or last == "bfloat16":
         return None
     return member_text(value) or (None if "()" in value.path else last)
 

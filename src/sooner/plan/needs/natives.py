@@ -14,8 +14,9 @@ from sooner.plan.needs.functions import FUNCTIONS
 from sooner.plan.needs.jax_devices import CHOOSING, Grid, Rows, found_devices
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.mocks import Mocked
+from sooner.plan.needs.number_types import of_number_type
 from sooner.plan.needs.options import Options
-from sooner.plan.needs.outside_kinds import is_scalar_type, named, pins, record_text
+from sooner.plan.needs.outside_kinds import named, pins, record_text
 from sooner.plan.needs.python_names import BUILTINS, method_of
 from sooner.plan.needs.replacing import is_patch, patched, switch_of
 from sooner.plan.needs.rule_words import is_on_host, words
@@ -53,7 +54,6 @@ from sooner.plan.needs.values import (
     Unknown,
     hard,
     is_plain,
-    name_of,
 )
 from sooner.plan.needs.written_programs import File
 
@@ -182,8 +182,7 @@ class Natives:
         """The device of a tensor of the host, the name of a type of numbers, or MISSING."""
         if name == "device" and is_on_host(self.machine, value):
             return Dev("cpu")
-        scalar = Ext(value.path.removesuffix(".dtype")) if name in ("name", "__name__") else None
-        return name_of(scalar) if is_scalar_type(scalar) else MISSING
+        return of_number_type(value, name)
 
     def _of_model(self, parent: str, path: str, name: str) -> Any:
         """A module that the rules stand in for, or a name of one; MISSING where it is neither."""

@@ -5,6 +5,7 @@ import re
 import unittest
 from typing import Any, Final
 
+from sooner.plan.needs.number_types import is_scalar_type
 from sooner.plan.needs.values import MISSING, Cls, Ext, Native, Param, Unknown, hard, is_plain, name_of
 
 _PARAMETER_SET: Final = "pytest.ParameterSet"
@@ -38,12 +39,6 @@ _GIVEN: Final = {
 """Where functions of accelerate's are given devices (`accelerate/big_modeling.py` of 0.20 to 1.11)."""
 _TEST_CASES: Final = ("object", "unittest.TestCase", "unittest.case.TestCase", "unittest.IsolatedAsyncioTestCase")
 _OF_TEST_CASES: Final = frozenset(dir(unittest.IsolatedAsyncioTestCase()))
-_SCALARS: Final = re.compile(r"(b?float|u?int|complex|bool)\w*")
-
-
-def is_scalar_type(value: Any) -> bool:
-    """Whether something outside is a type of numbers (`jax.numpy.float32`, `torch.int64`)."""
-    return isinstance(value, Ext) and "." in value.path and bool(_SCALARS.fullmatch(name_of(value)))
 
 
 def member_text(value: Ext) -> str | None:

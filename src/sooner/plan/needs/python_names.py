@@ -9,13 +9,13 @@ from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import is_mixed_member, plain_of
 from sooner.plan.needs.growth import has_wide_field, power
 from sooner.plan.needs.iterating import ITERATING
+from sooner.plan.needs.number_types import is_scalar_type, scalar_name, scalar_of_dtype
 from sooner.plan.needs.outside_kinds import (
     above,
     has_foreign_base,
     is_kind_outside,
     is_of_no_class_of_the_tree,
     is_of_outside,
-    is_scalar_type,
     kind_outside,
     record_text,
 )
@@ -338,9 +338,9 @@ def _str(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 
 def _text_outside(value: Ext) -> Any:
     """What PyTorch's names are written as, and types of numbers (`jax.numpy.float32.dtype`)."""
-    kind = Ext(value.path.removesuffix(".dtype"))
-    if kind.path != value.path and is_scalar_type(kind):
-        return name_of(kind)
+    scalar = scalar_of_dtype(value)
+    if scalar is not None:
+        return scalar_name(scalar)
     return value.path if value.path.startswith("torch.") else UNKNOWN
 
 
