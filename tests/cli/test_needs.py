@@ -193,7 +193,8 @@ def test_rules_of_the_project_are_found_in_its_pyproject(here, suite):
     ("options", "text"),
     [
         (("nowhere",), "there is no nowhere"),
-        (("tests/test_it.py::test_b[1]",), "tests/test_it.py::test_b[1] names a test: name its file, tests/test_it.py"),
+        (("tests/test_it.py::test_to",), "tests/test_it.py has no test test_to: there are 'test_two', "),
+        (("nowhere.py::test_a",), "there is no nowhere.py"),
         (("tests", "--rules", "none.toml"), "the rules none.toml cannot be read"),
         (("tests", "--dry", "--real"), "exclude each other"),
         (("tests", "--placement", "a.toml"), "add --diff"),
@@ -206,6 +207,30 @@ def test_what_is_not_understood_is_one_clear_error(here, suite, options, text):
     assert done.returncode == 4
     assert text in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_tests_can_be_named_as_pytest_names_them(here, suite):
+    more = """
+        import pytest
+        class TestIt:
+            @pytest.mark.parametrize("text", ["a", "a::b"])
+            def test_of_class(self, text): pass
+            def test_of_class_too(self): pass
+        """
+    (suite / "tests" / "test_more.py").write_text(textwrap.dedent(more))
+
+    def named(*paths):
+        return [each["nodeid"].partition("/")[2] for each in json.loads(here("needs", *paths, "--json").stdout)]
+
+    assert named("tests/test_it.py::test_two") == ["test_it.py::test_two"]
+    assert named("tests/test_it.py::test_host", "tests/test_more.py::TestIt::test_of_class") == [
+        "test_it.py::test_host",
+        "test_more.py::TestIt::test_of_class[a]",
+        "test_more.py::TestIt::test_of_class[a::b]",
+    ]
+    assert named("tests/test_more.py::TestIt::test_of_class[a::b]") == ["test_more.py::TestIt::test_of_class[a::b]"]
+    assert len(named("tests/test_more.py::TestIt")) == 3
+    assert len(named("tests/test_it.py", "tests/test_it.py::test_two")) == 3
 
 
 def test_a_folder_without_tests_is_nothing_to_run(here, suite):

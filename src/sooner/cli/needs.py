@@ -31,7 +31,8 @@ import click
 def needs(**options: object) -> int:
     """Say how many devices each test needs, and why.
 
-    Without a PATH it looks where pytest would: at its testpaths, else in the current folder.
+    Without a PATH it looks where pytest would: at its testpaths, else in the current folder. A PATH may name a test, as
+    pytest's do: tests/test_it.py::test_two.
 
     Nothing of the project is imported or run, unless --dry or --real asks for it. What the columns mean:
     docs/reference/needs.md.

@@ -18,7 +18,7 @@ from sooner.cli.needs_sweep import swept
 from sooner.door.needs_tree import read_source
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
-from sooner.model.text import one_line, test_of
+from sooner.model.text import one_line, test_of, there_are
 from sooner.plan.needs import TestNeeds
 from sooner.plan.needs.placement import Difference, Job, counted, differences
 from sooner.plan.needs.sources import parsed
@@ -77,12 +77,34 @@ def show(question: Question) -> int:
     _note_unread(project, found)
     if question.dry or question.real:
         found = swept(project, found, real=question.real, python=question.python, devices=question.devices)
+    found = _named(project, found)
     cases = Counter(test_of(each.nodeid) for each in found)
     found = [each for each in found if _is_asked_for(each, question.least)]
     if question.diff and found:
         return _show_differences(question, differences(found, jobs))
     _show_needs(question, project, found, cases)
     return int(ExitCode.ALL_PASSED if found else ExitCode.NOTHING_TO_RUN)
+
+
+def _named(project: Project, found: Sequence[TestNeeds]) -> list[TestNeeds]:
+    """Of files of which only some tests were asked for: these, and all cases of them.
+
+    Raises:
+        UsageError: A file has no test of that name.
+    """
+    kept = [each for each in found if each.path not in project.some]
+    for path, names in project.some.items():
+        tests = {each.nodeid.removeprefix(f"{path}::"): each for each in found if each.path == path}
+        for name in names:
+            if tests and not any(_is_of(test, name) for test in tests):
+                raise UsageError(f"{path} has no test {name}: {there_are(name, set(map(test_of, tests)))}")
+        kept += [each for test, each in tests.items() if any(_is_of(test, name) for name in names)]
+    return kept
+
+
+def _is_of(test: str, name: str) -> bool:
+    """Whether a test is the one that is named, a case of it, or of the class that is named."""
+    return test == name or test.startswith((f"{name}[", f"{name}::"))
 
 
 def _placed(placements: Sequence[str]) -> list[Job]:

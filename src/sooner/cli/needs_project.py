@@ -3,7 +3,7 @@
 import configparser
 import os
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from glob import glob
 from pathlib import Path, PurePosixPath
@@ -36,6 +36,8 @@ class Project(Struct, frozen=True, kw_only=True):
     """Of the files, those whose tests are entries of a list: pytest cannot be asked about them."""
     left_out: tuple[str, ...] = ()
     """Files that are named like tests, and that pytest would not collect in the folders that were asked for."""
+    some: Mapping[str, Sequence[str]] = {}
+    """Of files of which only some tests were asked for: their names, as they stand in node ids behind the file."""
 
 
 def find_project(paths: Sequence[str]) -> Project:
@@ -44,21 +46,24 @@ def find_project(paths: Sequence[str]) -> Project:
     Raises:
         UsageError: A path that is not there.
     """
-    given = [Path(path) for path in paths or _test_paths()]
-    for path in given:
+    given = [_without_test(path) for path in paths or _test_paths()]
+    for path, _ in given:
         if not path.exists():
-            file = str(path).partition("::")[0]
-            if file != str(path) and Path(file).is_file():
-                raise UsageError(f"{path} names a test: name its file, {file}")
             raise UsageError(f"there is no {path}: name test files or folders of the project")
-    places = [path.resolve() for path in given]
+    places = [path.resolve() for path, _ in given]
     root, options = _root(places)
     names, ignored = _names(options), Ignored(root, options)
     found: dict[str, bool] = {}
-    for place in places:
+    some: dict[str, list[str]] = {}
+    whole: set[str] = set()
+    for place, (_, test) in zip(places, given, strict=True):
         for path in _tests(root, place, names):
             relative = _relative(root, path)
             found[relative] = place.is_dir() and ignored.leaves_out(path, place) and found.get(relative, True)
+            if not test:
+                whole.add(relative)
+            elif relative not in whole:
+                some.setdefault(relative, []).append(test)
     tests = tuple(path for path, is_left_out in found.items() if not is_left_out)
     return Project(
         root=root,
@@ -67,7 +72,14 @@ def find_project(paths: Sequence[str]) -> Project:
         rules=_own_rules(root),
         lists=frozenset(each for each in tests if not _is_usual(each, names) and _has_a_list(root / each)),
         left_out=tuple(path for path, is_left_out in found.items() if is_left_out),
+        some={path: tests for path, tests in some.items() if path not in whole},
     )
+
+
+def _without_test(path: str) -> tuple[Path, str]:
+    """The file or folder that is named, and the test of it; empty where all are meant."""
+    file, _, test = path.partition("::")
+    return (Path(file), test) if test and not Path(path).exists() else (Path(path), "")
 
 
 def _test_paths() -> list[str]:

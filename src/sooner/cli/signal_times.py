@@ -15,9 +15,10 @@ from sooner.analysis.metrics.statistics import Estimate, percentile, rate
 from sooner.analysis.metrics.summary import By, Group, summarise
 from sooner.cli.histories import history_at, when_it_ends
 from sooner.cli.spans import check_order, iso_epoch
-from sooner.history import History, Where, check_one_repository, there_are, unknown_name
+from sooner.history import History, Where, check_one_repository, unknown_name
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
+from sooner.model.text import there_are
 from sooner.report.signal_times import changes_text, groups_text, how_long, overview, plain
 
 

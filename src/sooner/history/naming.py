@@ -1,13 +1,12 @@
 """Names that a question is about, and that the history may not have."""
 
-from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Final
 
 from sooner.history.reading import Where
 from sooner.history.store import History
 from sooner.history.tables import table_named
 from sooner.model.errors import UsageError
+from sooner.model.text import there_are
 
 _ASKED: Final = ("repository", "workflow", "branch")
 _MOST_NAMED: Final = 5
@@ -65,14 +64,3 @@ def check_one_repository(history: History, where: Where, *tables: str) -> None:
     if len(found) > 1:
         some = ", ".join(sorted(found)[:_MOST_NAMED]) + (", ..." if len(found) > _MOST_NAMED else "")
         raise UsageError(f"the history holds several repositories, name one with --repository: {some}")
-
-
-def there_are(name: str, known: Iterable[str]) -> str:
-    """`there are 'a', 'b' and 3 more`, those that are most like a name first."""
-    others = sorted(known)
-    near = get_close_matches(name, others, n=_MOST_NAMED)
-    some = [*near, *(other for other in others if other not in near)][:_MOST_NAMED]
-    if not some:
-        return "there is none"
-    more = f" and {len(others) - len(some):,} more" if len(others) > len(some) else ""
-    return f"there {'is' if len(others) == 1 else 'are'} {', '.join(map(repr, some))}{more}"

@@ -6,6 +6,8 @@ Sources: XML 1.0 section 2.2 (the characters a document may hold); ECMA-48 (esca
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Final
 
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -19,6 +21,7 @@ _COLOUR: Final = re.compile(r"\x1b\[[0-9;:]*m")
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters; also those by which a name turns round what stands behind it (UAX 9: embeddings, isolates)."""
 _TEST: Final = re.compile(r"(?:.*?\.py::)?[^\[]*", re.DOTALL)
+_MOST_NAMED: Final = 5
 _UNSAFE_IN_NAME: Final = re.compile(r"[^A-Za-z0-9._+=-]+")
 _LONGEST_NAME: Final = 120
 """File systems allow 255 bytes; the rest is for suffixes and temporary names."""
@@ -110,3 +113,14 @@ def test_of(node_id: str) -> str:
     """The test that a case of it belongs to: the id without its parameters; a file's path may hold brackets, too."""
     found = _TEST.match(node_id)
     return found[0] if found else node_id
+
+
+def there_are(name: str, known: Iterable[str]) -> str:
+    """`there are 'a', 'b' and 3 more`, those that are most like a name first."""
+    others = sorted(known)
+    near = get_close_matches(name, others, n=_MOST_NAMED)
+    some = [*near, *(other for other in others if other not in near)][:_MOST_NAMED]
+    if not some:
+        return "there is none"
+    more = f" and {len(others) - len(some):,} more" if len(others) > len(some) else ""
+    return f"there {'is' if len(others) == 1 else 'are'} {', '.join(map(repr, some))}{more}"
