@@ -438,3 +438,36 @@ def test_communicators_and_peers_need_the_devices_that_they_are_told():
         "test_of_all": (1, 1, 8),
         "test_peers": (4, 4, 4),
     }
+
+
+def test_a_mistake_that_is_expected_may_be_found_before_a_device_is_missed():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+
+            import cupy
+            import pytest
+            from cupy import array_api as xp
+
+            def test_mistaken():
+                with pytest.raises(TypeError):
+                    xp.result_type(42)
+
+            class ItTest(unittest.TestCase):
+                def test_called(self):
+                    self.assertRaises(ValueError, xp.result_type, 42)
+
+            def test_made_before():
+                x = cupy.zeros(3)
+                with pytest.raises(ValueError):
+                    x.reshape(4)
+            """
+        },
+    )
+    assert {name: (each.min, each.confidence.value) for name, each in found.items()} == {
+        "test_mistaken": (1, "medium"),
+        "ItTest::test_called": (1, "medium"),
+        "test_made_before": (1, "high"),
+    }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sooner.plan.needs.raising import class_raised
 from sooner.plan.needs.replacing import is_patch, kept, patch_now
 from sooner.plan.needs.suspending import Manager, resumed
-from sooner.plan.needs.testing_names import SWALLOWING, Awaiting, Part, is_expected
+from sooner.plan.needs.testing_names import SWALLOWING, Awaiting, Part, is_awaited
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -60,8 +60,9 @@ def _awaiting(machine: "Machine", value: Native) -> Callable[[Raised | None], bo
         machine.awaited = (*before, value.kinds)
 
     def leave(raised: Raised | None) -> bool:
+        may_be = raised is None or is_awaited(machine, raised, kinds)
         machine.awaited = before
-        return raised is None or is_expected(raised, kinds)
+        return may_be
 
     return leave
 

@@ -330,7 +330,7 @@ def _raising_of(machine: "Machine", name: str, kinds: Any, pattern: Any, called:
         try:
             machine.call(called[0], called[1:], {})
         except Raised as raised:
-            if not is_expected(raised, expected):
+            if not is_awaited(machine, raised, expected):
                 raise
     return None
 
@@ -369,6 +369,13 @@ class Awaiting(Native):
             yield
         finally:
             machine.awaited = before
+
+
+def is_awaited(machine: "Machine", raised: Raised, kinds: Any) -> bool:
+    """Whether a failure may be the one that is asked for; a mistake may be found before a device is missed."""
+    may_be = is_expected(raised, kinds)
+    machine.guesses += not may_be and not raised.skips and is_refused_unrun(machine)
+    return may_be
 
 
 def is_refused_unrun(machine: "Machine") -> bool:
