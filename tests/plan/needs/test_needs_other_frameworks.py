@@ -262,10 +262,22 @@ def test_a_command_of_vllms_that_serves_is_an_engine_by_whichever_name_it_is_cal
 
             def test_rendered():
                 subprocess.Popen([sys.executable, "-m", "vllm.entrypoints.cli.main", "launch", "render", "m"])
+
+            def test_measured():
+                subprocess.run(["vllm", "bench", "throughput", "--model", "m", "-tp", "2"], check=True)
+
+            def test_a_server_is_measured():
+                subprocess.run(["vllm", "bench", "serve", "--model", "m"], check=True)
             """
         },
     )
-    assert found == {"test_called": (2, 2, 2), "test_as_a_module": (4, 4, 4), "test_rendered": (0, None, 0)}
+    assert found == {
+        "test_called": (2, 2, 2),
+        "test_as_a_module": (4, 4, 4),
+        "test_rendered": (0, None, 0),
+        "test_measured": (2, 2, 2),
+        "test_a_server_is_measured": (0, None, 0),
+    }
 
 
 def test_a_model_that_vllm_writes_out_is_loaded_by_an_engine_of_the_arguments_size():
@@ -1017,6 +1029,10 @@ def test_the_trainer_of_transformers_takes_all_devices_where_nobody_launched_it(
 
             def test_from_text_to_text(tmp_path):
                 Seq2SeqTrainer(model=object(), args=Seq2SeqTrainingArguments(tmp_path)).train()
+
+            def test_searches(tmp_path):
+                trainer = Trainer(args=TrainingArguments(tmp_path), model_init=lambda trial: object())
+                trainer.hyperparameter_search(direction="minimize", n_trials=4)
 
             def test_only_made(tmp_path):
                 Trainer(model=object(), args=TrainingArguments(tmp_path))

@@ -49,6 +49,8 @@ _SPREADS: Final = re.compile(r"from_pretrained\(.*?\b(?:tp_plan|distributed_conf
 _ENGINES: Final = re.compile(r"vllm\.entrypoints\.(openai\.)?(api_server|run_batch)|sglang\.launch_server")
 _ENGINE_PROGRAMS: Final = ("vllm", "vllm.entrypoints.cli.main")
 _ENGINE_VERBS: Final = ("serve", "run-batch")
+_ENGINE_BENCHES: Final = ("throughput", "latency", "startup", "mm-processor")
+"""Of `vllm bench`: those that load a model themselves, and ask no server."""
 _SHELLS: Final = ("bash", "sh", "dash", "zsh")
 _SPEAKS: Final = ("echo", "printf")
 _MASKS: Final = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
@@ -325,12 +327,14 @@ def _is_masked(environment: Any) -> bool:
 
 
 def _serves(words: list[Any]) -> bool:
-    """Whether a command starts an engine: `vllm serve`, `python -m vllm.entrypoints.openai.api_server`."""
+    """Whether a command starts an engine: `vllm serve`, `vllm bench latency`, `python -m vllm.entrypoints...`."""
     texts = [each if isinstance(each, str) else "" for each in words]
     if {"--help", "-h", "--version"} & set(texts):
         return False
-    verbs = (second for first, second in itertools.pairwise(texts) if first.rpartition("/")[2] in _ENGINE_PROGRAMS)
-    return any(_ENGINES.fullmatch(each) for each in texts) or any(verb in _ENGINE_VERBS for verb in verbs)
+    places = (place for place, each in enumerate(texts) if each.rpartition("/")[2] in _ENGINE_PROGRAMS)
+    said = [(*texts[place + 1 : place + 3], "", "") for place in places]
+    is_engine = any(verb in _ENGINE_VERBS or (verb == "bench" and of in _ENGINE_BENCHES) for verb, of, *_ in said)
+    return is_engine or any(_ENGINES.fullmatch(each) for each in texts)
 
 
 def _touch_given(machine: "Machine", words: list[Any] | None, environment: Any) -> None:
