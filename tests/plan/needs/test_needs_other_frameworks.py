@@ -1071,6 +1071,7 @@ def test_the_trainer_of_transformers_takes_all_devices_where_nobody_launched_it(
         "test_own": all_of_them,
         "test_without_arguments": all_of_them,
         "test_from_text_to_text": all_of_them,
+        "test_searches": all_of_them,
         "test_only_made": (0, 1, 1),
         "test_arguments_only": (0, 1, 1),
         "test_kind[False]": all_of_them,
