@@ -225,3 +225,35 @@ def test_what_a_class_of_the_library_takes_by_default_may_be_a_device():
         "test_told_of_none": (0, None, "HIGH"),
         "test_of_the_host_by_default": (0, None, "HIGH"),
     }
+
+
+def test_a_device_that_one_of_two_values_is_on_is_no_certainty():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import inspect
+            import torch
+
+            DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+            def is_asked():
+                return any(frame.function == "asked" for frame in inspect.stack())
+
+            def test_on_one_of_two():
+                torch.ones(1, device=DEVICE) if is_asked() else torch.ones(1)
+
+            def test_on_either():
+                torch.ones(1, device=DEVICE) if is_asked() else torch.zeros(1, device=DEVICE)
+
+            def test_on_one_after_it_was_used():
+                x = torch.ones(1, device=DEVICE)
+                x.to(DEVICE) if is_asked() else x.cpu()
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full, each.confidence.value) for name, each in found.items()} == {
+        "test_on_one_of_two": (0, 1, 1, "medium"),
+        "test_on_either": (0, 1, 1, "high"),
+        "test_on_one_after_it_was_used": (0, 1, 1, "high"),
+    }

@@ -4,6 +4,7 @@ import ast
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from sooner.plan.needs import sets
@@ -43,6 +44,7 @@ from sooner.plan.needs.values import (
     one_of,
     place_in_a_set,
 )
+from sooner.plan.needs.ways import each_way
 
 _BINARY: Final[dict[type, Callable[[Any, Any], Any]]] = {
     ast.Add: operator.add,
@@ -332,15 +334,9 @@ class Expressions(Comparisons, ABC):
     def _ev_ifexp(self, node: ast.IfExp, env: Env) -> Any:
         truth = self.truth(self.ev(node.test, env))
         if truth is None:
-            return self.either(self.ev_quietly(node.body, env), self.ev_quietly(node.orelse, env))
+            ways = [partial(self.ev, way, env) for way in (node.body, node.orelse)]
+            return self.either(*each_way(self, ways))  # type: ignore[arg-type]
         return self.ev(node.body if truth else node.orelse, env)
-
-    def ev_quietly(self, node: ast.expr, env: Env) -> Any:
-        """A value that may not be needed: what it raises is not raised."""
-        try:
-            return self.ev(node, env)
-        except Raised:
-            return UNKNOWN
 
     def either(self, one: Any, other: Any) -> Any:
         """One of two values, it is not known which; of two lists the longer one, where it has all of the other."""

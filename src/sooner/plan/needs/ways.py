@@ -1,9 +1,9 @@
 """What a test uses where it is not known which way it goes: where ways differ in that, it is less sure."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from sooner.plan.needs.values import Extent
+from sooner.plan.needs.values import UNKNOWN, Extent, Raised
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -43,6 +43,20 @@ class Ways:
             trace.used = max(trace.used, used)
             trace.ranks = trace.ranks if ranks is None else max(trace.ranks or 0, ranks)
         self._machine.guesses += len(set(self._ends)) > 1
+
+
+def each_way(machine: "Machine", ways: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What each of several ways comes to, of which one is gone; what it raises is not raised."""
+    gone, found = Ways(machine), []
+    for way in ways:
+        gone.begin()
+        try:
+            found.append(way())
+        except Raised:
+            found.append(UNKNOWN)
+        gone.end(goes_on=True)
+    gone.conclude()
+    return found
 
 
 def doubt_what_follows(machine: "Machine", left: Sequence[Extent]) -> None:
