@@ -20,7 +20,7 @@ from sooner.plan.needs.signatures import every_parameter
 from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, EVERYWHERE, LIBRARY_FUEL, Listener
 from sooner.plan.needs.suspending import AROUND, Manager, Rest, Suspended, surrounded
 from sooner.plan.needs.testing_names import as_raised, skip_as_wrapped
-from sooner.plan.needs.trace import Trace
+from sooner.plan.needs.trace import HAVING_NO_HOST, Trace
 from sooner.plan.needs.unseen import chooses_device, device_given, imports_arrays, puts_on_devices
 from sooner.plan.needs.values import (
     MISSING,
@@ -63,8 +63,6 @@ _SCOPES: Final = ("locals", "vars")
 
 _DISTRIBUTED: Final = "DistributedDataParallel"
 """PyTorch's: one replica for each rank, as a class has it that inherits from it, whatever it is called."""
-HAVING_NO_HOST: Final = ("CuPy uses a device", "RAPIDS uses a device")
-"""What a library makes by frameworks that do nothing on the host (`why` of their rules): without a device it fails."""
 
 _MAYBE: Final = ""
 """What a library makes that makes something on one of several ways."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs import unseen
 from sooner.plan.needs.callbacks import call_back, executed, launched_through
-from sooner.plan.needs.calling import HAVING_NO_HOST
 from sooner.plan.needs.contexts import context_of
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import plain_of
@@ -31,6 +30,7 @@ from sooner.plan.needs.testing_names import (
     skipping,
     unittest_method,
 )
+from sooner.plan.needs.trace import HAVING_NO_HOST
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.trace import HAVING_NO_HOST
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -372,9 +373,9 @@ class Awaiting(Native):
 
 
 def is_awaited(machine: "Machine", raised: Raised, kinds: Any) -> bool:
-    """Whether a failure may be the one that is asked for; a mistake may be found before a device is missed."""
+    """Whether a failure may be the one that is asked for; a framework may find a mistake before it misses a device."""
     may_be = is_expected(raised, kinds)
-    machine.guesses += not may_be and not raised.skips and is_refused_unrun(machine)
+    machine.guesses += not may_be and raised.reason.startswith(HAVING_NO_HOST) and is_refused_unrun(machine)
     return may_be
 
 

@@ -10,6 +10,9 @@ ANY: Final = 1
 COUNT: Final = 1_000_000
 """It was asked how many devices there are: the answer holds for this number only."""
 
+HAVING_NO_HOST: Final = ("CuPy uses a device", "RAPIDS uses a device")
+"""What is done by frameworks that do nothing on the host (`why` of their rules): without a device it fails."""
+
 
 class Trace:
     """A mutable notebook; one for each test and size."""
