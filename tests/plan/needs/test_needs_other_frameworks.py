@@ -465,7 +465,7 @@ def test_tvm_says_what_is_there_by_objects_and_by_decorators():
 
 
 def test_a_model_is_put_where_its_map_of_devices_says_and_by_auto_on_what_is_there():
-    found = devices_of(
+    found = needs_of(
         "tests/test_it.py",
         {
             "tests/test_it.py": """
@@ -499,7 +499,7 @@ def test_a_model_is_put_where_its_map_of_devices_says_and_by_auto_on_what_is_the
             """
         },
     )
-    assert found == {
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
         "test_auto": (0, 1, 1),
         "test_auto_within_limits": (0, 3, 3),
         "test_auto_on_the_second": (0, 2, 2),
@@ -508,6 +508,8 @@ def test_a_model_is_put_where_its_map_of_devices_says_and_by_auto_on_what_is_the
         "test_parts": (3, 3, 3),
         "test_host": (0, None, 0),
     }
+    assert found["test_auto"].confidence == "medium"  # on how many it is, is not known
+    assert found["test_auto_within_limits"].confidence == "high"
 
 
 PIPELINES = """

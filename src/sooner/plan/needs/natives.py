@@ -411,6 +411,7 @@ class Natives:
             device = Dev("cuda") if hard(each) in _CHOSEN_FOR_IT else self.device(each)
             if isinstance(device, Dev) and device.kind not in _NO_DEVICES:
                 self.machine.touch(device, f"{last}(device_map=...)")
+                self.machine.guesses += hard(each) in _CHOSEN_FOR_IT and self.machine.size > 1  # on how many it is
 
     def _sizes(self, last: str, kwargs: dict[str, Any]) -> None:
         """Devices that something is started on (`Engine(tp_size=4)`), by the names of its arguments."""
