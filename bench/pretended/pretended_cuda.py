@@ -4,6 +4,7 @@ Nothing here computes: work is done on the host, groups of ranks are gloo's, and
 idle H100 answers. `install` is called once a process, when torch has been imported.
 """
 
+import sys
 import types
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -288,16 +289,21 @@ def _pretend_ranks(torch: ModuleType) -> None:
         found = ask(*args, **kwargs)
         return asked[0] if found == "gloo" and asked and "nccl" in asked[0] else found
 
-    for module in (torch.distributed, c10d):
-        _set(
-            module,
-            {
-                "init_process_group": init_process_group,
-                "new_group": new_group,
-                "get_backend": get_backend,
-                "is_nccl_available": _yes,
-            },
-        )
+    for name, of_the_host in {
+        "init_process_group": init_process_group,
+        "new_group": new_group,
+        "get_backend": get_backend,
+        "is_nccl_available": _another(_yes),
+    }.items():
+        _replace(getattr(c10d, name), of_the_host)
+
+
+def _replace(function: Any, other: Any) -> None:
+    """In every module of PyTorch's that has taken a function, another takes its place."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "torch":
+            for attribute in [key for key, value in list(vars(module).items()) if value is function]:
+                setattr(module, attribute, other)
 
 
 def _on_the_host(backend: Any) -> Any:

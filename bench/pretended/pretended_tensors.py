@@ -47,6 +47,7 @@ def pretend_tensors(torch: ModuleType) -> None:
     """Let functions of tensors pass here, in this thread and in those that it starts."""
     mode = _mode(torch)
     make, run = torch.Tensor._make_subclass, threading.Thread.run
+    go_back = torch.autograd.graph._engine_run_backward
 
     def _make_subclass(cls: type, data: Any, requires_grad: bool = False, **kwargs: Any) -> Any:
         return put(make(cls, data, requires_grad, **kwargs), place_of(data))
@@ -55,6 +56,13 @@ def pretend_tensors(torch: ModuleType) -> None:
         with mode():
             run(thread)
 
+    def go_back_pretending(*args: Any, **kwargs: Any) -> Any:
+        with mode():  # `loss.backward()` has passed here, and what it calls does not by itself
+            return go_back(*args, **kwargs)
+
+    for module in (torch.autograd, torch.autograd.graph):
+        module._engine_run_backward = go_back_pretending
+    torch.Tensor.record_stream = lambda _tensor, _stream: None
     torch.Tensor._make_subclass = staticmethod(_make_subclass)
     threading.Thread.run = run_pretending  # type: ignore[method-assign]
     mode().__enter__()
@@ -126,8 +134,6 @@ def _mode(torch: ModuleType) -> Callable[[], Any]:
             answer = said(first, func)
             if answer is not said:
                 return answer
-            if func is tensor.record_stream:
-                return None
             if func is tensor.pin_memory:
                 return first
             if func is tensor.cuda:
