@@ -1575,3 +1575,47 @@ def test_what_is_put_on_a_device_of_a_librarys_object_that_is_not_known_is_not_s
         "test_made_there": "MEDIUM",
         "test_state": "HIGH",
     }
+
+
+def test_a_method_of_the_librarys_that_is_given_a_device_without_its_name_uses_it():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/model.py": """
+            import torch
+
+            class Model:
+                def longest(self, text, device):
+                    return int(torch.tensor([len(text)], device=device).item())
+
+                def _get_longest(self, text, device):
+                    return torch.tensor([len(text)]).to(device)
+
+                def get_name(self, device):
+                    return str(device)
+
+            model = Model()
+            """,
+            "tests/test_it.py": """
+            import torch
+            from acme.model import model
+
+            def test_given():
+                if torch.cuda.device_count() > 1:
+                    model.longest("a", "cuda")
+
+            def test_given_to_one_that_is_named_as_if_it_asked():
+                if torch.cuda.device_count() > 1:
+                    model._get_longest("a", "cuda")
+
+            def test_asked():
+                model.get_name("cuda")
+            """,
+        },
+    )
+    assert found == {
+        "test_given": (0, 2, 2),
+        "test_given_to_one_that_is_named_as_if_it_asked": (0, 2, 2),
+        "test_asked": (0, None, 0),
+    }

@@ -161,7 +161,8 @@ class Calling(Attributes):
         if not func.module.is_test_code and not func.module.is_model and (self.quiet or not _wraps_test_code(func)):
             of_instance = func.owner is not None and bool(args) and isinstance(args[0], Inst)
             if of_instance and not self.quiet:
-                said = self.natives.call_outside(Unknown(f"{func.module.name}.{func.name}"), args[1:], kwargs)
+                named = device_given(func, args) | kwargs
+                said = self.natives.call_outside(Unknown(f"{func.module.name}.{func.name}"), args[1:], named)
                 choose(cast("Machine", self), func, args, kwargs)
                 return self._own_mesh(func, args, kwargs, said)
             if not self.quiet and self.natives.launched(f"{func.module.name}.{func.name}", args, kwargs):

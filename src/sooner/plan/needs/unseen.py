@@ -151,9 +151,26 @@ def methods_called(node: ast.AST) -> set[str]:
 def device_given(func: Func, args: list[Any]) -> dict[str, Any]:
     """The device among what a function is given without names, unless it only says something about devices."""
     names = func.positional
-    if "device" not in names or _ASKING.match(func.name):
+    if "device" not in names or (_ASKING.match(func.name) and not _puts_on_given(func.node)):
         return {}
     return {name: value for name, value in zip(names, args, strict=False) if name == "device"}
+
+
+def _puts_on_given(node: ast.AST) -> bool:
+    """Whether a function makes a tensor on, or moves one to, the device that it is given; kept with the node."""
+    known: bool | None = getattr(node, "sooner_puts_on_given", None)
+    if known is None:
+        calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
+        known = any(_is_put_on_given(each, each.func) for each in calls if isinstance(each.func, ast.Attribute))
+        node.sooner_puts_on_given = known  # type: ignore[attr-defined]
+    return known
+
+
+def _is_put_on_given(call: ast.Call, method: ast.Attribute) -> bool:
+    is_made = getattr(method.value, "id", "") == "torch"
+    given = call.args[:1] if method.attr == "to" else []
+    given += [each.value for each in call.keywords if each.arg == "device" and (is_made or method.attr == "to")]
+    return any(getattr(each, "id", "") == "device" for each in given)
 
 
 def is_in(path: str, modules: set[str]) -> bool:
