@@ -1619,3 +1619,37 @@ def test_a_method_of_the_librarys_that_is_given_a_device_without_its_name_uses_i
         "test_given_to_one_that_is_named_as_if_it_asked": (0, 2, 2),
         "test_asked": (0, None, 0),
     }
+
+
+def test_a_record_that_inherits_from_one_has_its_fields():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/model.py": """
+            from typing import Callable, NamedTuple
+            import jax.numpy as jnp
+
+            class Transformation(NamedTuple):
+                init: Callable
+
+            class More(Transformation):
+                \"\"\"Takes more arguments.\"\"\"
+
+            def scaled():
+                def init(params):
+                    return {"count": jnp.zeros([]), "params": params}
+                return Transformation(init)
+
+            def more(transformation):
+                return More(transformation.init)
+            """,
+            "tests/test_it.py": """
+            from acme.model import more, scaled
+
+            def test_it():
+                more(scaled()).init({})
+            """,
+        },
+    )
+    assert found == {"test_it": (0, 1, 1)}

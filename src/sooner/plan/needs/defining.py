@@ -172,7 +172,8 @@ class Defining(Calling):
         if is_enumeration(cls):
             make_members(cls, fields, self._initialise)
         elif "NamedTuple" in names:
-            cls.attrs["__record__"] = fields
+            if not isinstance(cls.find("__record__"), list):  # one that inherits from a record has its fields alone
+                cls.attrs["__record__"] = fields
             cls.attrs["__tuple__"] = True
         else:
             cls.attrs["__fieldnames__"] = fields
