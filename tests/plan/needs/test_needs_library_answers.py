@@ -1653,3 +1653,45 @@ def test_a_record_that_inherits_from_one_has_its_fields():
         },
     )
     assert found == {"test_it": (0, 1, 1)}
+
+
+def test_a_method_of_the_librarys_makes_arrays_where_its_module_has_a_framework_of_arrays():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/model.py": """
+            import jax.numpy as jnp
+
+            class Model:
+                def __init__(self, size):
+                    self.size = size
+
+                def predict(self, times):
+                    return [jnp.zeros(self.size)] * times
+
+                def get_size(self):
+                    return self.size
+
+                def load(self, path):
+                    return _native.load(path)
+            """,
+            "tests/test_it.py": """
+            from acme.model import Model
+
+            def test_made():
+                Model(3).predict(2)
+
+            def test_asked():
+                assert Model(3).get_size() == 3
+
+            def test_unknown():
+                Model(3).load("a")
+            """,
+        },
+    )
+    assert {name: (each.gpu_min, each.confidence.value) for name, each in found.items()} == {
+        "test_made": (1, "high"),
+        "test_asked": (None, "high"),
+        "test_unknown": (None, "medium"),
+    }

@@ -21,7 +21,7 @@ from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, EVERYWHERE, LIBRARY_FUE
 from sooner.plan.needs.suspending import AROUND, Manager, Rest, Suspended, surrounded
 from sooner.plan.needs.testing_names import as_raised, skip_as_wrapped
 from sooner.plan.needs.trace import HAVING_NO_HOST, Trace
-from sooner.plan.needs.unseen import chooses_device, device_given, imports_arrays, puts_on_devices
+from sooner.plan.needs.unseen import chooses_device, device_given, imports_arrays, only_asks, puts_on_devices
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -164,6 +164,7 @@ class Calling(Attributes):
                 named = device_given(func, args) | kwargs
                 said = self.natives.call_outside(Unknown(f"{func.module.name}.{func.name}"), args[1:], named)
                 choose(cast("Machine", self), func, args, kwargs)
+                self._works_on_arrays(func, args, kwargs)
                 return self._own_mesh(func, args, kwargs, said)
             if not self.quiet and self.natives.launched(f"{func.module.name}.{func.name}", args, kwargs):
                 return Unknown("launched")
@@ -197,6 +198,14 @@ class Calling(Attributes):
         finally:
             listener.fuel = self.fuel
             self.fuel, self.trace, self.quiet, self.listener, self.sure = fuel, trace, quiet, listener, sure
+
+    def _works_on_arrays(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """What a method of the library under test makes, where its module has a framework of arrays."""
+        if not self.trace.touched and imports_arrays(self.sources.read(func.module.path)):
+            guesses = self.guesses
+            result, self.guesses = self._call_library(func, args, kwargs), guesses
+            is_seen = only_asks(func.name) or not isinstance(hard(result), Unknown)
+            self.trace.may_be_made |= self.size > 0 and not is_seen
 
     def _own_mesh(self, func: Func, args: list[Any], kwargs: dict[str, Any], said: Any) -> Any:
         """The mesh that a record of the library under test makes of the degrees that it was told."""
