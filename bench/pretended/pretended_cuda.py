@@ -269,7 +269,7 @@ def _pretend_data_parallel(torch: ModuleType) -> None:
 def _pretend_ranks(torch: ModuleType) -> None:
     import torch.distributed.distributed_c10d as c10d
 
-    begin, divide, ask = c10d.init_process_group, c10d.new_group, c10d.get_backend
+    begin, divide, ask, wait = c10d.init_process_group, c10d.new_group, c10d.get_backend, c10d.barrier
     asked: list[str] = []
 
     def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -289,7 +289,17 @@ def _pretend_ranks(torch: ModuleType) -> None:
         found = ask(*args, **kwargs)
         return asked[0] if found == "gloo" and asked and "nccl" in asked[0] else found
 
+    def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, **kwargs: Any) -> Any:
+        for each in device_ids or ():
+            use(index_of(each))
+        found, torch._C._get_accelerator = torch._C._get_accelerator, lambda *_a: torch.device("cpu")
+        try:
+            return wait(group, async_op, **kwargs)
+        finally:
+            torch._C._get_accelerator = found
+
     for name, of_the_host in {
+        "barrier": barrier,
         "init_process_group": init_process_group,
         "new_group": new_group,
         "get_backend": get_backend,
