@@ -395,3 +395,30 @@ def test_what_is_set_on_an_object_of_the_library_is_there_whatever_its_class_doe
         },
     )
     assert found == {"test_set": (1, 1, 1), "test_as_it_is": (None, None, None), "test_own": (1, 1, 1)}
+
+
+def test_a_class_is_looked_for_among_the_keys_of_a_table():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import pytest, torch
+
+            class Small:
+                pass
+
+            class Large:
+                pass
+
+            SIZES = {Large: 3}
+
+            @pytest.mark.parametrize("kind", [Small, Large])
+            def test_it(kind):
+                torch.ones(1, device=f"cuda:{SIZES[kind] - 1}" if kind in SIZES else "cpu")
+            """
+        },
+    )
+    assert found == {
+        "test_it[Small]": (0, None, 0),
+        "test_it[Large]": (3, 3, 3),
+    }

@@ -165,11 +165,11 @@ class Comparisons(SpecialMethods):
                 return bool(item in container)
             except HOST_ERRORS:
                 return None
-        if isinstance(container, list | tuple | set | frozenset):
-            answers = [self._equal(hard(each), item) for each in container]
-            return True if True in answers else None if None in answers else False
         if isinstance(container, dict) and isinstance(item, str | int):
             return item in container or (None if UNKNOWN in container else False)
+        if isinstance(container, list | tuple | set | frozenset | dict):
+            answers = [self._equal(hard(each), item) for each in container]
+            return True if True in answers else None if None in answers else False
         is_runner = isinstance(container, Ext) and container.path == "sys.modules" and item in _RUNNERS
         return True if is_runner else None
 
