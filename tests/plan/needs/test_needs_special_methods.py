@@ -422,3 +422,33 @@ def test_a_class_is_looked_for_among_the_keys_of_a_table():
         "test_it[Small]": (0, None, 0),
         "test_it[Large]": (3, 3, 3),
     }
+
+
+def test_a_named_tuple_that_makes_itself_has_what_it_gives_its_base():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            from collections import namedtuple
+            import pytest, torch
+
+            class Base:
+                pass
+
+            class Normal(Base):
+                pass
+
+            SIZES = {Base: 3}
+
+            class Case(namedtuple("Case", ["kind", "size"])):
+                def __new__(cls, kind, times=1):
+                    found = next(SIZES[each] for each in kind.mro() if each in SIZES)
+                    return super().__new__(cls, kind, size=found * times)
+
+            @pytest.mark.parametrize("kind, size", [Case(Normal)])
+            def test_it(kind, size):
+                torch.ones(1, device=f"cuda:{size - 1}")
+            """
+        },
+    )
+    assert found == {"test_it[Normal-3]": (3, 3, 3)}

@@ -210,6 +210,7 @@ class Attributes(State):
         specials: dict[str, Any] = {"__name__": value.name, "__mro__": tuple(value.mro)}
         specials["__qualname__"] = value.within + value.name
         specials |= {"__module__": value.module.name, "__bases__": tuple(value.bases), "__dict__": value.attrs}
+        specials["mro"] = Native("mro", lambda _args, _kwargs: list(value.mro))
         if name in specials:
             return specials[name]
         if name == "__members__" and is_enumeration(value):
@@ -237,16 +238,26 @@ class Attributes(State):
         if name == "__getattribute__":
             return Native(name, lambda args, _kwargs: self._got_plainly(value, args))
         if name == "__new__":
-            return Native("__new__", lambda args, _kwargs: self.made_plainly(args))
+            return Native("__new__", self.made_plainly)
         return Native(f"super.{name}", lambda _args, _kwargs: None)
 
-    def made_plainly(self, args: list[Any]) -> Any:
-        """`super().__new__(cls)`: an instance; of a metaclass (`super().__new__(mcs, name, bases, names)`) a class."""
+    def made_plainly(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """`super().__new__(cls)`: an instance; of a metaclass (`super().__new__(mcs, name, bases, names)`) a class.
+
+        A named tuple has what it is given as its fields.
+        """
         first = args[0] if args else UNKNOWN
         if not isinstance(first, Cls):
             return UNKNOWN
         is_class = len(args) == 4 and first.is_a("type")  # noqa: PLR2004 - the metaclass, name, bases, names
-        return self.call(self.natives.builtin("type"), args[1:], {}) if is_class else Inst(first)
+        if is_class:
+            return self.call(self.natives.builtin("type"), args[1:], {})
+        made, fields = Inst(first), first.find("__record__")
+        if isinstance(fields, list) and first.find("__tuple__") is not MISSING and (len(args) > 1 or kwargs):
+            given = dict(zip(fields, args[1:], strict=False)) | kwargs
+            made.attrs |= {name: given.get(name, UNKNOWN) for name in fields}
+            made.attrs["__items__"] = [made.attrs[name] for name in fields]
+        return made
 
     def _got_plainly(self, value: Super, args: list[Any]) -> Any:
         """`super().__getattribute__(name)`: what the instance has by that name."""

@@ -467,7 +467,7 @@ class Calling(Attributes):
         init = cls.find("__init__")
         if isinstance(init, Func):
             self.call(init, [made, *args], kwargs)
-        elif isinstance(fields, list):
+        elif isinstance(fields, list) and "__items__" not in made.attrs:
             self._fill(made, cls, fields, args, kwargs)
         return made
 

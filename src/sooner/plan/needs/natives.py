@@ -147,7 +147,7 @@ class Natives:
 
     def _of_native(self, value: Native, name: str) -> Any:
         if (value.name, name) == ("type", "__new__"):
-            return Native(name, lambda args, _kwargs: self.machine.made_plainly(args))
+            return Native(name, self.machine.made_plainly)
         if value.name in ("dict", "str", "bytes") and name in ("fromkeys", "join", "format", "maketrans"):
             return Native(f"{value.name}.{name}", lambda _args, _kwargs: UNKNOWN)
         return Native(f"{value.name}.{name}", lambda args, _kwargs: args[0] if len(args) == 1 else UNKNOWN)
