@@ -1346,3 +1346,18 @@ def test_a_server_that_sglangs_own_helper_starts_needs_what_its_options_ask_for(
         "TestAlone::test_asked": (1, 1, 1),
         "TestAlone::test_measured": (4, 4, 4),
     }
+
+
+def test_what_transformer_engine_is_told_in_words_and_types_is_no_array():
+    found = devices_of(
+        "test_flags.py",
+        {
+            "test_flags.py": """
+            from transformer_engine.jax.cpp_extensions.misc import get_xla_flag
+
+            def test_it():
+                assert get_xla_flag("--bar", cast=int) is None
+            """
+        },
+    )
+    assert found == {"test_it": (0, None, 0)}

@@ -355,3 +355,38 @@ def test_contexts_of_arrows_are_on_their_devices():
         assert first.device_number == 0
     """
     assert devices_of("test_it.py", {"test_it.py": test}) == {"test_it": (1, 1, 2)}
+
+
+def test_what_is_registered_for_kinds_of_devices_uses_none_of_them():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import torch.distributed as dist
+
+            def make(store, rank, size, timeout):
+                return None
+
+            dist.Backend.register_backend("mine", make, devices=["cpu", "cuda"])
+
+            def test_of_the_host():
+                assert torch.ones(2).sum() == 2
+
+            def test_of_one_kind():
+                dist.Backend.register_backend("other", make, devices=["cuda"])
+            """
+        },
+    )
+    assert found == {"test_of_the_host": (0, None, 0), "test_of_one_kind": (0, None, 0)}
+
+
+def test_what_works_on_the_host_and_on_a_device_takes_one_where_there_is_one():
+    both = """
+    from acme.testing import compare
+
+    def test_it():
+        compare(abs, devices=["cpu", "cuda"])
+    """
+    found = needs_of("test_it.py", {"test_it.py": both})["test_it"]
+    assert (found.min, found.gpu_min, found.full, found.confidence) == (0, 1, 1, "medium")

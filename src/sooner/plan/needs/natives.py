@@ -374,7 +374,7 @@ class Natives:
             if isinstance(device, Dev):
                 machine.touch(device, f"{last}(device={device.kind})")
         if "devices" in kwargs and "accelerator" not in kwargs and not last.endswith(_SAYING):
-            for each in machine.items_of(kwargs["devices"]) or ():
+            for each in unseen.devices_told(machine, last, machine.items_of(kwargs["devices"]) or ()):
                 device = self.device(each)
                 if isinstance(device, Dev) and (device.kind == "cuda" or not isinstance(hard(each), str)):
                     machine.touch(device, f"{last}(devices=...)")

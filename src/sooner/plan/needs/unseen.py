@@ -116,6 +116,21 @@ def is_told_of_devices(arguments: Mapping[str, Any]) -> bool:
     return arguments.get("accelerator") != "cpu" and arguments.get("devices", "auto") not in (None, 0)
 
 
+def devices_told(machine: "Machine", name: str, several: Sequence[Any]) -> Sequence[Any]:
+    """Those of the devices that a call is told of (`devices=`) which it may use.
+
+    What is registered is there for them. Of kinds that have the host among them (`["cpu", "cuda"]`) it uses those that
+    are there.
+    """
+    if name.startswith("register"):
+        return ()
+    kinds = [hard(each) for each in several]
+    if "cpu" not in kinds or any(not isinstance(each, str) or ":" in each for each in kinds):
+        return several
+    machine.guesses += not machine.quiet
+    return several if machine.visible() else ()
+
+
 def names_a_device(node: ast.Call, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Whether a call names a device of which nothing is known (`x.to(device)`, `ones(2, device=self.device)`).
 
