@@ -166,3 +166,33 @@ def test_a_mesh_says_of_which_kind_of_device_it_is():
     )
     names = ("test_without_names", "test_a_part", "test_made", "test_random")
     assert found == {f"TestKinds::{each}": (0, 4, 4) for each in names}
+
+
+def test_degrees_of_torchtitans_are_on_the_kind_of_device_that_a_test_puts_in_its_place():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from unittest.mock import patch
+
+            from torch.testing._internal.distributed._tensor.common_dtensor import DTensorTestBase, with_comms
+            from torchtitan.distributed.parallel_dims import ParallelDims
+
+            class TestIt(DTensorTestBase):
+                @property
+                def world_size(self):
+                    return 2
+
+                @with_comms
+                def test_patched(self):
+                    degrees = ParallelDims(tp=2, dp_shard=1, world_size=2)
+                    with patch("torchtitan.distributed.parallel_dims.device_type", self.device_type):
+                        degrees.build_mesh()
+
+                @with_comms
+                def test_as_it_is(self):
+                    ParallelDims(tp=2, dp_shard=1, world_size=2).build_mesh()
+            """
+        },
+    )
+    assert found == {"TestIt::test_patched": (0, 2, 2), "TestIt::test_as_it_is": (1, 1, 2)}
