@@ -369,3 +369,45 @@ def test_a_mesh_uses_its_devices_where_something_is_done_with_it_and_not_where_i
         "test_of_a_function": (0, 1, 2),
         "test_of_a_function_and_left": (0, 1, 1),
     }
+
+
+def test_what_a_test_of_jaxs_own_maps_with_the_functions_behind_pmap_is_mapped_as_by_pmap():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            import numpy as np
+            from jax._src import api as src_api
+            from jax._src.interpreters import pxla
+            from jax.lib import xla_bridge
+
+            class TestPython:
+                @property
+                def pmap(self):
+                    return src_api._python_pmap
+
+                def test_all(self):
+                    self.pmap(lambda x: x, axis_name="i")(np.ones((xla_bridge.device_count(), 4)))
+
+                def test_one_inside_the_other(self):
+                    self.pmap(self.pmap(lambda x: x, "i"), "j")(np.ones((2, 2, 4)))
+
+            def test_compiled():
+                src_api._cpp_pmap(lambda x: x, in_axes=1)(np.ones((3, 2)))
+
+            def test_copies_on_all():
+                pxla.replicate(np.ones(2), xla_bridge.device_count(), xla_bridge.device_count(), in_axis=None)
+
+            def test_copies_on_some():
+                pxla.replicate(np.ones(2), 2, 2, jax.devices()[:2])
+            """
+        },
+    )
+    assert {name.split("::")[-1]: answer for name, answer in answers(found).items()} == {
+        "test_all": (0, 1, 8, "high"),
+        "test_one_inside_the_other": (4, 4, 4, "high"),
+        "test_compiled": (2, 2, 2, "high"),
+        "test_copies_on_all": (0, 1, 8, "high"),
+        "test_copies_on_some": (2, 2, 2, "high"),
+    }
