@@ -411,3 +411,44 @@ def test_what_a_test_of_jaxs_own_maps_with_the_functions_behind_pmap_is_mapped_a
         "test_copies_on_all": (0, 1, 8, "high"),
         "test_copies_on_some": (2, 2, 2, "high"),
     }
+
+
+def test_what_is_mapped_inside_of_the_mapped_along_some_of_the_arrays_has_a_device_for_each_place_of_these():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            import numpy as np
+            from jax import pmap
+
+            def mapped(shape, outer, inner):
+                assert jax.device_count() > 0
+                f = pmap(lambda x, y: x - y, in_axes=inner)
+                return pmap(f, in_axes=outer)(3.0, np.ones(shape))
+
+            def test_one():
+                mapped((1, 1), (None, 0), (None, 0))
+
+            def test_two_by_two():
+                mapped((2, 2), (None, 0), (None, 0))
+
+            def test_other_axes():
+                mapped((2, 9, 2), (None, 2), (None, 0))
+
+            def test_all():
+                mapped((jax.device_count(), 1), (None, 0), (None, 0))
+
+            def test_outside_only_one_axis_is_told():
+                f = pmap(lambda x: x, in_axes=1)
+                pmap(f)(np.ones((2, 7, 2)))
+            """
+        },
+    )
+    assert answers(found) == {
+        "test_one": (0, 1, 1, "high"),
+        "test_two_by_two": (4, 4, 4, "high"),
+        "test_other_axes": (4, 4, 4, "high"),
+        "test_all": (0, 1, 8, "high"),
+        "test_outside_only_one_axis_is_told": (4, 4, 4, "high"),
+    }

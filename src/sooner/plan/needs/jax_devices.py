@@ -377,11 +377,11 @@ def _all_if_counted(machine: "Machine") -> None:
 class _Pmapped(Derived):
     """What `jax.pmap` makes of a function: work that is mapped over so many axes of arrays, one inside the other."""
 
-    __slots__ = ("axes",)
+    __slots__ = ("specs",)
 
-    def __init__(self, call: Callable[..., Any], axes: int) -> None:
+    def __init__(self, call: Callable[..., Any], specs: list[Any]) -> None:
         super().__init__("pmap", call)
-        self.axes = axes
+        self.specs = specs
 
 
 def _pmapped(machine: "Machine", lengths: list[int], axes: int, *, on_host: bool) -> Any:
@@ -412,20 +412,21 @@ def _pmap(machine: "Machine", args: list[Any]) -> Any:
     """`jax.pmap(function)`, told which axes of arrays it maps over, on which devices, and how many parts there are."""
     spec, inner, devices, size, backend = (uncounted(hard(each)) for each in args)
     on_host = backend == "cpu" or _is_told_the_host(machine)
-    axes = inner.axes + 1 if isinstance(inner, _Pmapped) else 1
+    specs = [spec, *(inner.specs if isinstance(inner, _Pmapped) else ())]
+    axes = len(specs)
 
     def mapped(given: list[Any], kwargs: dict[str, Any]) -> Any:
         if type(size) is int:
             lengths = [size] if axes == 1 else []
-        elif spec == 0:
+        elif all(each == 0 for each in specs):
             lengths = _leading([*given, *kwargs.values()], axes)
         else:
-            lengths = [*_along(given, spec), *_leading(kwargs, 1)] if axes == 1 else []
+            lengths = _parts(given, kwargs, specs)
         if isinstance(devices, list | tuple) and len(found_devices(devices)) == len(devices):
             return _mapped_on(machine, devices, lengths)
         return _pmapped(machine, lengths if devices is None else [], axes, on_host=on_host)
 
-    return _Pmapped(mapped, axes)
+    return _Pmapped(mapped, specs)
 
 
 def _soft_pmap(machine: "Machine", args: list[Any]) -> Any:
@@ -498,6 +499,18 @@ def _along(value: Any, axes: Any) -> list[int]:
         return [length] if type(length) is int else []
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
     return [number for each in inner for number in _along(each, axes)]
+
+
+def _parts(given: Any, kwargs: Any, specs: list[Any]) -> list[int]:
+    """How many parts arrays have along an axis for each map, the outermost first; several, where they do not agree."""
+    parts = 1
+    for spec in specs:
+        lengths = [*_along(given, spec), *_along(kwargs, 0)]
+        if len(set(lengths)) != 1:
+            return lengths
+        parts *= lengths[0]
+        given, kwargs = _without(given, spec), _without(kwargs, 0)
+    return [parts]
 
 
 def _mapped_on(machine: "Machine", devices: list[Any] | tuple[Any, ...], lengths: list[int]) -> Any:
