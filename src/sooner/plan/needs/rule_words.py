@@ -42,7 +42,7 @@ from sooner.plan.needs.values import (
     Skip,
     Unknown,
     hard,
-    is_plain_or_type,
+    is_plain,
 )
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ def _visible(machine: "Machine", _args: list[Any]) -> Any:
 
 
 def _is_known(_machine: "Machine", args: list[Any]) -> Any:
-    return is_plain_or_type(_first(args))
+    return is_plain(_first(args))
 
 
 def _of_tree(machine: "Machine", args: list[Any]) -> Any:

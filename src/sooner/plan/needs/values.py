@@ -506,11 +506,6 @@ def is_plain(value: Any, depth: int = 0) -> bool:
     return isinstance(value, PLAIN)
 
 
-def is_plain_or_type(value: Any) -> bool:
-    """Whether a value is plain, or the type of such values."""
-    return is_plain(value) or (isinstance(value, Native) and value.name in ("bool", "float", "int", "str"))
-
-
 def hard(value: Any) -> Any:
     """The value without its softness."""
     return value.value if isinstance(value, Soft) else value
