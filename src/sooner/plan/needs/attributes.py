@@ -2,9 +2,10 @@
 
 from abc import abstractmethod
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members
+from sooner.plan.needs.forwards import applied
 from sooner.plan.needs.number_types import is_scalar_type
 from sooner.plan.needs.outside_kinds import case_has, class_has
 from sooner.plan.needs.signatures import parameters_of
@@ -33,6 +34,7 @@ from sooner.plan.needs.values import (
 )
 
 if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
     from sooner.plan.needs.rules import Rule
 
 LACKING: Final = "__lacking__"
@@ -216,6 +218,8 @@ class Attributes(State):
         if name == "__members__" and is_enumeration(value):
             return members(value)
         native = self.natives.of_outside_base(value, name)
+        if name == "apply" and (run := applied(cast("Machine", self), value)) is not None:
+            return run
         if native is MISSING and name.startswith("from_") and not (value.module.is_test_code or value.module.is_model):
             self.built.add(f"{value.name}.{name}")  # a base from elsewhere makes it, by what the class says itself
         return native if native is not MISSING else Unknown(f"{value.name}.{name}")

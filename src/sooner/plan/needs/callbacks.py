@@ -4,7 +4,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.values import MISSING, UNKNOWN, Args, Bound, Func, Kwargs, Native, Partial, Raised, hard
+from sooner.plan.needs.values import MISSING, UNKNOWN, Args, Bound, Func, Kwargs, Native, Partial, Raised, Unknown, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -96,6 +96,7 @@ _EXECUTORS: Final = {
     "submit": 0,
     "run_sync": 0,
     "apply": 0,
+    "_apply": 0,
     "apply_async": 0,
     "runcall": 0,
 }
@@ -132,11 +133,14 @@ def executed(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
         list(args[place + 1 :]),
         {key: each for key, each in kwargs.items() if key not in ("func", "executor")},
     )
-    if last.startswith("apply"):
+    if last.lstrip("_").startswith("apply"):
         given = names.get("args", rest[0] if rest else ())
         named = names.get("kwds", rest[1] if len(rest) > 1 else {})
         rest, names = machine.items_of(given) or [], named if isinstance(named, dict) else {}
-    result = machine.call(function, rest, names)
+    if isinstance(function, Func) and not rest and not names:  # a module gives its parts to what it is given
+        result = _call(machine, function, [Unknown(f"{path.rpartition('.')[0]}.part")], {}, None)
+    else:
+        result = machine.call(function, rest, names)
     return UNKNOWN if last in ("submit", "apply_async") else result
 
 

@@ -11,6 +11,7 @@ from sooner.plan.needs.callbacks import TRACED
 from sooner.plan.needs.code_texts import CODE_TEXTS, run_code
 from sooner.plan.needs.enumerations import is_enumeration
 from sooner.plan.needs.facts import SIZES
+from sooner.plan.needs.forwards import forward_of
 from sooner.plan.needs.library_ranks import is_beyond, pass_on
 from sooner.plan.needs.made_of import takes_devices
 from sooner.plan.needs.meshes import NamedMesh
@@ -123,8 +124,9 @@ class Calling(Attributes):
 
     def _call_instance(self, value: Inst, args: list[Any], kwargs: dict[str, Any]) -> Any:
         method = value.cls.find("__call__")
-        if method is not MISSING:
-            return self.call(Bound(method, value), args, kwargs)
+        method = forward_of(value) if method is MISSING else Bound(method, value)
+        if method is not None:
+            return self.call(method, args, kwargs)
         if value.cls.is_a("ContextDecorator", "AsyncContextDecorator") and args:
             return surrounded(args[0], value)
         return self.natives.call_outside(Unknown(f"{value.cls.name}()"), args, kwargs)

@@ -141,21 +141,26 @@ def _rows_of(_machine: "Machine", args: list[Any]) -> Any:
 
 
 def _mapped_tree(machine: "Machine", args: list[Any]) -> Any:
-    """A function of the tests for each leaf of a tree; a tree that is not known is taken as one leaf."""
+    """A function for each leaf of a tree (one that is not known is a leaf); a third argument is given first."""
     function, trees = hard(args[0]), [hard(each) for each in hard(args[1])]
-    if not isinstance(function, Func) or not trees:
+    if not _is_followed(function) or not trees:
         return Unknown("jax.tree.map()")
     first = trees[0]
 
     def inner(key: Any) -> Any:
         parts = [each[key] if type(each) is type(first) and _has(each, key) else UNKNOWN for each in trees]
-        return _mapped_tree(machine, [function, parts])
+        return _mapped_tree(machine, [function, parts, *args[2:]])
 
     if isinstance(first, dict):
         return {key: inner(key) for key in first}
     if isinstance(first, list | tuple) and not isinstance(first, Grid):
         return type(first)(inner(key) for key in range(len(first)))
-    return machine.call(function, trees, {})
+    return machine.call(function, [*args[2:], *trees], {})
+
+
+def _is_followed(function: Any) -> bool:
+    """Whether it is seen what a function does: of the tests, of the library, or one outside by its name."""
+    return isinstance(function, Func | Bound | Derived | Ext | Native)
 
 
 def _has(tree: Any, key: Any) -> bool:
@@ -449,7 +454,7 @@ def _soft_pmap(machine: "Machine", args: list[Any]) -> Any:
 def _vmap(machine: "Machine", args: list[Any]) -> Any:
     """`jax.vmap(function)`: it is called with arrays that lack an axis, if it is of the tests or a `pmap`."""
     function, spec, out = (hard(each) for each in args)
-    if _is_method(function) or not isinstance(function, Func | Bound | Derived):
+    if _is_method(function) or not _is_followed(function):
         return function if isinstance(function, Func | Cls) else Unknown("jax.vmap()")
 
     def mapped(given: list[Any], kwargs: dict[str, Any]) -> Any:

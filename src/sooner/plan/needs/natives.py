@@ -68,6 +68,8 @@ _LONGEST_PATH: Final = 120
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
 """Arrays that are as long as there are devices are for mapping over them."""
 _MOVERS: Final = ("to", "type", "to_empty", "copyto", "as_in_context", "as_in_ctx")
+_BY_THEIR_CLASS: Final = ("torch.Tensor", "torch.nn.Module")
+"""Whose methods are called with the object before all else (`torch.Tensor.to(x, "cuda")`)."""
 _NAMED: Final = re.compile(r"(?:/.*)?/(?:device:|physical_device:)?(GPU|CPU|gpu|cpu):(\d+)")
 """A device as TensorFlow names it: `/device:GPU:1`, `/gpu:0`."""
 _KINDS: Final = {"GPU": "cuda", "CPU": "cpu"}
@@ -320,6 +322,7 @@ class Natives:
     def _device_work(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Devices that a call uses by its arguments: `device=`, `.to(...)`, `.cuda()`."""
         machine, (owner, _, last) = self.machine, func.path.rpartition(".")
+        args = args[1:] if owner in _BY_THEIR_CLASS else args
         if last == "cuda" and owner and owner not in ("torch", "cupy"):
             device = args[0] if args else kwargs.get("device", 0)
             machine.touch(self.device(device) if device is not None else Dev("cuda"), f".{last}()")
