@@ -1,4 +1,4 @@
-"""Functions of the tests that a framework runs in the test's own process: of modules, of autograd, of trees, of maps."""
+"""Functions of the tests that a framework runs in their own process: of modules, of autograd, of trees, of maps."""
 
 import pytest
 from small_projects import devices_of
@@ -136,6 +136,8 @@ def test_it():
         "jax.vjp(jnp.sin, 1.0)",
         "jax.linearize(jnp.sin, 1.0)",
         "jax.checkpoint(jnp.sin)(1.0)",
+        "jax.named_call(jnp.sin)(1.0)",
+        "jax.experimental.sparse.BCOO.fromdense(np.eye(2))",
         "jnp.vectorize(lambda x: x)(np.ones(3))",
     ],
 )

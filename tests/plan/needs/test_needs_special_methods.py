@@ -452,3 +452,32 @@ def test_a_named_tuple_that_makes_itself_has_what_it_gives_its_base():
         },
     )
     assert found == {"test_it[Normal-3]": (3, 3, 3)}
+
+
+def test_what_makes_a_field_of_a_record_is_called_for_each_instance():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import dataclasses
+            import torch
+
+            @dataclasses.dataclass
+            class Held:
+                data: torch.Tensor = dataclasses.field(default_factory=lambda: torch.ones(1).cuda())
+                names: list = dataclasses.field(default_factory=list)
+
+            def test_made():
+                Held()
+
+            def test_given():
+                Held(torch.ones(1))
+
+            def test_each_has_its_own():
+                Held(1).names.append("cuda:1")
+                for name in Held(1).names:
+                    torch.ones(1, device=name)
+            """
+        },
+    )
+    assert found == {"test_made": (1, 1, 1), "test_given": (0, None, 0), "test_each_has_its_own": (0, None, 0)}

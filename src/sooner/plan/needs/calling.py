@@ -530,8 +530,7 @@ class Calling(Attributes):
     def _fill(self, made: Inst, cls: Cls, fields: list[str], args: list[Any], kwargs: dict[str, Any]) -> None:
         given = dict(zip(fields, args, strict=False)) | kwargs
         for name in fields:
-            default = cls.find(name)
-            made.attrs[name] = given.get(name, UNKNOWN if default is MISSING else default)
+            made.attrs[name] = given[name] if name in given else self.default_of(cls, name)
         if cls.find("__tuple__") is not MISSING:
             made.attrs["__items__"] = [made.attrs[name] for name in fields]
         after = cls.find("__post_init__")

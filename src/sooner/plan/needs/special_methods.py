@@ -5,7 +5,7 @@ import re
 from abc import ABC, abstractmethod
 from typing import Any, Final
 
-from sooner.plan.needs.values import MISSING, UNKNOWN, Bound, Cls, Func, Inst, Raised, Unknown, hard
+from sooner.plan.needs.values import MISSING, UNKNOWN, Bound, Cls, Func, Inst, Raised, Unknown, Wrapped, hard
 
 _OPERATORS: Final[dict[type, str]] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
@@ -22,6 +22,8 @@ _ELSE: Final[dict[type, type]] = {ast.Lt: ast.GtE, ast.Gt: ast.LtE, ast.LtE: ast
 """Where `functools.total_ordering` takes a comparison from: it holds where the other one does not."""
 
 _UNWRITTEN: Final = re.compile(r"\b(ClassVar|InitVar)\b|\brepr=False\b")
+FACTORY: Final = "factory"
+"""The kind of what makes a field of a record for each of its instances (`field(default_factory=...)`)."""
 _MOST_ITEMS: Final = 64
 """Of an iterator that may have no end."""
 
@@ -36,6 +38,13 @@ class SpecialMethods(ABC):
     @abstractmethod
     def truth(self, value: Any) -> bool | None:
         """Whether a value is true; None where that is not known."""
+
+    def default_of(self, cls: Cls, name: str) -> Any:
+        """What a field of a record is where nobody gives it."""
+        default = cls.find(name)
+        if isinstance(default, Wrapped) and default.kind == FACTORY:
+            return self.call(default.func, [], {})
+        return UNKNOWN if default is MISSING else default
 
     def special(self, value: Any, name: str, *args: Any) -> Any:
         """What a special method of an instance says, or MISSING."""

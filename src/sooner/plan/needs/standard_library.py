@@ -17,7 +17,7 @@ from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.file_paths import absolute, path_of
 from sooner.plan.needs.iterating import filtering
 from sooner.plan.needs.python_names import BUILTINS, members
-from sooner.plan.needs.special_methods import set_plainly
+from sooner.plan.needs.special_methods import FACTORY, set_plainly
 from sooner.plan.needs.suspending import AROUND
 from sooner.plan.needs.values import (
     MISSING,
@@ -263,11 +263,10 @@ def _dataclass(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return decorate(args, {}) if args else Native("dataclass", decorate)
 
 
-def _field(machine: "Machine", _args: Args, kwargs: Kwargs) -> Any:
+def _field(_machine: "Machine", _args: Args, kwargs: Kwargs) -> Any:
     if "default" in kwargs:
         return kwargs["default"]
-    factory = kwargs.get("default_factory", MISSING)
-    return UNKNOWN if factory is MISSING else machine.call(factory, [], {})
+    return Wrapped(FACTORY, kwargs["default_factory"]) if "default_factory" in kwargs else UNKNOWN
 
 
 def _set_plainly(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
