@@ -195,6 +195,7 @@ def test_rules_of_the_project_are_found_in_its_pyproject(here, suite):
         (("nowhere",), "there is no nowhere"),
         (("tests/test_it.py::test_to",), "tests/test_it.py has no test test_to: there are 'test_two', "),
         (("nowhere.py::test_a",), "there is no nowhere.py"),
+        (("tests::test_two",), "there is no tests::test_two: name test files or folders"),
         (("tests", "--rules", "none.toml"), "the rules none.toml cannot be read"),
         (("tests", "--dry", "--real"), "exclude each other"),
         (("tests", "--placement", "a.toml"), "add --diff"),
@@ -231,6 +232,7 @@ def test_tests_can_be_named_as_pytest_names_them(here, suite):
     assert named("tests/test_more.py::TestIt::test_of_class[a::b]") == ["test_more.py::TestIt::test_of_class[a::b]"]
     assert len(named("tests/test_more.py::TestIt")) == 3
     assert len(named("tests/test_it.py", "tests/test_it.py::test_two")) == 3
+    assert len(named("tests/test_it.py::test_two", "tests")) == 6
 
 
 def test_a_folder_without_tests_is_nothing_to_run(here, suite):

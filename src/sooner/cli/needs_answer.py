@@ -92,14 +92,13 @@ def _named(project: Project, found: Sequence[TestNeeds]) -> list[TestNeeds]:
     Raises:
         UsageError: A file has no test of that name.
     """
-    kept = [each for each in found if each.path not in project.some]
     for path, names in project.some.items():
-        tests = {each.nodeid.removeprefix(f"{path}::"): each for each in found if each.path == path}
+        tests = [each.nodeid.removeprefix(f"{path}::") for each in found if each.path == path]
         for name in names:
             if tests and not any(_is_of(test, name) for test in tests):
                 raise UsageError(f"{path} has no test {name}: {there_are(name, set(map(test_of, tests)))}")
-        kept += [each for test, each in tests.items() if any(_is_of(test, name) for name in names)]
-    return kept
+    wanted = {path: [f"{path}::{name}" for name in names] for path, names in project.some.items()}
+    return [each for each in found if any(_is_of(each.nodeid, name) for name in wanted.get(each.path, [each.nodeid]))]
 
 
 def _is_of(test: str, name: str) -> bool:

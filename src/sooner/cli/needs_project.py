@@ -60,10 +60,10 @@ def find_project(paths: Sequence[str]) -> Project:
         for path in _tests(root, place, names):
             relative = _relative(root, path)
             found[relative] = place.is_dir() and ignored.leaves_out(path, place) and found.get(relative, True)
-            if not test:
-                whole.add(relative)
-            elif relative not in whole:
+            if test:
                 some.setdefault(relative, []).append(test)
+            else:
+                whole.add(relative)
     tests = tuple(path for path, is_left_out in found.items() if not is_left_out)
     return Project(
         root=root,
@@ -79,7 +79,8 @@ def find_project(paths: Sequence[str]) -> Project:
 def _without_test(path: str) -> tuple[Path, str]:
     """The file or folder that is named, and the test of it; empty where all are meant."""
     file, _, test = path.partition("::")
-    return (Path(file), test) if test and not Path(path).exists() else (Path(path), "")
+    is_test = test and not Path(path).exists() and not Path(file).is_dir()
+    return (Path(file), test) if is_test else (Path(path), "")
 
 
 def _test_paths() -> list[str]:

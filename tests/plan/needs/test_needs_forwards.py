@@ -6,6 +6,7 @@ from small_projects import devices_of
 ON_A_DEVICE = (1, 1, 1)
 ON_THE_FIRST_IF_ANY = (0, 1, 1)
 ON_THE_HOST = (0, None, 0)
+JAX = "import jax, jax.numpy as jnp, numpy as np\ndef test_it():\n    {}\n"
 
 
 def test_a_module_of_the_tests_that_is_called_runs_its_forward():
@@ -103,6 +104,8 @@ def test_a_function_of_autograds_is_applied_with_a_context_or_without_one():
         "torch.nn.Linear(1, 1)._apply(lambda x: x.cuda())",
         "torch.nn.Linear(1, 1).apply(lambda module: module.cuda())",
         "torch.Tensor.to(torch.ones(1), 'cuda')",
+        "torch.jit.trace(torch.sin, torch.ones(1)).cuda()",
+        "torch.autograd.functional.jacobian(torch.sin, inputs=torch.ones(1)).to('cuda')",
     ],
 )
 def test_what_pytorch_is_given_to_run_is_run(call):
@@ -142,8 +145,7 @@ def test_it():
     ],
 )
 def test_what_jax_is_given_to_run_is_run(call):
-    text = f"import jax, jax.numpy as jnp, numpy as np\ndef test_it():\n    {call}\n"
-    assert devices_of("test_it.py", {"test_it.py": text}) == {"test_it": ON_THE_FIRST_IF_ANY}
+    assert devices_of("test_it.py", {"test_it.py": JAX.format(call)}) == {"test_it": ON_THE_FIRST_IF_ANY}
 
 
 @pytest.mark.parametrize(
@@ -158,5 +160,4 @@ def test_what_jax_is_given_to_run_is_run(call):
     ],
 )
 def test_what_makes_no_array_of_jaxs_is_on_the_host(call):
-    text = f"import jax, jax.numpy as jnp, numpy as np\ndef test_it():\n    {call}\n"
-    assert devices_of("test_it.py", {"test_it.py": text}) == {"test_it": ON_THE_HOST}
+    assert devices_of("test_it.py", {"test_it.py": JAX.format(call)}) == {"test_it": ON_THE_HOST}

@@ -3,22 +3,34 @@
 Those of autograd's (`Function.apply`), and what checkpointing, gradient checks and tracing are given.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.values import MISSING, UNKNOWN, Args, Bound, Cls, Func, Function, Inst, Kwargs, Native, hard
+from sooner.plan.needs.values import (
+    MISSING,
+    UNKNOWN,
+    Args,
+    Bound,
+    Cls,
+    Func,
+    Function,
+    Inst,
+    Kwargs,
+    Native,
+    Unknown,
+    Wrapped,
+    hard,
+)
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _MODULES: Final = ("Module", "LightningModule")
 _OF_CHECKPOINTS: Final = (
-    "use_reentrant",
-    "context_fn",
-    "determinism_check",
-    "debug",
-    "preserve_rng_state",
-    "early_stop",
-)
+    "use_reentrant", "context_fn", "determinism_check", "debug", "preserve_rng_state", "early_stop", "function",
+)  # fmt: skip
+"""What `checkpoint` is told by name, and does not give on."""
+_INPUTS: Final = ("inputs", "args", "example_inputs", "primals")
 
 
 def forward_of(value: Inst) -> Bound | None:
@@ -30,7 +42,7 @@ def forward_of(value: Inst) -> Bound | None:
 def applied(machine: "Machine", cls: Cls) -> Native | None:
     """`apply` of a function of autograd's of the tests: `forward`, with a context where none is set up apart."""
     forward = cls.find("forward") if cls.is_a("Function") else MISSING
-    function = forward.func if hasattr(forward, "func") else forward
+    function = forward.func if isinstance(forward, Wrapped) else forward
     if not isinstance(function, Func) or not function.module.is_test_code:
         return None
     context = [UNKNOWN] if cls.find("setup_context") is MISSING else []
@@ -39,42 +51,46 @@ def applied(machine: "Machine", cls: Cls) -> Native | None:
 
 def _checkpoint(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     """`checkpoint(function, *args)`."""
-    given = {name: each for name, each in kwargs.items() if name not in (*_OF_CHECKPOINTS, "function")}
+    given = {name: each for name, each in kwargs.items() if name not in _OF_CHECKPOINTS}
     function = kwargs.get("function", args[0] if args else UNKNOWN)
     return machine.call(function, args[1:], given)
 
 
-def _with_all(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    """`vjp(function, *inputs)`: what it gives is not followed."""
-    if args:
-        machine.call(args[0], args[1:], {})
-    return UNKNOWN
+def _given_all(name: str) -> Function:
+    """A function that is given another, and its inputs one by one (`vjp(function, *inputs)`)."""
+    return _running(name, lambda args, _kwargs: args[1:])
 
 
-def _with_inputs(place: int) -> Function:
-    """Of a function and a tuple of its inputs, or its only one."""
+def _given_inputs(name: str, place: int = 1) -> Function:
+    """The same with a tuple of the inputs, or the only one."""
 
-    def called(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-        inputs = hard(args[place]) if len(args) > place else next(iter(kwargs.values()), UNKNOWN)
+    def inputs(args: Args, kwargs: Kwargs) -> Args:
+        named = next((kwargs[each] for each in _INPUTS if each in kwargs), UNKNOWN)
+        given = hard(args[place]) if len(args) > place else hard(named)
+        return list(given) if isinstance(given, tuple | list) else [given]
+
+    return _running(name, inputs)
+
+
+def _running(name: str, inputs: Callable[[Args, Kwargs], Args]) -> Function:
+    def run(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
         if args:
-            machine.call(args[0], list(inputs) if isinstance(inputs, tuple | list) else [inputs], {})
-        return UNKNOWN
+            machine.call(args[0], inputs(args, kwargs), {})
+        return Unknown(f"{name}()")  # what is done with it later is seen by its name
 
-    return called
+    return run
 
 
+_OF_ALL: Final = ("func.vjp", "func.linearize", "jit.fork")
+_OF_INPUTS: Final = (
+    "autograd.gradcheck", "autograd.gradgradcheck", "autograd.gradcheck.gradcheck", "autograd.gradcheck.gradgradcheck",
+    "autograd.functional.jacobian", "autograd.functional.hessian", "autograd.functional.vjp", "autograd.functional.jvp",
+    "autograd.functional.hvp", "autograd.functional.vhp", "func.jvp", "jit.trace", "export.export",
+)  # fmt: skip
 FORWARDS: Final[dict[str, Function]] = {
     "torch.utils.checkpoint.checkpoint": _checkpoint,
-    "torch.func.vjp": _with_all, "torch.func.linearize": _with_all, "torch.jit.fork": _with_all,
-    "torch.func.functional_call": _with_inputs(2),
-    **{
-        f"torch.{name}": _with_inputs(1)
-        for name in (
-            "autograd.gradcheck", "autograd.gradgradcheck", "autograd.gradcheck.gradcheck",
-            "autograd.gradcheck.gradgradcheck", "autograd.functional.jacobian", "autograd.functional.hessian",
-            "autograd.functional.vjp", "autograd.functional.jvp", "autograd.functional.hvp", "autograd.functional.vhp",
-            "func.jvp", "jit.trace", "export.export",
-        )
-    },
-}  # fmt: skip
+    "torch.func.functional_call": _given_inputs("torch.func.functional_call", 2),
+    **{f"torch.{name}": _given_all(f"torch.{name}") for name in _OF_ALL},
+    **{f"torch.{name}": _given_inputs(f"torch.{name}") for name in _OF_INPUTS},
+}
 """Functions by their names."""
