@@ -390,3 +390,37 @@ def test_what_works_on_the_host_and_on_a_device_takes_one_where_there_is_one():
     """
     found = needs_of("test_it.py", {"test_it.py": both})["test_it"]
     assert (found.min, found.gpu_min, found.full, found.confidence) == (0, 1, 1, "medium")
+
+
+def test_what_is_unpacked_or_gone_through_is_moved_by_cuda_whatever_it_is():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            from elsewhere import loader
+
+            def test_unpacked():
+                values, places = torch.ones(2).max(0)
+                values.cuda()
+
+            def test_gone_through():
+                for batch in loader():
+                    batch.cuda()
+
+            def test_of_a_pair():
+                for image, label in loader():
+                    label.cuda(1)
+
+            def test_left_alone():
+                values, places = torch.ones(2).max(0)
+                values.float()
+            """
+        },
+    )
+    assert found == {
+        "test_unpacked": (1, 1, 1),
+        "test_gone_through": (1, 1, 1),
+        "test_of_a_pair": (2, 2, 2),
+        "test_left_alone": (0, None, 0),
+    }

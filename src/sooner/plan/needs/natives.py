@@ -323,10 +323,11 @@ class Natives:
         """Devices that a call uses by its arguments: `device=`, `.to(...)`, `.cuda()`."""
         machine, (owner, _, last) = self.machine, func.path.rpartition(".")
         args = args[1:] if owner in _BY_THEIR_CLASS else args
-        if last == "cuda" and owner and owner not in ("torch", "cupy"):
+        is_method = bool(owner) or type(func) is Unknown  # of something of which not even a name is known
+        if last == "cuda" and is_method and owner not in ("torch", "cupy"):
             device = args[0] if args else kwargs.get("device", 0)
             machine.touch(self.device(device) if device is not None else Dev("cuda"), f".{last}()")
-        elif owner and pins(owner, last, args, kwargs):
+        elif is_method and pins(owner, last, args, kwargs):
             machine.touch(Dev("cuda"), f"{last}(): pinned memory")
         elif last in _MOVERS and args:
             device = self.device(args[0])
