@@ -6,7 +6,13 @@ from small_projects import devices_of
 ON_A_DEVICE = (1, 1, 1)
 ON_THE_FIRST_IF_ANY = (0, 1, 1)
 ON_THE_HOST = (0, None, 0)
-JAX = "import jax, jax.numpy as jnp, numpy as np\ndef test_it():\n    {}\n"
+JAX = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.experimental import pallas as pl
+x = np.ones(3)
+def test_it():
+    {}
+"""
 
 
 def test_a_module_of_the_tests_that_is_called_runs_its_forward():
@@ -142,6 +148,8 @@ def test_it():
         "jax.named_call(jnp.sin)(1.0)",
         "jax.experimental.sparse.BCOO.fromdense(np.eye(2))",
         "jnp.vectorize(lambda x: x)(np.ones(3))",
+        "jax.lax.map(lambda x: x, np.ones(3))",
+        "pl.pallas_call(print, out_shape=x, interpret=True)(x)",
     ],
 )
 def test_what_jax_is_given_to_run_is_run(call):
@@ -161,3 +169,8 @@ def test_what_jax_is_given_to_run_is_run(call):
 )
 def test_what_makes_no_array_of_jaxs_is_on_the_host(call):
     assert devices_of("test_it.py", {"test_it.py": JAX.format(call)}) == {"test_it": ON_THE_HOST}
+
+
+def test_a_kernel_of_pallas_that_nobody_interprets_wants_a_device():
+    text = JAX.format("pl.pallas_call(print, out_shape=x)(x)")
+    assert devices_of("test_it.py", {"test_it.py": text}) == {"test_it": ON_A_DEVICE}

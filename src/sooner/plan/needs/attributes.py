@@ -5,7 +5,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members
-from sooner.plan.needs.forwards import applied
+from sooner.plan.needs.forwards import PARTS, applied, run_parts
+from sooner.plan.needs.kept import keep_parts, of_module
 from sooner.plan.needs.number_types import is_scalar_type
 from sooner.plan.needs.outside_kinds import case_has, class_has
 from sooner.plan.needs.signatures import parameters_of
@@ -186,7 +187,8 @@ class Attributes(State):
             return self.attribute(value.attrs["_value_"], name)
         if name.startswith("assert") and value.cls.is_of_tests_alone:  # `TestCase = object`: for unittest nothing
             raise Raised("AttributeError", f"{value.cls.name}.{name}", *self.current)
-        native = self.natives.of_outside_base(value, name)
+        native = of_module(cast("Machine", self), value, name)
+        native = self.natives.of_outside_base(value, name) if native is MISSING else native
         if native is not MISSING:
             return native
         rule = self._rule_of(value, name)
@@ -243,6 +245,10 @@ class Attributes(State):
             return Native(name, lambda args, _kwargs: self._got_plainly(value, args))
         if name == "__new__":
             return Native("__new__", self.made_plainly)
+        if name == "__init__":
+            return Native(name, lambda args, _kwargs: keep_parts(cast("Machine", self), value.first, args))
+        if name == "forward" and isinstance(value.first, Inst) and PARTS in value.first.attrs:
+            return Native(name, lambda args, _k: run_parts(cast("Machine", self), value.first.attrs[PARTS], args))
         return Native(f"super.{name}", lambda _args, _kwargs: None)
 
     def made_plainly(self, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -28,6 +28,8 @@ _KNOWN: Final = re.compile(
     r"|absl|deepspeed|flax|hypothesis|mock|np|pandas|parameterized|scipy|torchvision)(\.|$)"
 )
 """Of the standard library and others: what they do with a function rules say, or it is not run for the test."""
+_HOOKS: Final = re.compile(r"register_\w*hook|step|then|add_done_callback|map_|apply_")
+"""Methods of modules, tensors, optimizers and futures that call what they are given, now or when the time has come."""
 _MOST_RANKS: Final = 1024
 TRACED: Final = "__traced__"
 """Among a function's attributes: nobody knows how often it is run when it is called."""
@@ -47,9 +49,12 @@ def call_back(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> bool
         Skip: A function skips the test.
     """
     functions = [each for each in (*args, *kwargs.values()) if _is_of_tests(each)]
+    last = path.rpartition(".")[2]
+    if functions and not machine.loading and "." in path and _HOOKS.fullmatch(last):
+        _run_once(machine, functions, kwargs)
+        return True
     if not functions or machine.loading or _KNOWN.match(path) or machine.rules.is_outside(path):
         return False
-    last = path.rpartition(".")[2]
     if not _LAUNCHING.search(last):
         is_run = "()" not in path and (len(args) + len(kwargs) > 1 or functions[0].name == "<lambda>")
         if is_run:

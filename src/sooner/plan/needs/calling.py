@@ -12,9 +12,11 @@ from sooner.plan.needs.code_texts import CODE_TEXTS, run_code
 from sooner.plan.needs.enumerations import is_enumeration
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.forwards import forward_of
+from sooner.plan.needs.kept import keep_parts
 from sooner.plan.needs.library_ranks import is_beyond, pass_on
 from sooner.plan.needs.made_of import takes_devices
 from sooner.plan.needs.meshes import NamedMesh
+from sooner.plan.needs.outside_kinds import base_names, is_exception
 from sooner.plan.needs.own_choice import choose, choose_unseen
 from sooner.plan.needs.replacing import name_in_tree
 from sooner.plan.needs.signatures import every_parameter
@@ -124,7 +126,7 @@ class Calling(Attributes):
 
     def _call_instance(self, value: Inst, args: list[Any], kwargs: dict[str, Any]) -> Any:
         method = value.cls.find("__call__")
-        method = forward_of(value) if method is MISSING else Bound(method, value)
+        method = forward_of(cast("Machine", self), value) if method is MISSING else Bound(method, value)
         if method is not None:
             return self.call(method, args, kwargs)
         if value.cls.is_a("ContextDecorator", "AsyncContextDecorator") and args:
@@ -461,17 +463,20 @@ class Calling(Attributes):
                 return made
         else:
             made = Inst(cls)
-        if cls.is_a("Exception", "BaseException", "SkipTest", "Error") or any(
-            "Exception" in b for b in base_names(cls)
-        ):
+        if is_exception(cls):
             made.attrs["__message__"] = args[0] if args else ""
+        self._made_ready(made, cls, args, kwargs)
+        return made
+
+    def _made_ready(self, made: Inst, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> None:
         fields = cls.find("__record__")
         init = cls.find("__init__")
         if isinstance(init, Func):
             self.call(init, [made, *args], kwargs)
         elif isinstance(fields, list) and "__items__" not in made.attrs:
             self._fill(made, cls, fields, args, kwargs)
-        return made
+        elif init is MISSING and cls.module.is_test_code:
+            keep_parts(cast("Machine", self), made, args)
 
     def _told_of(self, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """What the rules make of a new instance; None where its own code says it."""
@@ -591,8 +596,3 @@ def _knows_no_more(given: list[Any], before: list[Any]) -> bool:
         and any(isinstance(each, Unknown) for each in values)
         and all(isinstance(new, Unknown) or new is hard(old) for new, old in zip(values, before, strict=True))
     )
-
-
-def base_names(cls: Cls) -> set[str]:
-    """The last parts of the names of a class and of all that it inherits from."""
-    return {getattr(each, "path", "").rpartition(".")[2] or getattr(each, "name", "") for each in cls.mro}

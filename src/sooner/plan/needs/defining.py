@@ -4,8 +4,9 @@ import ast
 from contextlib import suppress
 from typing import Any, Final, TypeGuard
 
-from sooner.plan.needs.calling import Calling, base_names
+from sooner.plan.needs.calling import Calling
 from sooner.plan.needs.enumerations import inheritable, is_enumeration, make_members
+from sooner.plan.needs.outside_kinds import base_names
 from sooner.plan.needs.state import DOUBTED, MODULE_FUEL
 from sooner.plan.needs.testing_names import apply_mark, is_expanded
 from sooner.plan.needs.values import (

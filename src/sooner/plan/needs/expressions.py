@@ -5,7 +5,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from sooner.plan.needs import sets
 from sooner.plan.needs.comparisons import HOST_ERRORS, Comparisons
@@ -14,6 +14,7 @@ from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, memb
 from sooner.plan.needs.file_paths import beside
 from sooner.plan.needs.growth import has_wide_field, would_explode
 from sooner.plan.needs.jax_devices import Grid, JaxMesh
+from sooner.plan.needs.kept import Kept
 from sooner.plan.needs.suspending import Suspended
 from sooner.plan.needs.testing_names import condition_of
 from sooner.plan.needs.trace import ANY, Trace, asks_for_any
@@ -155,7 +156,7 @@ class Expressions(Comparisons, ABC):
             return sorted(value, key=place_in_a_set) if len(value) <= _LONGEST else None
         if isinstance(value, str | bytes | list | tuple | dict | range):
             return list(value) if len(value) <= _LONGEST else None
-        return None
+        return value.items(cast("Any", self)) if isinstance(value, Kept) else None
 
     def enum_members(self, cls: Cls) -> list[Any] | None:
         """The members of an enumeration."""

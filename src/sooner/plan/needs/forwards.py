@@ -25,7 +25,11 @@ from sooner.plan.needs.values import (
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
-_MODULES: Final = ("Module", "LightningModule")
+_OF_KERAS: Final = ("Layer", "Model", "Sequential", "AbstractRNNCell", "Loss")
+"""Base classes of Keras's, whose instances are called by `call`."""
+SEQUENCE: Final = "Sequential"
+PARTS: Final = "__items__"
+"""What an instance goes over, among its attributes."""
 _OF_CHECKPOINTS: Final = (
     "use_reentrant", "context_fn", "determinism_check", "debug", "preserve_rng_state", "early_stop", "function",
 )  # fmt: skip
@@ -33,10 +37,22 @@ _OF_CHECKPOINTS: Final = (
 _INPUTS: Final = ("inputs", "args", "example_inputs", "primals")
 
 
-def forward_of(value: Inst) -> Bound | None:
-    """What a call of a module of the tests runs; None where it is none, or the library's."""
-    forward = value.cls.find("forward") if value.cls.is_a(*_MODULES) else MISSING
+def forward_of(machine: "Machine", value: Inst) -> Bound | Native | None:
+    """What a call of a module of the tests runs, which inherits its call from elsewhere; None where it is none."""
+    forward = MISSING if value.cls.is_of_tests_alone else value.cls.find("forward")
+    if forward is MISSING and value.cls.is_open and value.cls.is_a(*_OF_KERAS):
+        forward = value.cls.find("call")
+    if forward is MISSING and value.cls.is_a(SEQUENCE) and PARTS in value.attrs:
+        return Native("forward", lambda args, _kwargs: run_parts(machine, value.attrs[PARTS], args))
     return Bound(forward, value) if isinstance(forward, Func) and forward.module.is_test_code else None
+
+
+def run_parts(machine: "Machine", parts: list[Any], args: Args) -> Any:
+    """One part after the other, each given what the one before gave."""
+    given = args
+    for each in parts:
+        given = [machine.call(each, given, {})]
+    return given[0] if given else UNKNOWN
 
 
 def applied(machine: "Machine", cls: Cls) -> Native | None:
@@ -54,6 +70,34 @@ def _checkpoint(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     given = {name: each for name, each in kwargs.items() if name not in _OF_CHECKPOINTS}
     function = kwargs.get("function", args[0] if args else UNKNOWN)
     return machine.call(function, args[1:], given)
+
+
+def _either_way(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """`cond(condition, one, other, operands)`, and loops (`while_loop(condition, body, operands)`)."""
+    given = hard(kwargs.get("operands", args[-1] if args else ()))
+    for each in (*args[:-1], *kwargs.values()):
+        if isinstance(each, Func):
+            machine.call(each, list(given) if isinstance(given, tuple | list) else [UNKNOWN], {})
+    return Unknown("torch.cond()")
+
+
+def _packing(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """`saved_tensors_hooks(pack, unpack)`: what is kept for the way back is packed, and unpacked on it."""
+    for each in args:
+        machine.call(each, [UNKNOWN], {})
+    return Unknown("torch.autograd.graph.saved_tensors_hooks()")
+
+
+def _checkpoints(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """`checkpoint_sequential(functions, segments, input)`: one function after the other."""
+    functions, given = (args[0] if args else UNKNOWN), kwargs.get("input", args[2] if len(args) > 2 else UNKNOWN)  # noqa: PLR2004
+    return run_parts(machine, machine.items_of(functions) or [functions], [given])
+
+
+def _parametrized(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """`register_parametrization(module, name, parametrization)`: it is run at once."""
+    machine.call(kwargs.get("parametrization", args[2] if len(args) > 2 else UNKNOWN), [UNKNOWN], {})  # noqa: PLR2004
+    return args[0] if args else UNKNOWN
 
 
 def _given_all(name: str) -> Function:
@@ -81,6 +125,11 @@ def _running(name: str, inputs: Callable[[Args, Kwargs], Args]) -> Function:
     return run
 
 
+_WAYS: Final = (
+    "torch.cond", "torch.while_loop", "torch._higher_order_ops.cond", "torch._higher_order_ops.while_loop",
+    "torch._higher_order_ops.cond.cond", "torch._higher_order_ops.while_loop.while_loop",
+    "functorch.experimental.control_flow.cond",
+)  # fmt: skip
 _OF_ALL: Final = ("func.vjp", "func.linearize", "jit.fork")
 _OF_INPUTS: Final = (
     "autograd.gradcheck", "autograd.gradgradcheck", "autograd.gradcheck.gradcheck", "autograd.gradcheck.gradgradcheck",
@@ -89,6 +138,10 @@ _OF_INPUTS: Final = (
 )  # fmt: skip
 FORWARDS: Final[dict[str, Function]] = {
     "torch.utils.checkpoint.checkpoint": _checkpoint,
+    "torch.nn.utils.parametrize.register_parametrization": _parametrized,
+    "torch.utils.checkpoint.checkpoint_sequential": _checkpoints,
+    "torch.autograd.graph.saved_tensors_hooks": _packing,
+    **dict.fromkeys(_WAYS, _either_way),
     "torch.func.functional_call": _given_inputs("torch.func.functional_call", 2),
     **{f"torch.{name}": _given_all(f"torch.{name}") for name in _OF_ALL},
     **{f"torch.{name}": _given_inputs(f"torch.{name}") for name in _OF_INPUTS},

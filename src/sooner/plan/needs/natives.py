@@ -11,6 +11,7 @@ from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import plain_of
 from sooner.plan.needs.functions import FUNCTIONS
 from sooner.plan.needs.jax_devices import CHOOSING, Grid, Rows, found_devices
+from sooner.plan.needs.kept import Kept, kept
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.mocks import Mocked
 from sooner.plan.needs.number_types import of_number_type
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 
 _MAKERS_BY_ITEM: Final = (".mgrid", ".ogrid", ".r_", ".c_", ".s_", ".index_exp")
 """Of NumPy and what is like it: an item is an array that is made, but of the last two."""
-_ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options, Mocked, File)
+_ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options, Mocked, File, Kept)
 """What is not known, but knows something of itself."""
 _LONGEST_PATH: Final = 120
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
@@ -219,7 +220,7 @@ class Natives:
         """`value[index]`, where value is outside, a builtin or unknown."""
         if isinstance(value, Native):
             return value if value.name in ("dict", "list", "tuple", "set", "frozenset", "type") else UNKNOWN
-        if isinstance(value, Enough | NamedMesh | Mocked):
+        if isinstance(value, Enough | NamedMesh | Mocked | Kept):
             return value.item(self.machine, index)
         if value.path == "os.environ" and isinstance(index, str):
             found = environment_value(self.machine, index, MISSING)
@@ -264,7 +265,7 @@ class Natives:
     def call_outside(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A call of something outside, or of something unknown."""
         machine, path = self.machine, func.path
-        if isinstance(func, Mocked):
+        if isinstance(func, Mocked | Kept):
             return func.call(machine, args, kwargs)
         self.called = path.rpartition(".")[2]
         override = self.override(path) if isinstance(func, Ext) else MISSING
@@ -290,8 +291,9 @@ class Natives:
 
     def _made(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """The result of a call of which nothing is known: a decorator gives back what it got."""
-        if (result := executed(self.machine, func.path, args, kwargs)) is not MISSING:
-            return result
+        for made_by in (executed, kept):
+            if (result := made_by(self.machine, func.path, args, kwargs)) is not MISSING:
+                return result
         if (mark := skipping(self.machine, func.path, args, kwargs)) is not None:
             return mark
         if call_back(self.machine, func.path, args, kwargs):

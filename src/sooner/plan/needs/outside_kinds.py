@@ -46,6 +46,16 @@ def member_text(value: Ext) -> str | None:
     return ".".join(value.path.split(".")[-2:]) if _MEMBER.fullmatch(value.path) else None
 
 
+def base_names(cls: Cls) -> set[str]:
+    """The last parts of the names of a class and of all that it inherits from."""
+    return {getattr(each, "path", "").rpartition(".")[2] or getattr(each, "name", "") for each in cls.mro}
+
+
+def is_exception(cls: Cls) -> bool:
+    """Whether instances of a class are raised."""
+    return cls.is_a("BaseException", "SkipTest", "Error") or any("Exception" in each for each in base_names(cls))
+
+
 def class_has(cls: Cls, name: str) -> bool | None:
     """Whether a class of the tree has an attribute that is in none of the tree's; None where that is not known."""
     public = [

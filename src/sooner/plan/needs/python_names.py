@@ -9,6 +9,7 @@ from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import is_mixed_member, plain_of
 from sooner.plan.needs.growth import has_wide_field, power
 from sooner.plan.needs.iterating import ITERATING
+from sooner.plan.needs.kept import Loader
 from sooner.plan.needs.number_types import is_scalar_type, scalar_name, scalar_of_dtype
 from sooner.plan.needs.outside_kinds import (
     above,
@@ -100,7 +101,7 @@ def _len(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
         return UNKNOWN
     if isinstance(value, range | list | tuple | str | dict | set | frozenset | bytes):
         return Soft(len(value)) if isinstance(args[0], Soft) else len(value)
-    items = machine.items_of(value)
+    items = None if isinstance(value, Loader) else machine.items_of(value)
     return UNKNOWN if items is None else len(items)
 
 

@@ -447,6 +447,13 @@ def _item_getter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return Native("itemgetter", get)
 
 
+def _method_caller(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    name = str(hard(args[0])) if args else ""
+    return Native(
+        "methodcaller", lambda inner, _names: machine.call(machine.attribute(inner[0], name), args[1:], kwargs)
+    )
+
+
 def _deepcopy(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     value = args[0] if args else UNKNOWN
     if isinstance(value, list):
@@ -554,7 +561,8 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "types.SimpleNamespace": _namespace, "argparse.Namespace": _namespace,
     "collections.namedtuple": _namedtuple, "collections.OrderedDict": BUILTINS["dict"],
     "collections.defaultdict": _default_dict, "collections.Counter": _counter, "collections.deque": _deque,
-    "operator.itemgetter": _item_getter, "contextlib.contextmanager": _contextmanager,
+    "operator.itemgetter": _item_getter, "operator.methodcaller": _method_caller,
+    "contextlib.contextmanager": _contextmanager,
     "contextlib.asynccontextmanager": _contextmanager, "sys.exit": _exit, "os._exit": _exit, "os.getenv": _getenv,
     "os.environ.get": _getenv, "os.environ.setdefault": _environ_set, "os.environ.pop": _environ_pop,
     "os.environ.clear": _environ_clear, "os.environ.update": _environ_update,
