@@ -7,7 +7,7 @@ ON_A_DEVICE = (1, 1, 1)
 ON_THE_FIRST_IF_ANY = (0, 1, 1)
 ON_THE_HOST = (0, None, 0)
 JAX = """
-import jax, jax.numpy as jnp, numpy as np
+import flax, jax, jax.numpy as jnp, numpy as np, optax
 from jax.experimental import pallas as pl
 x = np.ones(3)
 def test_it():
@@ -149,6 +149,15 @@ def test_it():
         "jax.experimental.sparse.BCOO.fromdense(np.eye(2))",
         "jnp.vectorize(lambda x: x)(np.ones(3))",
         "jax.lax.map(lambda x: x, np.ones(3))",
+        "jnp.ravel(x)",
+        "jax.nn.initializers.zeros(None, (3,))",
+        "jax.flatten_util.ravel_pytree({'a': x})",
+        "flax.linen.relu(x)",
+        "flax.nnx.one_hot(3, 4)",
+        "optax.l2_loss(x, x)",
+        "optax.losses.softmax_cross_entropy(x, x)",
+        "optax.cosine_decay_schedule(0.1, 10)(3)",
+        "optax.tree_utils.tree_zeros_like({'a': x})",
         "pl.pallas_call(print, out_shape=x, interpret=True)(x)",
     ],
 )
@@ -163,6 +172,12 @@ def test_what_jax_is_given_to_run_is_run(call):
         "jax.tree.map(np.asarray, [1.0])",
         "jax.tree.map(lambda x: x / 10.0, {'a': 1.0})",
         "jax.eval_shape(jnp.ones, 3)",
+        "jnp.iscomplexobj(x)",
+        "jax.lax.FftType(1)",
+        "jax.random.key_dtype()",
+        "optax.squared_error(x, x)",
+        "optax.cosine_decay_schedule(0.1, 10)",
+        "jax.nn.initializers.he_normal()",
         "jax.make_jaxpr(jnp.sin)(1.0)",
         "jax.device_put(np.ones(3), jax.devices('cpu')[0])",
     ],
