@@ -10,6 +10,7 @@ from sooner.plan.needs.contexts import context_of
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import plain_of
 from sooner.plan.needs.functions import FUNCTIONS
+from sooner.plan.needs.host_values import is_on_host
 from sooner.plan.needs.jax_devices import CHOOSING, Grid, Rows, found_devices
 from sooner.plan.needs.kept import Kept, kept
 from sooner.plan.needs.meshes import NamedMesh
@@ -19,7 +20,7 @@ from sooner.plan.needs.options import Options
 from sooner.plan.needs.outside_kinds import named, pins, record_text
 from sooner.plan.needs.python_names import BUILTINS, method_of
 from sooner.plan.needs.replacing import is_patch, patched, switch_of
-from sooner.plan.needs.rule_words import is_on_host, words
+from sooner.plan.needs.rule_words import words
 from sooner.plan.needs.rules import Rule
 from sooner.plan.needs.standard_library import alias, method_of_tuple
 from sooner.plan.needs.testing_names import (

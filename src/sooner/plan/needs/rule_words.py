@@ -12,6 +12,8 @@ from sooner.plan.needs.contexts import entered_already
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.device_tests import dtype_name, instantiate
 from sooner.plan.needs.drawing import drawn
+from sooner.plan.needs.host_values import WORDS as HOST_WORDS
+from sooner.plan.needs.host_values import is_on_host
 from sooner.plan.needs.jax_devices import DEFAULT_DEVICE
 from sooner.plan.needs.jax_devices import WORDS as JAX_WORDS
 from sooner.plan.needs.launchers import launch, parallel_size, write_settings
@@ -57,10 +59,6 @@ def _first(args: list[Any], default: Any = None) -> Any:
     return hard(args[0]) if args else default
 
 
-_HOST_TENSOR: Final = re.compile(
-    r"torch\.(tensor|zeros|ones|empty|full|eye|arange|linspace|rand|randn|randint)\(\)"
-    r"(\.(unsqueeze|squeeze|view|reshape|clone|float|half|bfloat16|contiguous|t|transpose)\(\))*$"
-)
 """What is known of a tensor that is made without a device."""
 _LAYERS: Final = ("num_layers", "n_layer", "num_hidden_layers")
 """What settings of transformers call the number of layers."""
@@ -407,12 +405,6 @@ def _on_host(machine: "Machine", args: list[Any]) -> Any:
     return any(is_on_host(machine, each) for each in given)
 
 
-def is_on_host(machine: "Machine", value: Any) -> bool:
-    """Whether something is a tensor that was made on the host, before anything was done on a device."""
-    is_made = isinstance(value, Unknown) and _HOST_TENSOR.match(value.path) is not None
-    return is_made and not machine.trace.touched and not machine.trace.used
-
-
 def _has_stranger(machine: "Machine", args: list[Any]) -> Any:
     """Whether a list of ranks names one that is none of the group's; one as long as the group is all of it."""
     given = hard(args[0])
@@ -582,7 +574,7 @@ WORDS: Final[dict[str, Word]] = {
     "device_tests": instantiate, "class_of_cases": class_of_cases, "op_names": names,
     "member_name": _member_name, "dtype_name": dtype_name, "drawn": drawn, "jax_default": _jax_default,
     "is_mistake_expected": _is_mistake_expected,
-    **JAX_WORDS, **MESH_WORDS,
+    **HOST_WORDS, **JAX_WORDS, **MESH_WORDS,
 }  # fmt: skip
 
 

@@ -1,0 +1,50 @@
+"""Functions of CuPy and Numba that want no device, and such that do: by what they are given, or whatever it is."""
+
+import pytest
+from small_projects import devices_of
+
+ON_A_DEVICE = (1, 1, 1)
+ON_THE_HOST = (0, None, 0)
+WRITTEN = """
+import cupy, cupyx, cupyx.scipy.sparse, numpy as np
+from numba import cuda
+
+x = np.ones(3)
+
+def test_it():
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "cupy.asnumpy(x)",
+        "cupy.sum(x)",
+        "cupy.clip(x, 0, 1)",
+        "cupy.testing.assert_allclose(x, x)",
+        "cupy.testing.assert_array_equal([1, 2], np.arange(2))",
+        "cupy.iterable(x)",
+        "cupy.cuda.get_cuda_path()",
+        "cupyx.scipy.sparse.issparse(x)",
+        "cuda.jit('void()', device=True)",
+    ],
+)
+def test_what_is_done_for_numpy_s_arrays_is_done_on_the_host(call):
+    assert devices_of("test_it.py", {"test_it.py": WRITTEN.format(call)}) == {"test_it": ON_THE_HOST}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "cupy.sum(cupy.ones(3))",
+        "cupy.asnumpy(unknown())",
+        "cupy.sin(x)",
+        "cupy.testing.assert_allclose(x, cupy.ones(3))",
+        "cuda.default_stream()",
+        "cuda.pinned_array_like(x)",
+        "cuda.profile_start()",
+    ],
+)
+def test_what_is_done_for_anything_else_is_done_on_a_device(call):
+    assert devices_of("test_it.py", {"test_it.py": WRITTEN.format(call)}) == {"test_it": ON_A_DEVICE}
