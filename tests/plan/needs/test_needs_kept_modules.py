@@ -7,6 +7,7 @@ ON_A_DEVICE = (1, 1, 1)
 ON_THE_HOST = (0, None, 0)
 WRITTEN = """
 import operator, torch
+from accelerate import Accelerator
 from collections import OrderedDict
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
@@ -62,6 +63,10 @@ class Here(Dataset):
 
     def __getitem__(self, index):
         return torch.ones(3) * index
+
+class Broken(Dataset):
+    def __getitem__(self, index):
+        return {}["missing"]
 
 def up(*given):
     return torch.ones(1).cuda()
@@ -172,6 +177,9 @@ def test_a_hook_or_closure_is_called_by_whom_it_is_given_to(body):
         "for batch in DataLoader(Here()): pass",
         "len(DataLoader(Items()))",
         "Outer(Plain())(x)",
+        "model = Outer(Plain())\nmodel.itself = model\nfor each in model.modules(): each.training",
+        "for batch in DataLoader(Broken()): pass",
+        "model, optimizer = Accelerator(cpu=True).prepare(Plain(), torch.optim.SGD([x]))\nmodel(x)",
         "Block().eval()",
         "Stack(Plain(), Block())[0](x)",
     ],

@@ -13,6 +13,7 @@ from sooner.plan.needs.values import (
     Inst,
     Kwargs,
     Native,
+    Raised,
     Unknown,
     hard,
 )
@@ -28,8 +29,8 @@ _WRAPPERS: Final = (
     "checkpoint_wrapper", "prepare_model",
 )  # fmt: skip
 """Last parts of names of what makes another module around one, and runs it."""
-_SAME: Final = ("compile", "script", "symbolic_trace", "prepare", "fully_shard", "replicate")
-"""Of what gives back the module that it is given, or one that is like it."""
+_SAME: Final = ("compile", "script", "symbolic_trace", "prepare", "fully_shard")
+"""Of what gives back the module that it is given, if that is all, or one that is like it."""
 _ITSELF: Final = (
     "to", "cuda", "cpu", "type", "half", "float", "double", "bfloat16", "to_empty", "eval", "train", "requires_grad_",
     "share_memory",
@@ -172,12 +173,20 @@ class Loader(Kept):
         self.collate = collate
 
     def items(self, machine: "Machine") -> None:
-        """How many batches there are is not known; the first one is made."""
-        made = machine.special(self.dataset, "__getitem__", 0)
-        if made is MISSING:
-            made = next(iter(machine.items_of(self.dataset) or ()), UNKNOWN)
-        if _is_of_tests(self.collate):
-            machine.call(self.collate, [[made]], {})
+        """How many batches there are is not known; the first one is made.
+
+        Raises:
+            Raised: A device is missing.
+        """
+        try:
+            made = machine.special(self.dataset, "__getitem__", 0)
+            if made is MISSING:
+                made = next(iter(machine.items_of(self.dataset) or ()), UNKNOWN)
+            if _is_of_tests(self.collate):
+                machine.call(self.collate, [[made]], {})
+        except Raised as raised:
+            if raised.device:
+                raise
 
 
 def kept(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
@@ -195,9 +204,9 @@ def kept(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
     if last == "DataLoader":
         return _loader(args, kwargs)
     given = [each for each in (*args[:1], *kwargs.values()) if holds_tests(each)]
-    if not given or last not in (*_WRAPPERS, *_SAME):
-        return MISSING
-    return given[0] if last in _SAME else Around(f"{path}()", given[0])
+    if given and last in _WRAPPERS:
+        return Around(f"{path}()", given[0])
+    return given[0] if given and last in _SAME and (last != "prepare" or len(args) == 1) else MISSING
 
 
 def _loader(args: Args, kwargs: Kwargs) -> Any:
@@ -264,9 +273,15 @@ def _children(value: Any) -> list[tuple[str, Any]]:
     return [(str(name), each) for name, each in named.items() if _is_module(each)]
 
 
-def _modules(value: Any, name: str = "") -> list[tuple[str, Any]]:
-    """A module and all that are inside of it."""
-    inner = [each for part, child in _children(value) for each in _modules(child, f"{name}.{part}".lstrip("."))]
+def _modules(value: Any, name: str = "", around: tuple[Any, ...] = ()) -> list[tuple[str, Any]]:
+    """A module and all that are inside of it; one that has itself inside is there once."""
+    if any(each is value for each in around):
+        return []
+    inner = [
+        each
+        for part, child in _children(value)
+        for each in _modules(child, f"{name}.{part}".lstrip("."), (*around, value))
+    ]
     return [(name, value), *inner]
 
 
