@@ -1,4 +1,4 @@
-"""Functions of CuPy and Numba that want no device, and such that do: by what they are given, or whatever it is."""
+"""Functions of CuPy, Numba and accelerate that want no device, and such that do: by what they are given."""
 
 import pytest
 from small_projects import devices_of
@@ -48,3 +48,24 @@ def test_what_is_done_for_numpy_s_arrays_is_done_on_the_host(call):
 )
 def test_what_is_done_for_anything_else_is_done_on_a_device(call):
     assert devices_of("test_it.py", {"test_it.py": WRITTEN.format(call)}) == {"test_it": ON_A_DEVICE}
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("infer_auto_device_map(model)", (0, 1, 8)),
+        ("infer_auto_device_map(model, max_memory={0: 100, 'cpu': 100})", ON_THE_HOST),
+        ("get_max_memory()", (0, 1, 8)),
+        ("get_max_memory({0: 100})", ON_THE_HOST),
+    ],
+)
+def test_accelerate_asks_each_device_for_its_memory_unless_it_is_told(call, expected):
+    text = f"""
+from accelerate import infer_auto_device_map
+from accelerate.utils import get_max_memory
+
+def test_it():
+    model = object()
+    {call}
+"""
+    assert devices_of("test_it.py", {"test_it.py": text}) == {"test_it": expected}

@@ -13,6 +13,7 @@ from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members, plain_of, same_key
 from sooner.plan.needs.file_paths import beside
 from sooner.plan.needs.growth import has_wide_field, would_explode
+from sooner.plan.needs.iterating import turn_of
 from sooner.plan.needs.jax_devices import Grid, JaxMesh
 from sooner.plan.needs.kept import Kept
 from sooner.plan.needs.suspending import Suspended
@@ -518,10 +519,11 @@ class Expressions(Comparisons, ABC):
             emit()
             return True
         first, rest = generators[0], generators[1:]
-        values = self.items_of(self.ev(first.iter, env))
+        several = self.ev(first.iter, env)
+        values = self.items_of(several)
         is_known = values is not None
         # As a loop is: where nobody knows how often it turns, it turns once.
-        for value in [UNKNOWN] if values is None else values:
+        for value in [turn_of(several)] if values is None else values:
             self.bind(first.target, value, env)
             truths = [self.truth(self.ev(each, env)) for each in first.ifs]
             if None in truths and is_known:

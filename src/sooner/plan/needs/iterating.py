@@ -3,7 +3,19 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
-from sooner.plan.needs.values import MISSING, UNKNOWN, Args, Function, Inst, Kwargs, Raised, Stream, hard
+from sooner.plan.needs.values import (
+    MISSING,
+    UNKNOWN,
+    Args,
+    Function,
+    Inst,
+    Kwargs,
+    OneOf,
+    Raised,
+    Stream,
+    Unknown,
+    hard,
+)
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -12,7 +24,28 @@ if TYPE_CHECKING:
 def _enumerate(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     values = machine.items_of(args[0]) if args else None
     start = uncounted(hard(args[1] if len(args) > 1 else kwargs.get("start", 0)))
-    return UNKNOWN if values is None or not isinstance(start, int) else list(enumerate(values, start))
+    if not isinstance(start, int):
+        return UNKNOWN
+    return Numbered(start) if values is None else list(enumerate(values, start))
+
+
+class Numbered(Unknown):
+    """What `enumerate` gives of nobody knows how many things.
+
+    Args:
+        start: The number of the first.
+    """
+
+    __slots__ = ("start",)
+
+    def __init__(self, start: int) -> None:
+        super().__init__("enumerate")
+        self.start = start
+
+
+def turn_of(values: Any) -> Any:
+    """What a loop is given in the one turn that stands for all, where nobody knows how often it turns."""
+    return (OneOf(values.start), UNKNOWN) if isinstance(values, Numbered) else UNKNOWN
 
 
 def _zip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -52,6 +85,8 @@ def _next(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     if isinstance(value, Stream) and value:
         return value[0] if machine.forks else value.pop(0)
     values = machine.items_of(value)
+    if values is None and isinstance(value, Numbered):
+        return turn_of(value)
     if values:
         return values[0]
     if values is not None and len(args) == 1:

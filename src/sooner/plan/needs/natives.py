@@ -8,13 +8,13 @@ from sooner.plan.needs import unseen
 from sooner.plan.needs.callbacks import call_back, executed, launched_through
 from sooner.plan.needs.contexts import context_of
 from sooner.plan.needs.counted import uncounted
-from sooner.plan.needs.enumerations import plain_of
 from sooner.plan.needs.functions import FUNCTIONS
 from sooner.plan.needs.host_values import is_on_host
 from sooner.plan.needs.jax_devices import CHOOSING, Grid, Rows, found_devices
 from sooner.plan.needs.kept import Kept, kept
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.mocks import Mocked
+from sooner.plan.needs.named_devices import device_named
 from sooner.plan.needs.number_types import of_number_type
 from sooner.plan.needs.options import Options
 from sooner.plan.needs.outside_kinds import named, pins, record_text
@@ -72,9 +72,6 @@ _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
 _MOVERS: Final = ("to", "type", "to_empty", "copyto", "as_in_context", "as_in_ctx")
 _BY_THEIR_CLASS: Final = ("torch.Tensor", "torch.nn.Module")
 """Whose methods are called with the object before all else (`torch.Tensor.to(x, "cuda")`)."""
-_NAMED: Final = re.compile(r"(?:/.*)?/(?:device:|physical_device:)?(GPU|CPU|gpu|cpu):(\d+)")
-"""A device as TensorFlow names it: `/device:GPU:1`, `/gpu:0`."""
-_KINDS: Final = {"GPU": "cuda", "CPU": "cpu"}
 _SAYING: Final = ("Config", "Args", "Spec", "Mock", "Placement", "Params", "Connector", "Strategy")
 """Ends of names of what only says which devices there are."""
 _SWITCHES: Final = ("use_cuda", "use_gpu", "use_gpus")
@@ -432,20 +429,7 @@ class Natives:
 
     def device(self, value: Any) -> Any:
         """A device from what names one (`"cuda:1"`, an index, a `torch.device`); UNKNOWN where none is named."""
-        value = plain_of(hard(value))
-        if isinstance(value, Dev):
-            return value
-        if isinstance(value, bool) or value is None:
-            return UNKNOWN
-        if isinstance(value, int):
-            return Dev("cuda", value)
-        if isinstance(value, str):
-            named = _NAMED.fullmatch(value)
-            if named is not None:
-                return Dev(_KINDS[named[1].upper()], int(named[2]))
-            kind, _, index = value.partition(":")
-            return Dev("cuda" if kind.startswith("torch.cuda.") else kind, int(index) if index.isdigit() else None)
-        return UNKNOWN
+        return device_named(self.machine, value)
 
     def apply(self, rule: Rule, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Do what a rule says of a call.

@@ -12,6 +12,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.binding import others_names
+from sooner.plan.needs.iterating import turn_of
 from sooner.plan.needs.raising import Raising
 from sooner.plan.needs.suspending import Suspended, resumed
 from sooner.plan.needs.testing_names import as_raised, by_default, is_sure_to_skip
@@ -300,10 +301,11 @@ class Statements(Raising):
             self.may_have_left = around
 
     def _follow_for(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
-        values = self.items_of(self.ev(node.iter, env))
+        several = self.ev(node.iter, env)
+        values = self.items_of(several)
         if values is None:
             with self.turns_not_known(env):
-                self._turns_of_for(node, env, [UNKNOWN])
+                self._turns_of_for(node, env, [turn_of(several)])
             return
         if not values and self.size == 0 and calls_one_of(node, _STARTERS):
             self.started(0)

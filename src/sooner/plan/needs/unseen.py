@@ -141,10 +141,14 @@ def names_a_device(node: ast.Call, args: Sequence[Any], kwargs: Mapping[str, Any
         is_moved = isinstance(node.func, ast.Attribute) and node.func.attr == "to" and len(node.args) > 0
         first = node.args[0] if is_moved else None
         first = first.func if isinstance(first, ast.Call) else first
-        name = getattr(first, "attr", getattr(first, "id", ""))
+        name = getattr(first, "attr", getattr(first, "id", "")).lower()
         told = node.__dict__["sooner_device"] = "device" in name, any(each.arg == "device" for each in node.keywords)
-    values = [*args[: told[0]], *([kwargs["device"]] if told[1] and "device" in kwargs else ())]
-    unknown = [value.path for each in values if isinstance(value := hard(each), Unknown)]
+    values = [
+        hard(each) for each in (*args[: told[0]], *([kwargs["device"]] if told[1] and "device" in kwargs else ()))
+    ]
+    unknown = [each.path for each in values if isinstance(each, Unknown)]
+    if any(isinstance(each, Ext) and not each.path.startswith("torch.") for each in values):
+        return True  # a constant of a module that is not there
     return any(not each.endswith(("device", ".get_device()")) for each in unknown)
 
 

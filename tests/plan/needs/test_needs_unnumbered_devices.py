@@ -1,0 +1,46 @@
+"""Devices of which not all is known: their number, or that they come from a module that is not there."""
+
+import pytest
+from small_projects import needs_of
+
+WRITTEN = """
+import torch
+from elsewhere import DEVICE, count, settings, things
+
+def test_it():
+    {}
+"""
+
+
+def profile_of(call):
+    return needs_of("test_it.py", {"test_it.py": WRITTEN.format(call)})["test_it"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.ones(1, device=f'cuda:{count()}')",
+        "for i in range(count()): torch.ones(1, device=f'cuda:{i}')",
+        "for i, x in enumerate(things()): x.to(i)",
+        "[torch.ones(1, device=i) for i, x in enumerate(torch.ones(4))]",
+        "i, x = next(enumerate(things()))\n    x.cuda(i)",
+    ],
+)
+def test_a_device_of_which_the_number_is_not_known_is_one_and_less_sure(call):
+    profile = profile_of(call)
+    assert (profile.min, profile.gpu_min, profile.full, profile.confidence) == (1, 1, 1, "medium")
+
+
+@pytest.mark.parametrize(
+    ("call", "confidence"),
+    [
+        ("torch.ones(1, device=DEVICE)", "medium"),
+        ("torch.ones(1).to(DEVICE)", "medium"),
+        ("torch.ones(1).to(settings.device)", "medium"),
+        ("torch.ones(1).to(torch.float32)", "high"),
+        ("torch.ones(1, device=f'cpu:{count()}')", "medium"),
+    ],
+)
+def test_a_device_of_a_module_that_is_not_there_is_less_sure(call, confidence):
+    profile = profile_of(call)
+    assert (profile.full, profile.confidence) == (0, confidence)
