@@ -44,3 +44,26 @@ def test_a_device_of_which_the_number_is_not_known_is_one_and_less_sure(call):
 def test_a_device_of_a_module_that_is_not_there_is_less_sure(call, confidence):
     profile = profile_of(call)
     assert (profile.full, profile.confidence) == (0, confidence)
+
+
+def test_what_stands_beside_all_devices_is_there_for_each():
+    files = {
+        "test_it.py": """
+        import jax, numpy as np
+        from elsewhere import things
+
+        def test_rows():
+            for device, row in zip(jax.devices(), np.ones((8, 2))):
+                jax.device_put(row, device)
+
+        def test_unknown():
+            for device, thing in zip(jax.devices(), things()):
+                jax.device_put(thing, device)
+
+        def test_numbers():
+            for device, number in zip(jax.devices(), np.ones(2)):
+                jax.device_put(number, device)
+        """
+    }
+    found = {name: (each.min, each.full, each.confidence) for name, each in needs_of("test_it.py", files).items()}
+    assert found == {"test_rows": (0, 8, "high"), "test_unknown": (0, 8, "medium"), "test_numbers": (0, 2, "high")}

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.jax_devices import Rows
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -19,6 +20,9 @@ from sooner.plan.needs.values import (
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
+
+
+_MOST_ROWS: Final = 1024
 
 
 def _enumerate(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
@@ -49,9 +53,24 @@ def turn_of(values: Any) -> Any:
 
 
 def _zip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    columns = [machine.items_of(each) for each in args]
+    columns = [_column(machine, each) for each in args]
     known = [each for each in columns if each is not None]
-    return [tuple(row) for row in zip(*known, strict=False)] if len(known) == len(columns) else UNKNOWN
+    if len(known) < len(columns):
+        if not known or machine.loading:  # cases of a test are as many as there are, or nobody knows how many
+            return UNKNOWN
+        machine.guesses += not machine.quiet  # what is not known most likely has as many
+        shortest = min(map(len, known))
+        columns = [[UNKNOWN] * shortest if each is None else each for each in columns]
+    return [tuple(row) for row in zip(*columns, strict=False)]
+
+
+def _column(machine: "Machine", value: Any) -> list[Any] | None:
+    """What iterating gives; an array of which the shape is known has so many rows."""
+    rows = hard(value)
+    size = rows.shape[0] if isinstance(rows, Rows) and rows.shape else None
+    if isinstance(size, int) and 0 < size <= _MOST_ROWS:
+        return [Rows(rows.shape[1:])] * size
+    return machine.items_of(value)
 
 
 def _map(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
