@@ -454,8 +454,10 @@ def _method_caller(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     )
 
 
-def _deepcopy(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+def _deepcopy(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     value = args[0] if args else UNKNOWN
+    if isinstance(value, Ext) and value.path == "os.environ":
+        return Environment(machine.environment)
     if isinstance(value, list):
         return list(value)
     return dict(value) if isinstance(value, dict) else value
