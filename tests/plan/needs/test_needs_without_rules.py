@@ -25,3 +25,21 @@ def test_a_copy_of_the_environment_by_the_module_for_copies_keeps_what_is_put_in
     """
     found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "src/train.py": script})
     assert found == {"test_two_nodes": (2, 2, 2)}
+
+
+def test_options_that_a_test_parses_leniently_have_their_defaults():
+    text = """
+    import argparse
+    import torch
+
+    def get_args():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--seed", type=int, default=0)
+        parser.add_argument("--hidden-sizes", type=int, nargs="*", default=[64, 64])
+        parser.add_argument("--device", type=str, default="cuda" if torch.cuda.is_available() else "cpu")
+        return parser.parse_known_args()[0]
+
+    def test_trains(args=get_args()):
+        torch.nn.Linear(2, 2).to(args.device)
+    """
+    assert devices_of("test_it.py", {"test_it.py": text}) == {"test_trains": (0, 1, 1)}

@@ -24,18 +24,22 @@ def argument_parser(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
         added.append((args, kwargs))
         return Unknown("argparse.Action")
 
-    def parse(args: Args, kwargs: Kwargs) -> Any:
+    def parse(args: Args, kwargs: Kwargs, unknown: list[Any] | None = None) -> Any:
         given = args[0] if args else kwargs.get("args", machine.overrides.get(ARGV, MISSING))
         words = machine.items_of(given) if given is not MISSING and hard(given) is not None else None
         words = words[1:] if words is not None and given is machine.overrides.get(ARGV) else words
-        return _parsed(added, words)
+        return _parsed(added, unknown if given is MISSING else words)
+
+    def parse_known(args: Args, kwargs: Kwargs) -> Any:
+        """Of what pytest was told, which is left, no word is an option of the test's: all have their defaults."""
+        return parse(args, kwargs, []), Unknown("args")
 
     parser.attrs |= {
         "add_argument": Native("add_argument", add),
         "add_argument_group": Native("add_argument_group", lambda _args, _kwargs: parser),
         "add_mutually_exclusive_group": Native("add_mutually_exclusive_group", lambda _args, _kwargs: parser),
         "parse_args": Native("parse_args", parse),
-        "parse_known_args": Native("parse_known_args", lambda args, kwargs: (parse(args, kwargs), Unknown("args"))),
+        "parse_known_args": Native("parse_known_args", parse_known),
     }
     return parser
 
