@@ -43,3 +43,31 @@ def test_options_that_a_test_parses_leniently_have_their_defaults():
         torch.nn.Linear(2, 2).to(args.device)
     """
     assert devices_of("test_it.py", {"test_it.py": text}) == {"test_trains": (0, 1, 1)}
+
+
+def test_a_switch_whose_default_a_helper_compares_is_a_switch():
+    helper = """
+    import os
+
+    def is_off():
+        return os.environ.get("DISTRIBUTED_TESTS", "false").lower() not in ["1", "true"]
+
+    def is_off_or_slow():
+        return is_off() or os.environ.get("FAST_TEST", "false").lower() in ["1", "true"]
+    """
+    text = """
+    import unittest
+    import torch
+    from tests.helper import is_off, is_off_or_slow
+
+    class Tests(unittest.TestCase):
+        @unittest.skipIf(is_off(), "ignored")
+        def test_a(self):
+            torch.ones(2, device="cuda")
+
+        @unittest.skipIf(is_off_or_slow(), "ignored")
+        def test_b(self):
+            torch.ones(2)
+    """
+    found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "tests/helper.py": helper})
+    assert found == {"Tests::test_a": (1, 1, 1), "Tests::test_b": (0, None, 0)}

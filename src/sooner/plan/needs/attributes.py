@@ -101,7 +101,7 @@ class Attributes(State):
         """What an attribute is; of what is not known, something unknown."""
         if isinstance(value, Soft) and value.value is None:
             return Unknown(name)
-        value = hard(value)
+        is_soft, value = isinstance(value, Soft), hard(value)
         if isinstance(value, Inst):
             return self._of_instance(value, name)
         if isinstance(value, Signature) and name == "parameters":
@@ -119,7 +119,8 @@ class Attributes(State):
             return self._of_function(value, name)
         if isinstance(value, Bound):
             return value.first if name == "__self__" else self.attribute(value.func, name)
-        return self.natives.attribute_of(value, name)
+        found = self.natives.attribute_of(value, name)
+        return _by_default(found) if is_soft and isinstance(value, str) and isinstance(found, Native) else found
 
     def of_module(self, module: Mod, name: str) -> Any:
         """A name of a module; of a package, its submodule too."""
@@ -332,3 +333,13 @@ def _has_outside(path: str, name: str) -> bool | None:
         return False
     is_type = path == "torch" and is_scalar_type(Ext(f"{path}.{name}"))
     return True if is_type or name in _HAVE.get(path, ()) else None
+
+
+def _by_default(method: Native) -> Native:
+    """A method of a text that holds by default: what it says of it does so as well (`"false".lower()`)."""
+
+    def call(args: list[Any], kwargs: dict[str, Any]) -> Any:
+        result = method.call(args, kwargs)
+        return Soft(result) if isinstance(result, str | bool) else result
+
+    return Native(method.name, call)
