@@ -71,3 +71,65 @@ def test_a_switch_whose_default_a_helper_compares_is_a_switch():
     """
     found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "tests/helper.py": helper})
     assert found == {"Tests::test_a": (1, 1, 1), "Tests::test_b": (0, None, 0)}
+
+
+def test_the_host_as_pytorch_counts_it_is_one_and_is_there():
+    text = """
+    import pytest
+    import torch
+    from acme import module
+
+    def test_it():
+        if module().is_available() and module().device_count() < 2:
+            pytest.skip("needs two")
+        torch.ones(2, device=f"{module().__name__}:1")
+    """
+    library = """
+    import torch
+
+    HAS_CUDA = torch.cuda.is_available()
+
+    def kind():
+        return "cuda" if HAS_CUDA else "cpu"
+
+    def module():
+        try:
+            return getattr(torch, kind())
+        except AttributeError:
+            return torch.cuda
+    """
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": text, "acme/__init__.py": library})["test_it"]
+    assert (found.min, found.profile["0"], found.profile["1"]) == (2, "skip", "skip")
+
+
+def test_a_library_that_lists_devices_gives_so_many():
+    text = """
+    import unittest
+    import GPUtil
+
+    class Tests(unittest.TestCase):
+        def setUp(self):
+            self.kind = GPUtil.getGPUs()[0].name
+
+        def test_it(self):
+            assert self.kind
+    """
+    assert devices_of("test_it.py", {"test_it.py": text})["Tests::test_it"][0] == 1
+
+
+def test_ranks_of_torchtnt_take_the_device_of_their_number():
+    text = """
+    import torch
+    import torch.distributed.launcher as pet
+    from torchtnt.utils import init_from_env
+
+    def work(x):
+        device = init_from_env()
+        x.to(device)
+
+    def test_it():
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 4
+        config = pet.LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=count, rdzv_backend="c10d")
+        pet.elastic_launch(config, entrypoint=work)(torch.ones(2))
+    """
+    assert devices_of("test_it.py", {"test_it.py": text}) == {"test_it": (0, 1, 8)}
