@@ -73,6 +73,65 @@ def test_a_switch_whose_default_a_helper_compares_is_a_switch():
     assert found == {"Tests::test_a": (1, 1, 1), "Tests::test_b": (0, None, 0)}
 
 
+def test_what_a_library_asserts_of_devices_fails_without_one():
+    library = """
+    import torch
+
+    class Agent:
+        def __init__(self, model, gpu=None):
+            if gpu is not None and gpu >= 0:
+                assert torch.cuda.is_available()
+                self.device = torch.device("cuda:{}".format(gpu))
+                model.to(self.device)
+            else:
+                self.device = torch.device("cpu")
+
+    class Other(Agent):
+        def __init__(self, *args, **kwargs):
+            self.alpha = kwargs.pop("alpha", 0.9)
+            super().__init__(*args, **kwargs)
+
+    def need_device():
+        if not torch.cuda.is_available():
+            raise RuntimeError("a GPU is needed")
+        return 1
+
+    HAS_GPU = torch.cuda.is_available()
+
+    def need_flag():
+        if not HAS_GPU:
+            raise RuntimeError("a GPU is needed")
+        return 1
+    """
+    text = """
+    import torch
+    from acme import Agent, Other, need_device, need_flag
+
+    def test_first():
+        Other(torch.nn.Linear(2, 2), gpu=0)
+
+    def test_host():
+        Other(torch.nn.Linear(2, 2), gpu=-1)
+
+    def test_refuses():
+        need_device()
+
+    def test_refuses_by_a_flag():
+        need_flag()
+
+    def test_is_caught():
+        try:
+            need_device()
+        except RuntimeError:
+            pass
+    """
+    found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "acme/__init__.py": library})
+    assert found["test_first"] == (1, 1, 1)
+    assert found["test_host"] == (0, None, 0)
+    assert found["test_refuses"][0] == found["test_refuses_by_a_flag"][0] == 1
+    assert found["test_is_caught"][0] == 0
+
+
 def test_the_host_as_pytorch_counts_it_is_one_and_is_there():
     text = """
     import pytest

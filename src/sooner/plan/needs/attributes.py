@@ -85,6 +85,7 @@ class Attributes(State):
     def _of_global(self, module: Mod, name: str, found: Any) -> Any:
         """What a name of a module means, unless the test has put something else in its place."""
         self.trace.ask(module.asked_by(name))
+        self.trace.questions += name in module.questioned
         if module.held:
             self.hold(module, name)
         return self.overrides.get(f"{module.name}.{name}", found) if self.overrides else found

@@ -288,6 +288,7 @@ class Calling(Attributes):
         finally:
             self._deeper(listener, -1)
             trace.ask(self.trace.asked)
+            trace.questions += self.trace.questions
             fruitless = isinstance(result, Unknown) and not self.trace.asked and not (listener and listener.was_called)
             if self.size == SIZES[-1]:
                 self.fruitless[id(func.node)] = self.fruitless.get(id(func.node), 0) + 1 if fruitless else 0

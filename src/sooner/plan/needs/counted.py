@@ -29,8 +29,8 @@ class Counted(int):
 
     def _from(self, fewest: float) -> None:
         """Fewer devices than this have another answer; if there are not so many, this is no limit from below."""
-        if not math.isnan(fewest) and fewest <= self.real:
-            self.ask(max(0, math.ceil(fewest)) if math.isfinite(fewest) else 0)
+        is_limit = not math.isnan(fewest) and fewest <= self.real
+        self.ask(max(0, math.ceil(fewest)) if is_limit and math.isfinite(fewest) else 0)
 
     def __lt__(self, other: Any) -> Any:
         """N < 4: the same from 4 on."""

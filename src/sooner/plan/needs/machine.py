@@ -81,6 +81,7 @@ class Machine(Defining):
             self.guesses += 1
 
     def _asked(self, fewest: int) -> None:
+        self.trace.questions += 1
         self.trace.ask(fewest)
 
     def load(self, path: str) -> Mod:
@@ -142,6 +143,8 @@ class Machine(Defining):
             for name in bound_names(statement):
                 if name in switches(self.sources.tree(module.path)) and is_off(dict.get(module.env.names, name)):
                     module.env.names[name] = Unknown(f"{module.name}.{name}")
+                if self.trace.questions:
+                    module.questioned.add(name)
                 _taint(module, [name], self._asked_for(module, name))
 
     def _find_behind_stars(self, module: Mod, name: str) -> bool:

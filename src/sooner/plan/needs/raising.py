@@ -4,10 +4,11 @@ import ast
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.matching import Matching
 from sooner.plan.needs.outside_kinds import above
+from sooner.plan.needs.refusals import as_refusal
 from sooner.plan.needs.suspending import Suspended
 from sooner.plan.needs.testing_names import SKIPS, as_raised, is_expected, is_pytest_s_skip
 from sooner.plan.needs.values import (
@@ -27,11 +28,16 @@ from sooner.plan.needs.values import (
     name_of,
 )
 
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+    from sooner.plan.needs.trace import Trace
+
 
 class Raising(Matching):
     """The part of the machine that raises and handles."""
 
     trying: int
+    trace: "Trace"
 
     @abstractmethod
     def run(self, body: Sequence[ast.stmt], env: Env) -> None:
@@ -56,8 +62,14 @@ class Raising(Matching):
             raise raised
 
     def _do_assert(self, node: ast.Assert, env: Env) -> None:
-        if self.truth(self.ev(node.test, env)) is False and not self.is_ignored(*self.place(env, node)):
-            raise Raised("AssertionError", ast.unparse(node.test)[:120], *self.place(env, node))
+        questions = self.trace.questions
+        is_false = self.truth(self.ev(node.test, env)) is False
+        is_of_devices = self.trace.questions > questions
+        if is_false and not self.is_ignored(*self.place(env, node)):
+            raised = Raised("AssertionError", ast.unparse(node.test)[:120], *self.place(env, node))
+            if is_of_devices:
+                as_refusal(cast("Machine", self), raised, node)
+            raise raised
 
     def _do_try(self, node: ast.Try, env: Env) -> None:
         is_suspended = False

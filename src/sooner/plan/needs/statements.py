@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from sooner.plan.needs.binding import others_names
 from sooner.plan.needs.iterating import turn_of
 from sooner.plan.needs.raising import Raising
+from sooner.plan.needs.refusals import as_refusal
 from sooner.plan.needs.suspending import Suspended, resumed
 from sooner.plan.needs.testing_names import as_raised, by_default, is_sure_to_skip
 from sooner.plan.needs.values import (
@@ -164,8 +165,18 @@ class Statements(Raising):
         raise Return(None if node.value is None else self.made(node.value, env))
 
     def _do_if(self, node: ast.If, env: Env) -> None:
+        questions = self.trace.questions
         condition = self.ev(node.test, env)
         truth = self.truth(condition)
+        is_of_devices = self.trace.questions > questions
+        try:
+            self._follow_if(node, env, condition, truth=truth)
+        except (Raised, Skip) as stop:
+            if is_of_devices and truth is not None:
+                as_refusal(cast("Machine", self), stop, node)
+            raise
+
+    def _follow_if(self, node: ast.If, env: Env, condition: Any, *, truth: bool | None) -> None:
         if truth is None:
             self.fork([node.body, node.orelse], env)
         elif isinstance(condition, Soft):

@@ -42,6 +42,8 @@ class Trace:
         self.vacuous = False
         self.asked = 0
         """What was asked about visible devices: the fewest with the same answers; COUNT if there are no others."""
+        self.questions = 0
+        """How often the number of visible devices was asked for anything, also where it limits nothing from below."""
         self.doubted = False
         """Whether a file skips itself, while it is imported, under a condition that is not known."""
         self.opted = False

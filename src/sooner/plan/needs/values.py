@@ -295,7 +295,10 @@ class Frame:
 class Mod:
     """A module of the tree (or of the rule table), with the names that its body made."""
 
-    __slots__ = ("asked", "doubted", "env", "failed", "held", "is_model", "is_test_code", "name", "path", "tainted")
+    __slots__ = (
+        "asked", "doubted", "env", "failed", "held", "is_model", "is_test_code", "name", "path", "questioned",
+        "tainted",
+    )  # fmt: skip
 
     def __init__(self, name: str, path: str, *, is_test_code: bool = True, is_model: bool = False) -> None:
         self.name = name
@@ -307,6 +310,8 @@ class Mod:
         """Whether it skips itself, while it is imported, under a condition that is not known."""
         self.tainted: dict[str, int] = {}
         """Names whose values follow from the number of visible devices."""
+        self.questioned: set[str] = set()
+        """Names for whose values the number was asked for, whatever came of it."""
         self.held: dict[str, tuple[frozenset[int], tuple[str, int]]] = {}
         """Names of what was put on devices while it was imported: the devices, and where that stands."""
         self.asked = 0
