@@ -192,3 +192,39 @@ def test_ranks_of_torchtnt_take_the_device_of_their_number():
         pet.elastic_launch(config, entrypoint=work)(torch.ones(2))
     """
     assert devices_of("test_it.py", {"test_it.py": text}) == {"test_it": (0, 1, 8)}
+
+
+def test_what_a_conftest_does_with_a_device_when_pytest_starts_every_test_needs():
+    conftest = """
+    import cupy as cp
+    from mpi4py import MPI
+
+    def pytest_configure(config):
+        MPI.Init()
+        cp.cuda.Device(MPI.COMM_WORLD.rank % 8).use()
+    """
+    text = """
+    def test_it():
+        assert True
+    """
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": text, "tests/conftest.py": conftest})
+    assert (found["test_it"].min, found["test_it"].gpu_min, found["test_it"].full) == (1, 1, 1)
+
+
+def test_what_a_conftest_sets_when_pytest_starts_hides_devices():
+    conftest = """
+    import os
+
+    def pytest_configure(config):
+        config.addinivalue_line("markers", "slow: slow")
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    """
+    text = """
+    import torch
+
+    def test_it():
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        torch.ones(2, device=device)
+    """
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": text, "tests/conftest.py": conftest})
+    assert (found["test_it"].min, found["test_it"].gpu_min, found["test_it"].full) == (0, None, 0)

@@ -47,6 +47,8 @@ _OTHER_VENDORS: Final = ("mps", "xpu", "hpu", "npu", "mlu", "musa", "sdaa", "tpu
 """Kinds of devices that are not there on a machine with NVIDIA's or AMD's."""
 
 
+_AT_START: Final = ("pytest_configure", "pytest_sessionstart")
+"""Hooks that pytest calls once, before it collects."""
 _LEAVING: Final = (Raised, Skip, Return, Loop)
 
 
@@ -119,11 +121,31 @@ class Machine(Defining):
                 for statement in tree.body:
                     with only_seen(self):
                         self._execute_one(module, statement)
+                self._start(module)
             except (Raised, Skip) as stop:
                 module.failed = stop
             except (Return, Loop):
                 pass
             module.doubted = self.trace.doubted
+
+    def _start(self, module: Mod) -> None:
+        """What a conftest.py does when pytest starts, before it imports any test: what it sets, and whether it can.
+
+        What it does with a device is no test's work; most that it raises else is our ignorance of pytest's own objects.
+
+        Raises:
+            Raised: A device is not there.
+        """
+        hooks = [module.env.names.get(each) for each in _AT_START] if module.path.endswith("conftest.py") else []
+        for hook in (each for each in hooks if isinstance(each, Func)):
+            self.trace.asked = self.trace.reach = 0
+            try:
+                self.call(hook, [UNKNOWN] * len(hook.positional), {})
+            except (Raised, Skip, OutOfFuel, *HOST_ERRORS) as stop:
+                if isinstance(stop, Raised) and stop.device:
+                    raise
+            finally:
+                module.asked = max(module.asked, self.trace.asked, self.trace.reach)
 
     def set_on_import(self, path: str) -> dict[str, Any]:
         """The environment that a file's tests find: what it sets while it is imported, and each conftest.py above."""
