@@ -228,3 +228,23 @@ def test_what_a_conftest_sets_when_pytest_starts_hides_devices():
     """
     found = needs_of("tests/test_it.py", {"tests/test_it.py": text, "tests/conftest.py": conftest})
     assert (found["test_it"].min, found["test_it"].gpu_min, found["test_it"].full) == (0, None, 0)
+
+
+def test_a_rank_that_is_not_known_cannot_be_divided_by_no_devices():
+    text = """
+    import torch
+    from mpi4py import MPI
+
+    def test_by_rank():
+        number = MPI.COMM_WORLD.Get_rank() % torch.cuda.device_count()
+        acme.initialize(number)
+
+    def test_a_text():
+        assert "%d" % torch.cuda.device_count()
+
+    def test_at_least_one():
+        assert MPI.COMM_WORLD.Get_rank() // max(torch.cuda.device_count(), 1) >= 0
+    """
+    found = devices_of("test_it.py", {"test_it.py": text})
+    assert found["test_by_rank"] == (1, 1, 1)
+    assert found["test_a_text"][0] == found["test_at_least_one"][0] == 0

@@ -5,7 +5,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs import sets
 from sooner.plan.needs.comparisons import HOST_ERRORS, Comparisons
@@ -16,6 +16,7 @@ from sooner.plan.needs.growth import has_wide_field, would_explode
 from sooner.plan.needs.iterating import turn_of
 from sooner.plan.needs.jax_devices import Grid, JaxMesh
 from sooner.plan.needs.kept import Kept
+from sooner.plan.needs.refusals import refuse_to_divide
 from sooner.plan.needs.suspending import Suspended
 from sooner.plan.needs.testing_names import condition_of
 from sooner.plan.needs.trace import ANY, Trace, asks_for_any
@@ -47,6 +48,9 @@ from sooner.plan.needs.values import (
     place_in_a_set,
 )
 from sooner.plan.needs.ways import each_way
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
 
 _BINARY: Final[dict[type, Callable[[Any, Any], Any]]] = {
     ast.Add: operator.add,
@@ -217,6 +221,7 @@ class Expressions(Comparisons, ABC):
         """An arithmetic operation."""
         if type(left) is int and type(right) is int:  # most of them, in loops over shapes
             return self._computed(kind, left, right)
+        refuse_to_divide(cast("Machine", self), kind, left, right)
         left, right = uncounted(left), _uncounted_in(right)
         soft = isinstance(left, Soft) or isinstance(right, Soft)
         if kind is ast.Mod and isinstance(hard(left), str | bytes) and is_mixed_member(hard(right)):
