@@ -248,3 +248,46 @@ def test_a_rank_that_is_not_known_cannot_be_divided_by_no_devices():
     found = devices_of("test_it.py", {"test_it.py": text})
     assert found["test_by_rank"] == (1, 1, 1)
     assert found["test_a_text"][0] == found["test_at_least_one"][0] == 0
+
+
+def test_ranks_of_a_script_that_chooses_the_host_where_there_is_no_device_run_there():
+    script = """
+    import os
+    from dataclasses import dataclass
+
+    import torch
+    import torch.distributed as dist
+    import tyro
+
+    @dataclass
+    class Args:
+        num_envs: int = 8
+        cuda: bool = True
+        world_size: int = 0
+        backend: str = "gloo"
+
+    if __name__ == "__main__":
+        args = tyro.cli(Args)
+        local_rank = int(os.getenv("LOCAL_RANK", "0"))
+        args.world_size = int(os.getenv("WORLD_SIZE", "1"))
+        if args.world_size > 1:
+            dist.init_process_group(args.backend, rank=local_rank, world_size=args.world_size)
+        if torch.cuda.device_count() < args.world_size:
+            device = torch.device("cuda" if torch.cuda.is_available() and args.cuda else "cpu")
+        else:
+            device = torch.device(f"cuda:{local_rank}" if torch.cuda.is_available() and args.cuda else "cpu")
+        torch.nn.Linear(2, 2).to(device)
+    """
+    text = """
+    import subprocess
+
+    def test_two():
+        subprocess.run(
+            "torchrun --standalone --nnodes=1 --nproc_per_node=2 acme/work.py --num-envs 8", shell=True, check=True
+        )
+
+    def test_alone():
+        subprocess.run("python acme/work.py --num-envs 8", shell=True, check=True)
+    """
+    found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "acme/work.py": script})
+    assert found == {"test_two": (0, 1, 2), "test_alone": (0, 1, 1)}

@@ -10,6 +10,7 @@ from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.programs import imports_nccl, run_again, run_file, run_text
 from sooner.plan.needs.shell_scripts import commands
 from sooner.plan.needs.values import (
+    MISSING,
     UNKNOWN,
     Cls,
     Dev,
@@ -60,6 +61,9 @@ _SETTINGS: Final = "accelerate's settings"
 _PROCESSES: Final = re.compile(r"^\s*num_processes:\s*(\d+)\s*$", re.MULTILINE)
 _SAYS_WHERE: Final = re.compile(r"\bis_available\(|\bdevice_count\(|[\"']gloo[\"']")
 """In a program that a test writes: it asks for devices, or meets on the host."""
+_CHOOSES: Final = re.compile(r"is_available\(\)[^#]{0,120}?[\"']cpu[\"']|[\"']cpu[\"'][^\n]{0,80}is_available\(\)")
+"""In a script of the tree: it takes the host where there is no device (`"cuda" if is_available() else "cpu"`)."""
+_TOLD_OF_RANKS: Final = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 _FUEL_OF_RANKS: Final = 10_000
 _CPU_WORDS: Final = ("--cpu", "--use_cpu", "gloo", "--no_cuda", "--no-cuda")
 
@@ -161,19 +165,30 @@ def _started(machine: "Machine", words: list[Any], count: Any, environment: Any)
 
 
 def _runs_written(machine: "Machine", words: list[Any], count: Any, environment: Any) -> bool:
-    """Whether a launcher is given a program that the test has written, which says itself where it works: run its ranks.
+    """Whether a launcher is given a program of the test's, or a script, that says itself where it works: run its ranks.
 
     Raises:
         Raised: They lack devices.
     """
-    text = program_in(machine, words)
+    text, path = program_in(machine, words), None
+    if text is None:
+        place = next((i for i, each in enumerate(words) if _tail(each).endswith(".py")), 0)
+        path = _script(machine, words[place]) if words else None
+        text = machine.sources.read(path) if path else None
+        text = text if text and _CHOOSES.search(text) else None
     if text is None or not isinstance(count, int) or count <= 0:
         return False
     if not _SAYS_WHERE.search(text) and not _SPREADS.search(text):
         return False
     had, fuel = machine.trace.used, machine.fuel
     granted = machine.fuel = min(fuel, _FUEL_OF_RANKS)
-    work = Native("rank", lambda _args, _kwargs: run_text(machine, text, is_checked=True))
+
+    def run(_args: list[Any], _kwargs: dict[str, Any]) -> bool:
+        if path is None:
+            return run_text(machine, text, is_checked=True)
+        return run_file(machine, path, words[place + 1 :], is_checked=True)
+
+    work = Native("rank", run)
     try:
         with _environment(machine, environment):
             machine.natives.words["in_own_ranks"].call([count, work], {})
@@ -221,6 +236,8 @@ def _alone(machine: "Machine", words: list[Any], environment: Any, *, is_checked
         text = program_in(machine, words)
     fails = False
     with _environment(machine, environment):
+        if machine.rank is None:  # no launcher has told it of ranks, unless the test has
+            machine.environment = dict.fromkeys(_TOLD_OF_RANKS, MISSING) | machine.environment
         if isinstance(text, str):
             fails = run_text(machine, text, is_checked=is_checked)
         elif text is not None:
