@@ -291,3 +291,45 @@ def test_ranks_of_a_script_that_chooses_the_host_where_there_is_no_device_run_th
     """
     found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "acme/work.py": script})
     assert found == {"test_two": (0, 1, 2), "test_alone": (0, 1, 1)}
+
+
+def test_work_of_a_library_that_keeps_a_device_it_has_chosen_is_less_sure():
+    utils = """
+    import os
+    import torch
+
+    device = os.environ.get("ACME_DEVICE", torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    """
+    library = """
+    from . import utils
+
+    class Distance:
+        def __init__(self, least=0.8):
+            self.least = least
+
+        def close(self, a, b):
+            return torch.tensor(a).to(utils.device) @ torch.tensor(b).to(utils.device) > self.least
+
+    class Augmenter:
+        def __init__(self, constraints=()):
+            self.constraints = [Distance(), *constraints]
+
+        def augment(self, text):
+            return [each for each in text if all(one.close(each, text) for one in self.constraints)]
+
+        def describe(self):
+            return str(self.constraints)
+    """
+    text = """
+    from acme.augmenting import Augmenter
+
+    def test_augments():
+        assert Augmenter().augment("a text")
+
+    def test_describes():
+        assert Augmenter().describe()
+    """
+    files = {"acme/__init__.py": "", "acme/utils.py": utils, "acme/augmenting.py": library, "tests/test_it.py": text}
+    found = needs_of("tests/test_it.py", files)
+    assert found["test_augments"].confidence == "medium"
+    assert found["test_describes"].confidence == "high"

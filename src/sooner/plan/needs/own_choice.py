@@ -8,21 +8,31 @@ followed.
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
+from sooner.plan.needs.sources import module_name
 from sooner.plan.needs.trace import ANY
 from sooner.plan.needs.values import MISSING, Cls, Dev, Func, Inst, Mod, Unknown, Wrapped, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
+    from sooner.plan.needs.sources import Sources
 
 _DEEPEST: Final = 5
 _MOST: Final = 120
 """Functions that are looked at for one call."""
+_BEGINNING: Final = 400
+_MOST_MODULES: Final = 60
+"""Of a package, that are looked at for a device that they keep."""
 _MOVERS: Final = ("to", "to_device", "to_empty")
 _ASKS: Final = ("is_available", "device_count")
 _WORKING: Final = re.compile(r"_*(?:train|fit|finetune|fine_tune|learn|evaluate|predict|generate|infer)(?:_\w+)?")
 """Names of methods that do what an object of the library is for."""
+_APPLYING: Final = re.compile(
+    r"(?:augment|attack|calculate|classify|compute|detect|embed|encode|score|segment|synthesize|tag|transcribe|transform"
+    r"|translate)(?:_\w+)?"
+)
+"""Names of methods that may do so as well, or only count."""
 _TELLING: Final = re.compile(r"device|accelerator|gpu|cuda")
 """In names of arguments that say which device is used."""
 
@@ -37,6 +47,53 @@ def choose(machine: "Machine", called: Func | Cls, args: list[Any], kwargs: dict
         if machine.size:
             machine.guesses += 1
             machine.touch(Dev("cuda"), "the library chooses a device")
+    elif _may_work(called, args, kwargs):
+        machine.trace.may_be_made |= machine.size > 0 and _keeps_a_device(machine, called.module)
+
+
+def _may_work(called: Func | Cls, args: list[Any], kwargs: dict[str, Any]) -> TypeGuard[Func]:
+    """Whether a method of an object of the library works, and nobody has said where."""
+    made = hard(args[0]).given if args and isinstance(hard(args[0]), Inst) else None
+    if not isinstance(called, Func) or made is None or _is_told(*made) or _is_told(args, kwargs):
+        return False
+    return bool(_WORKING.fullmatch(called.name) or _APPLYING.fullmatch(called.name))
+
+
+def _keeps_a_device(machine: "Machine", module: Mod) -> bool:
+    """Whether a module of the library keeps a device that it has chosen, or one that it imports does.
+
+    `device = torch.device("cuda" if torch.cuda.is_available() else "cpu")`, used wherever something is put somewhere.
+    """
+    kept = machine.sources.choices
+    if (module.path,) not in kept:
+        paths = [module.path]
+        for path in paths:  # it grows
+            found = _imported(machine.sources, path) if len(paths) < _MOST_MODULES else ()
+            paths += dict.fromkeys(each for each in found if each not in paths)
+        trees = (machine.sources.tree(path) for path in paths[:_MOST_MODULES])
+        kept[(module.path,)] = any(_binds_a_choice(node) for tree in trees if tree is not None for node in tree.body)
+    return kept[(module.path,)]
+
+
+def _imported(sources: "Sources", path: str) -> Iterator[str]:
+    """Files of a module's own package that it imports."""
+    parts, tree = module_name(path).split("."), sources.tree(path)
+    is_package = path.endswith("__init__.py")
+    for node in ast.walk(tree) if tree is not None else ():
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        folder = parts[: len(parts) - node.level + is_package] if node.level else []
+        whole = ".".join([*folder, *([node.module] if node.module else [])])
+        names = [whole, *(f"{whole}.{each.name}" for each in node.names)] if whole.partition(".")[0] == parts[0] else []
+        found = (sources.module(each, path) for each in names)
+        yield from (each for each in found if each and not sources.is_test_code(each))
+
+
+def _binds_a_choice(node: ast.stmt) -> bool:
+    """Whether a statement of a module binds a device that it chooses; kept with the statement."""
+    if not isinstance(node, ast.Assign | ast.If) or "device" not in ast.unparse(node)[:_BEGINNING].lower():
+        return False
+    return _kept(node, "sooner_binds_choice", _asks_to_choose)
 
 
 def choose_unseen(machine: "Machine", func: Func, given: tuple[list[Any], dict[str, Any]], result: Any) -> Any:
