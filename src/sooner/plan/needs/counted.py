@@ -103,3 +103,8 @@ for _name in _USES:
 def uncounted(value: Any) -> Any:
     """A value that is used in a way of which the number would not know: this number only."""
     return int(value) if isinstance(value, Counted) else value
+
+
+def uncounted_in(value: Any) -> Any:
+    """The right side of `"%d of %d" % (n, m)` too."""
+    return tuple(uncounted(each) for each in value) if isinstance(value, tuple) else uncounted(value)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs import sets
 from sooner.plan.needs.comparisons import HOST_ERRORS, Comparisons
-from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.counted import uncounted, uncounted_in
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members, plain_of, same_key
 from sooner.plan.needs.file_paths import beside
 from sooner.plan.needs.growth import has_wide_field, would_explode
@@ -222,7 +222,7 @@ class Expressions(Comparisons, ABC):
         if type(left) is int and type(right) is int:  # most of them, in loops over shapes
             return self._computed(kind, left, right)
         refuse_to_divide(cast("Machine", self), kind, left, right)
-        left, right = uncounted(left), _uncounted_in(right)
+        left, right = uncounted(left), uncounted_in(right)
         soft = isinstance(left, Soft) or isinstance(right, Soft)
         if kind is ast.Mod and isinstance(hard(left), str | bytes) and is_mixed_member(hard(right)):
             return UNKNOWN  # its name or its value, as the text asks
@@ -581,11 +581,6 @@ def _frame(env: Env | None) -> Any:
             return env.frame
         env = env.parent
     return None
-
-
-def _uncounted_in(value: Any) -> Any:
-    """The right side of `"%d of %d" % (n, m)` too."""
-    return tuple(uncounted(each) for each in value) if isinstance(value, tuple) else uncounted(value)
 
 
 def is_shallow(value: Any) -> bool:
