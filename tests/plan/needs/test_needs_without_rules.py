@@ -333,3 +333,49 @@ def test_work_of_a_library_that_keeps_a_device_it_has_chosen_is_less_sure():
     found = needs_of("tests/test_it.py", files)
     assert found["test_augments"].confidence == "medium"
     assert found["test_describes"].confidence == "high"
+
+
+def test_an_index_of_faiss_is_on_the_devices_that_it_is_told():
+    text = """
+    import unittest
+    import faiss
+
+    class Tests(unittest.TestCase):
+        def test_first(self):
+            faiss.GpuIndexFlatL2(faiss.StandardGpuResources(), 8)
+
+        def test_told(self):
+            faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 1, faiss.IndexFlatL2(8))
+
+        def test_some(self):
+            faiss.index_cpu_to_all_gpus(faiss.IndexFlatL2(8), ngpu=3)
+
+        def test_listed(self):
+            faiss.index_cpu_to_gpus_list(faiss.IndexFlatL2(8), gpus=[0, 3])
+
+        def test_all(self):
+            faiss.index_cpu_to_all_gpus(faiss.IndexFlatL2(8))
+
+        def test_several(self):
+            faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, faiss.IndexFlatL2(8))
+            if faiss.get_num_gpus() == 1:
+                return
+            resources = [faiss.StandardGpuResources() for each in range(2)]
+            faiss.index_cpu_to_gpu_multiple_py(resources, faiss.IndexFlatL2(8))
+
+        def test_searched(self):
+            faiss.knn_gpu(faiss.StandardGpuResources(), [[1.0]], [[1.0]], 1)
+
+        def test_host(self):
+            faiss.IndexFlatL2(8).add([[1.0]])
+    """
+    assert devices_of("test_it.py", {"test_it.py": text}) == {
+        "Tests::test_first": (1, 1, 1),
+        "Tests::test_told": (2, 2, 2),
+        "Tests::test_some": (3, 3, 3),
+        "Tests::test_listed": (4, 4, 4),
+        "Tests::test_all": (1, 1, 8),
+        "Tests::test_several": (1, 1, 2),
+        "Tests::test_searched": (1, 1, 1),
+        "Tests::test_host": (0, None, 0),
+    }
