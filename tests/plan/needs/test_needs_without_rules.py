@@ -379,3 +379,52 @@ def test_an_index_of_faiss_is_on_the_devices_that_it_is_told():
         "Tests::test_searched": (1, 1, 1),
         "Tests::test_host": (0, None, 0),
     }
+
+
+def test_a_server_of_models_has_a_device_for_each_shard():
+    hooks = """
+    import contextlib
+    import os
+    import subprocess
+    import pytest
+
+    IMAGE = os.getenv("DOCKER_IMAGE", None)
+
+    @pytest.fixture(scope="module")
+    def launcher():
+        @contextlib.contextmanager
+        def local(model, num_shard=None, quantize=None):
+            words = ["text-generation-launcher", "--model-id", model]
+            if num_shard is not None:
+                words.extend(["--num-shard", str(num_shard)])
+            with subprocess.Popen(words) as process:
+                yield process
+                process.terminate()
+
+        @contextlib.contextmanager
+        def in_docker(model, num_shard=None, quantize=None):
+            yield None
+
+        return in_docker if IMAGE is not None else local
+    """
+    text = """
+    import pytest
+
+    @pytest.fixture(scope="module")
+    def one(launcher):
+        with launcher("a/model") as handle:
+            yield handle
+
+    @pytest.fixture(scope="module")
+    def two(launcher):
+        with launcher("a/model", num_shard=2, quantize="awq") as handle:
+            yield handle
+
+    def test_one(one):
+        assert one
+
+    def test_two(two):
+        assert two
+    """
+    found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "tests/conftest.py": hooks})
+    assert found == {"test_one": (1, 1, 1), "test_two": (2, 2, 2)}

@@ -38,7 +38,8 @@ _LAUNCHERS: Final = re.compile(
 )
 _MPI: Final = re.compile(r"(mpirun|mpiexec|srun|horovodrun)")
 _PARALLEL: Final = re.compile(
-    r"^(--tensor-parallel-size|-tp|--tp|--tp-size|--pipeline-parallel-size|-pp|--pp|--pp-size|--data-parallel-size|-dp|--dp|--dp-size)$"
+    r"^(--tensor-parallel-size|-tp|--tp|--tp-size|--pipeline-parallel-size|-pp|--pp|--pp-size|--data-parallel-size|-dp|--dp|--dp-size"
+    r"|--num-shard)$"
 )
 _REPLICAS: Final = ("--data-parallel-size", "-dp", "--dp", "--dp-size")
 _GPUS: Final = re.compile(r"^--?(?:[a-z]+[-_])*(?:n[-_]?|num[-_])gpus?$")
@@ -50,6 +51,8 @@ _SPREADS: Final = re.compile(r"from_pretrained\(.*?\b(?:tp_plan|distributed_conf
 _ENGINES: Final = re.compile(r"vllm\.entrypoints\.(openai\.)?(api_server|run_batch)|sglang\.launch_server")
 _ENGINE_PROGRAMS: Final = ("vllm", "vllm.entrypoints.cli.main")
 _ENGINE_VERBS: Final = ("serve", "run-batch")
+_SHARDED: Final = ("text-generation-launcher",)
+"""Of servers that may do on the host, too: one is taken to have a device for each of its shards."""
 _ENGINE_BENCHES: Final = ("throughput", "latency", "startup", "mm-processor")
 """Of `vllm bench`: those that load a model themselves, and ask no server."""
 _SHELLS: Final = ("bash", "sh", "dash", "zsh")
@@ -85,6 +88,7 @@ def launch(machine: "Machine", command: Any, environment: Any = None, *, is_chec
     if words is not None and _serves(words):
         size = parallel_size(words)
         if isinstance(size, int):
+            machine.guesses += _is_sharded(words)
             machine.need(max(1, size), "an engine is started")
         return Unknown("process")
     if words is not None and _runs_script(machine, words, environment):
@@ -351,7 +355,11 @@ def _serves(words: list[Any]) -> bool:
     places = (place for place, each in enumerate(texts) if each.rpartition("/")[2] in _ENGINE_PROGRAMS)
     said = [(*texts[place + 1 : place + 3], "", "") for place in places]
     is_engine = any(verb in _ENGINE_VERBS or (verb == "bench" and of in _ENGINE_BENCHES) for verb, of, *_ in said)
-    return is_engine or any(_ENGINES.fullmatch(each) for each in texts)
+    return is_engine or _is_sharded(words) or any(_ENGINES.fullmatch(each) for each in texts)
+
+
+def _is_sharded(words: list[Any]) -> bool:
+    return bool(words) and isinstance(words[0], str) and words[0].rpartition("/")[2] in _SHARDED
 
 
 def _touch_given(machine: "Machine", words: list[Any] | None, environment: Any) -> None:
