@@ -428,3 +428,56 @@ def test_a_server_of_models_has_a_device_for_each_shard():
     """
     found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "tests/conftest.py": hooks})
     assert found == {"test_one": (1, 1, 1), "test_two": (2, 2, 2)}
+
+
+def test_trees_that_are_boosted_on_devices_take_those_that_they_are_told():
+    text = """
+    import catboost
+    import lightgbm as lgb
+    from catboost import CatBoostClassifier
+
+    def test_trained():
+        params = {"objective": "binary", "device": "cpu"}
+        lgb.train(params, None)
+        other = params.copy()
+        other["device"] = "gpu"
+        lgb.train(other, None)
+
+    def test_trained_on_the_host():
+        lgb.train({"objective": "binary", "device_type": "cpu"}, None)
+
+    def test_estimator():
+        lgb.LGBMClassifier(device_type="cuda").fit(None, None)
+
+    def test_estimator_on_the_host():
+        lgb.LGBMClassifier(n_estimators=3).fit(None, None)
+
+    def test_first():
+        CatBoostClassifier(iterations=5, task_type="GPU", devices="0").fit(None, None)
+
+    def test_span():
+        CatBoostClassifier(task_type="GPU", devices="0-2").fit(None, None)
+
+    def test_listed():
+        CatBoostClassifier(task_type="GPU", devices="0:3").fit(None, None)
+
+    def test_all():
+        catboost.CatBoostRegressor(task_type="GPU").fit(None, None)
+
+    def test_on_the_host():
+        CatBoostClassifier(iterations=5).fit(None, None)
+    """
+    found = needs_of("test_it.py", {"test_it.py": text})
+    assert {name: (each.min, each.full) for name, each in found.items()} == {
+        "test_trained": (1, 1),
+        "test_trained_on_the_host": (0, 0),
+        "test_estimator": (1, 1),
+        "test_estimator_on_the_host": (0, 0),
+        "test_first": (1, 1),
+        "test_span": (3, 3),
+        "test_listed": (4, 4),
+        "test_all": (1, 8),
+        "test_on_the_host": (0, 0),
+    }
+    fits_later = ("test_estimator", "test_first", "test_span", "test_listed", "test_all")
+    assert {found[name].confidence for name in fits_later} == {"medium"}
