@@ -366,8 +366,15 @@ def test_an_index_of_faiss_is_on_the_devices_that_it_is_told():
         def test_searched(self):
             faiss.knn_gpu(faiss.StandardGpuResources(), [[1.0]], [[1.0]], 1)
 
+        def test_clusters(self):
+            faiss.Kmeans(8, 2, gpu=True).train([[1.0]])
+
+        def test_clusters_on_two(self):
+            faiss.Kmeans(8, 2, gpu=2).train([[1.0]])
+
         def test_host(self):
             faiss.IndexFlatL2(8).add([[1.0]])
+            faiss.Kmeans(8, 2).train([[1.0]])
     """
     assert devices_of("test_it.py", {"test_it.py": text}) == {
         "Tests::test_first": (1, 1, 1),
@@ -377,6 +384,8 @@ def test_an_index_of_faiss_is_on_the_devices_that_it_is_told():
         "Tests::test_all": (1, 1, 8),
         "Tests::test_several": (1, 1, 2),
         "Tests::test_searched": (1, 1, 1),
+        "Tests::test_clusters": (0, 1, 8),
+        "Tests::test_clusters_on_two": (2, 2, 2),
         "Tests::test_host": (0, None, 0),
     }
 
