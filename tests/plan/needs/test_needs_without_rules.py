@@ -490,3 +490,45 @@ def test_trees_that_are_boosted_on_devices_take_those_that_they_are_told():
     }
     fits_later = ("test_estimator", "test_first", "test_span", "test_listed", "test_all")
     assert {found[name].confidence for name in fits_later} == {"medium"}
+
+
+def test_the_vendors_tool_is_not_there_without_a_device():
+    text = """
+    import os
+    import subprocess
+    import pytest
+    import torch
+
+    def is_there():
+        try:
+            subprocess.check_output(["nvidia-smi"])
+            return True
+        except Exception:
+            return False
+
+    def test_asked():
+        subprocess.check_output(["nvidia-smi", "-L"])
+
+    def test_asked_by_a_shell():
+        text = subprocess.check_output("nvidia-smi --query-gpu=memory.used --format=csv,noheader", shell=True)
+        assert [int(each) for each in text.decode().split()]
+
+    @pytest.mark.skipif(not is_there(), reason="no tool")
+    def test_guarded():
+        torch.ones(1, device="cuda")
+
+    @pytest.mark.skipif(os.system("nvidia-smi > /dev/null") != 0, reason="no tool")
+    def test_guarded_by_a_shell():
+        torch.ones(1, device="cuda")
+
+    def test_asked_for_another_tool():
+        subprocess.check_output(["nvcc", "--version"])
+    """
+    found = needs_of("test_it.py", {"test_it.py": text})
+    assert {name: (each.profile["0"], each.profile["1"], each.confidence) for name, each in found.items()} == {
+        "test_asked": ("fail", "run", "medium"),
+        "test_asked_by_a_shell": ("fail", "run", "medium"),
+        "test_guarded": ("skip", "run", "high"),
+        "test_guarded_by_a_shell": ("skip", "run", "medium"),
+        "test_asked_for_another_tool": ("run", "run", "high"),
+    }

@@ -55,6 +55,7 @@ _SHARDED: Final = ("text-generation-launcher",)
 """Of servers that may do on the host, too: one is taken to have a device for each of its shards."""
 _ENGINE_BENCHES: Final = ("throughput", "latency", "startup", "mm-processor")
 """Of `vllm bench`: those that load a model themselves, and ask no server."""
+_DRIVERS: Final = "nvidia-smi"
 _SHELLS: Final = ("bash", "sh", "dash", "zsh")
 _SPEAKS: Final = ("echo", "printf")
 _MASKS: Final = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
@@ -85,13 +86,10 @@ def launch(machine: "Machine", command: Any, environment: Any = None, *, is_chec
     """
     words = _words(machine, command)
     _touch_given(machine, words, environment)
-    if words is not None and _serves(words):
-        size = parallel_size(words)
-        if isinstance(size, int):
-            machine.guesses += _is_sharded(words)
-            machine.need(max(1, size), "an engine is started")
-        return Unknown("process")
-    if words is not None and _runs_script(machine, words, environment):
+    if words and isinstance(words[0], str) and words[0].rpartition("/")[2] == _DRIVERS:
+        is_shells = isinstance(hard(command), str | Text)
+        return _of_drivers(machine, is_shells=is_shells, is_checked=is_checked)
+    if words is not None and (_starts_engine(machine, words) or _runs_script(machine, words, environment)):
         return Unknown("process")
     if words is None or not _launches(words):
         return _alone(machine, words or [], environment, is_checked=is_checked)
@@ -110,6 +108,28 @@ def launch(machine: "Machine", command: Any, environment: Any = None, *, is_chec
         return Unknown("process")
     _started(machine, words, count, environment)
     return Unknown("process")
+
+
+def _starts_engine(machine: "Machine", words: list[Any]) -> bool:
+    """Whether a command starts an engine; if so, it has a device for each of its ranks."""
+    if not _serves(words):
+        return False
+    size = parallel_size(words)
+    if isinstance(size, int):
+        machine.guesses += _is_sharded(words)
+        machine.need(max(1, size), "an engine is started")
+    return True
+
+
+def _of_drivers(machine: "Machine", *, is_shells: bool, is_checked: bool) -> Any:
+    """What the driver's tool gives: it is not there without a device. A mask hides no device from it: who knows?"""
+    machine.guesses += 1
+    if machine.visible():
+        return Unknown("process")
+    if is_shells and not is_checked:
+        return _failed(machine)
+    kind = "CalledProcessError" if is_shells else "FileNotFoundError"
+    raise Raised(kind, f"{_DRIVERS} without a device", *machine.current, device=True)
 
 
 def _launches(words: list[Any]) -> bool:
