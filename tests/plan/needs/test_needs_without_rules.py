@@ -532,3 +532,36 @@ def test_the_vendors_tool_is_not_there_without_a_device():
         "test_guarded_by_a_shell": ("skip", "run", "medium"),
         "test_asked_for_another_tool": ("run", "run", "high"),
     }
+
+
+def test_pycuda_that_is_made_ready_by_an_import_has_a_device():
+    text = """
+    import pytest
+
+    def test_imported():
+        import pycuda.autoinit
+        import pycuda.driver as driver
+
+    def test_asked_for():
+        pytest.importorskip("pycuda.autoinit")
+
+    def test_of_the_primary_context():
+        from pycuda.autoprimaryctx import context
+
+    def test_compiled():
+        from pycuda import compiler
+    """
+    whole = """
+    import pycuda.autoinit
+    import pycuda.driver as driver
+
+    def test_it():
+        driver.mem_alloc(4)
+    """
+    assert devices_of("test_whole.py", {"test_whole.py": whole}) == {"test_it": (1, 1, 1)}
+    assert devices_of("test_it.py", {"test_it.py": text}) == {
+        "test_imported": (1, 1, 1),
+        "test_asked_for": (1, 1, 1),
+        "test_of_the_primary_context": (1, 1, 1),
+        "test_compiled": (0, None, 0),
+    }

@@ -315,6 +315,8 @@ class Machine(Defining):
         """A module by its absolute name: of the rule table, of the tree, or outside."""
         if self.rules.is_absent(name):
             self._import_fails(name, importer)
+        if self.rules.takes_a_device(name):
+            self.need(1, "an import takes a device")
         path = None if self.rules.is_outside(name) else self.sources.module(name, importer)
         if self.rules.is_model(name) and (path is None or self.rules.insists(name)):
             return self.load_model(self.rules.model_name(name))

@@ -104,6 +104,7 @@ class Rules:
         self._outside: set[str] = set()
         self._inside: set[str] = set()
         self._absent: set[str] = set()
+        self._taking: set[str] = set()
         self._known_calls: dict[str, Rule | None] = {}
         self._known_constants: dict[str, Rule | None] = {}
 
@@ -120,6 +121,7 @@ class Rules:
             self._outside |= set(entry.get("modules", ()))
             self._inside |= set(entry.get("except", ()))
             self._absent |= set(entry.get("absent", ()))
+            self._taking |= set(entry.get("taking", ()))
             return
         rule = _rule(entry, source)
         table = {
@@ -210,6 +212,10 @@ class Rules:
     def is_absent(self, name: str) -> bool:
         """Whether a module is one of another vendor's devices, which is not there."""
         return name.partition(".")[0] in self._absent
+
+    def takes_a_device(self, name: str) -> bool:
+        """Whether a module takes the first device while it is imported."""
+        return name in self._taking
 
     def is_outside(self, name: str) -> bool:
         """Whether a module is taken as outside even where the tree has it: the tests inside a package are not."""
