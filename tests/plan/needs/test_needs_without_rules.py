@@ -565,3 +565,68 @@ def test_pycuda_that_is_made_ready_by_an_import_has_a_device():
         "test_of_the_primary_context": (1, 1, 1),
         "test_compiled": (0, None, 0),
     }
+
+
+def test_a_method_of_the_librarys_that_puts_something_on_a_device_that_it_has_chosen_takes_it():
+    library = """
+    import torch
+    from torch import nn
+
+    class Sampler:
+        def __init__(self, size=2, device=None):
+            self.size = size
+            self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+            self.net = nn.Linear(1, 1)
+
+        def __call__(self, value):
+            self.net.to(self.device)
+            return self.net(value)
+
+        def run(self):
+            return torch.ones(self.size, device=self.device)
+
+        def prepare(self):
+            return self._made()
+
+        def _made(self):
+            return torch.ones(self.size).to(self.device)
+
+        def describe(self):
+            return f"{self.size} on {self.device}"
+
+    class Chooser:
+        def run(self):
+            device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+            return torch.ones(1, device=device)
+    """
+    text = """
+    import torch
+    from acme import Chooser, Sampler
+
+    def test_run():
+        assert Sampler().run() is not None
+
+    def test_called():
+        assert Sampler()(torch.ones(1)) is not None
+
+    def test_chosen_there():
+        assert Chooser().run() is not None
+
+    def test_behind():
+        assert Sampler().prepare() is not None
+
+    def test_described():
+        assert Sampler().describe()
+
+    def test_told():
+        assert Sampler(device="cpu").run() is not None
+    """
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": text, "acme/__init__.py": library})
+    assert {name: (each.min, each.full, each.confidence) for name, each in found.items()} == {
+        "test_run": (0, 1, "medium"),
+        "test_called": (0, 1, "medium"),
+        "test_chosen_there": (0, 1, "medium"),
+        "test_behind": (0, 0, "medium"),
+        "test_described": (0, 0, "high"),
+        "test_told": (0, 0, "high"),
+    }

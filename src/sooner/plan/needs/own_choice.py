@@ -47,16 +47,27 @@ def choose(machine: "Machine", called: Func | Cls, args: list[Any], kwargs: dict
         if machine.size:
             machine.guesses += 1
             machine.touch(Dev("cuda"), "the library chooses a device")
-    elif _may_work(called, args, kwargs):
-        machine.trace.may_be_made |= machine.size > 0 and _keeps_a_device(machine, called.module)
+    elif machine.size and _is_untold(called, args, kwargs):
+        works = _WORKING.fullmatch(called.name) or _APPLYING.fullmatch(called.name)
+        keeps = bool(works) and _keeps_a_device(machine, called.module)
+        machine.trace.may_be_made |= keeps or _puts_behind(machine, called, hard(args[0]).cls)
 
 
-def _may_work(called: Func | Cls, args: list[Any], kwargs: dict[str, Any]) -> TypeGuard[Func]:
-    """Whether a method of an object of the library works, and nobody has said where."""
+def _is_untold(called: Func | Cls, args: list[Any], kwargs: dict[str, Any]) -> TypeGuard[Func]:
+    """Whether it is a method of an object of the library, and nobody has said where that works."""
     made = hard(args[0]).given if args and isinstance(hard(args[0]), Inst) else None
-    if not isinstance(called, Func) or made is None or _is_told(*made) or _is_told(args, kwargs):
-        return False
-    return bool(_WORKING.fullmatch(called.name) or _APPLYING.fullmatch(called.name))
+    return isinstance(called, Func) and made is not None and not _is_told(*made) and not _is_told(args, kwargs)
+
+
+def _puts_behind(machine: "Machine", called: Func, cls: Cls) -> bool:
+    """Whether a method reaches what puts something on a device, and its object has chosen one."""
+    kept = machine.sources.choices
+    key = ("behind", id(called.node), cls.module.path, cls.name)
+    if key not in kept:
+        init = cls.find("__init__")
+        chooses, moves = _reaches(machine, [called], cls)
+        kept[key] = moves and (chooses or (isinstance(init, Func) and _reaches(machine, [init], cls)[0]))
+    return kept[key]
 
 
 def _keeps_a_device(machine: "Machine", module: Mod) -> bool:
@@ -115,7 +126,7 @@ def takes_first(machine: "Machine", called: Any, args: list[Any], kwargs: dict[s
     owner = hard(args[0]) if args else None
     if isinstance(called, Func) and called.owner is not None and isinstance(owner, Inst):
         made = owner.given
-        if made is None or not _WORKING.fullmatch(called.name) or _is_told(made[0], made[1]):
+        if made is None or _is_told(made[0], made[1]) or not (_WORKING.fullmatch(called.name) or _puts_itself(called)):
             return False
         starts = [called, owner.cls.find("__init__")]
         cls: Cls | None = owner.cls
@@ -129,8 +140,19 @@ def takes_first(machine: "Machine", called: Any, args: list[Any], kwargs: dict[s
     of = "" if cls is None else f"{cls.module.path}:{cls.name}"
     key: tuple[int | str, ...] = (*(id(each.node) for each in found), of)
     if key not in kept:
-        kept[key] = _reaches(machine, found, cls)
+        kept[key] = all(_reaches(machine, found, cls))
     return kept[key]
+
+
+def _puts_itself(called: Func) -> bool:
+    """Whether a method itself puts something on a device, on its object's (`self.device`) or on one of its choice."""
+    return _moves(called.node) and (_chooses(called.node) or _kept(called.node, "sooner_puts_on_own", _puts_on_own))
+
+
+def _puts_on_own(node: ast.AST) -> bool:
+    calls = [each for each in _inside(node) if isinstance(each, ast.Call)]
+    put = [each for each in calls if _is_put(each, getattr(each.func, "attr", ""))]
+    return any("self.device" in ast.unparse(each) or "self._device" in ast.unparse(each) for each in put)
 
 
 def _is_told(args: list[Any], kwargs: dict[str, Any]) -> bool:
@@ -145,7 +167,8 @@ def _is_flat(value: Any) -> bool:
     return isinstance(value, str | Dev)
 
 
-def _reaches(machine: "Machine", starts: list[Func], cls: Cls | None) -> bool:
+def _reaches(machine: "Machine", starts: list[Func], cls: Cls | None) -> tuple[bool, bool]:
+    """Whether functions choose a device, and whether they put something on one."""
     waiting = [(each, cls, 0) for each in starts]
     seen: set[int] = set()
     chooses = moves = False
@@ -157,10 +180,10 @@ def _reaches(machine: "Machine", starts: list[Func], cls: Cls | None) -> bool:
         chooses |= _chooses(func.node)
         moves |= _moves(func.node)
         if chooses and moves:
-            return True
+            break
         if depth < _DEEPEST:
             waiting += [(each, of, depth + 1) for each, of in _called(machine, func, owner)]
-    return False
+    return chooses, moves
 
 
 def _called(machine: "Machine", func: Func, cls: Cls | None) -> Iterator[tuple[Func, Cls | None]]:
