@@ -630,3 +630,51 @@ def test_a_method_of_the_librarys_that_puts_something_on_a_device_that_it_has_ch
         "test_described": (0, 0, "high"),
         "test_told": (0, 0, "high"),
     }
+
+
+def test_a_model_that_the_library_spreads_over_all_devices_is_on_all():
+    library = """
+    import torch
+    from torch import nn
+
+    class Trainer:
+        def __init__(self, model, use_cuda=True, verbose=None):
+            self.use_cuda = use_cuda and torch.cuda.is_available()
+            self.model = model
+            if self.use_cuda:
+                self.model = self.model.cuda()
+                if torch.cuda.device_count() > 1:
+                    self.model = nn.DataParallel(self.model)
+
+    class Careful:
+        def __init__(self, model, settings):
+            self.model = model.cuda()
+            if settings.spread:
+                self.model = nn.DataParallel(self.model)
+
+    def spread(model):
+        return nn.DataParallel(model.cuda(), device_ids=[0, 1])
+    """
+    text = """
+    import torch
+    from acme import Careful, Trainer, read, spread
+
+    def test_made():
+        Trainer(torch.nn.Linear(1, 1))
+
+    def test_made_on_the_host():
+        Trainer(torch.nn.Linear(1, 1), use_cuda=False)
+
+    def test_not_known():
+        Careful(torch.nn.Linear(1, 1), read("settings"))
+
+    def test_two():
+        spread(torch.nn.Linear(1, 1))
+    """
+    found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "acme/__init__.py": library})
+    assert found == {
+        "test_made": (0, 1, 8),
+        "test_made_on_the_host": (0, None, 0),
+        "test_not_known": (1, 1, 1),
+        "test_two": (2, 2, 2),
+    }

@@ -31,6 +31,9 @@ def pass_on(machine: "Machine", inner: Trace, func: Func) -> None:
         inner.on_all = False
         machine.trace.may_be_made |= machine.size > 0
     machine.trace.on_all |= inner.on_all
+    machine.trace.spread = max(machine.trace.spread, inner.spread)
+    if machine.trace.spread and not machine.quiet:
+        machine.need(machine.trace.spread, "a model that the library spreads")
     if machine.quiet:
         machine.trace.backends |= inner.backends
     elif inner.on_all:

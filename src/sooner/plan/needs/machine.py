@@ -49,6 +49,7 @@ _OTHER_VENDORS: Final = ("mps", "xpu", "hpu", "npu", "mlu", "musa", "sdaa", "tpu
 
 _AT_START: Final = ("pytest_configure", "pytest_sessionstart")
 """Hooks that pytest calls once, before it collects."""
+_SPREADING: Final = ("DataParallel", "data_parallel")
 _LEAVING: Final = (Raised, Skip, Return, Loop)
 
 
@@ -506,6 +507,8 @@ class Machine(Defining):
         if not self.no_device_work and not self.quiet and count > 0:
             self._use(count, what)
             self.trace.used = max(self.trace.used, count)
+        elif self.quiet and what in _SPREADING and not self.is_doubtful():
+            self.trace.spread = max(self.trace.spread, count)
 
     def _use(self, count: int, what: str) -> None:
         self.trace.note(*self.current, what)

@@ -465,6 +465,7 @@ class _Making:
     def __init__(self, machine: "Machine") -> None:
         self._machine = machine
         self._made: list[str | None] = []
+        self._spread: list[int] = []
         self._ways = Ways(machine)
 
     def run(self, body: Sequence[ast.stmt], env: Env) -> None:
@@ -473,6 +474,7 @@ class _Making:
         self._ways.begin()
         trace, sure = machine.trace, machine.sure
         machine.sure, by_itself, trace.by_itself = (machine.forks, machine.doubts), trace.by_itself, None
+        spread, trace.spread = trace.spread, 0
         goes_on = True
         try:
             machine.run(body, env)
@@ -483,7 +485,8 @@ class _Making:
             self._ways.end(goes_on=goes_on)
             if goes_on:
                 self._made.append(trace.by_itself)
-            machine.sure, trace.by_itself = sure, by_itself
+                self._spread.append(trace.spread)
+            machine.sure, trace.by_itself, trace.spread = sure, by_itself, spread
 
     def conclude(self) -> None:
         """What is made on all ways that go on is made; what on some, perhaps."""
@@ -492,6 +495,10 @@ class _Making:
             self._machine.trace.by_itself = self._made[0]
         elif any(self._made):
             self._machine.trace.may_be_made = True
+        if any(self._spread):
+            self._machine.trace.may_be_made = True
+        if not self._machine.is_doubtful():
+            self._machine.trace.spread = max(self._machine.trace.spread, min(self._spread, default=0))
 
 
 class _Others:

@@ -33,6 +33,8 @@ class Trace:
         device is named of which nothing is known."""
         self.on_all = False
         """Whether the library under test starts ranks of NCCL's, and nobody knows how many: as many as there are."""
+        self.spread = 0
+        """Over how many devices the library under test has spread a model (`DataParallel`)."""
         self.reach = 0
         """Devices that must be visible."""
         self.ranks: int | None = None
