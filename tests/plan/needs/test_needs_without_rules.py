@@ -678,3 +678,33 @@ def test_a_model_that_the_library_spreads_over_all_devices_is_on_all():
         "test_not_known": (1, 1, 1),
         "test_two": (2, 2, 2),
     }
+
+
+def test_a_device_that_settings_say_which_nobody_knows_may_be_one():
+    library = """
+    class Sampler:
+        def __init__(self, path):
+            self.cfg = read(path)
+            self.weight = read(path)
+    """
+    text = """
+    import torch
+    from acme import Sampler
+    from omegaconf import OmegaConf
+
+    def test_settings():
+        config = OmegaConf.load("settings.yaml")
+        torch.ones(1).to(config.device)
+
+    def test_settings_of_the_library():
+        torch.ones(1, device=Sampler("settings.yaml").cfg.device)
+
+    def test_where_another_is():
+        torch.ones(1).to(Sampler("settings.yaml").weight.device)
+    """
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": text, "acme/__init__.py": library})
+    assert {name: (each.min, each.full, each.confidence) for name, each in found.items()} == {
+        "test_settings": (0, 0, "medium"),
+        "test_settings_of_the_library": (0, 0, "medium"),
+        "test_where_another_is": (0, 0, "high"),
+    }

@@ -34,6 +34,9 @@ _ASKS: Final = re.compile(
     r"|validate)(?:_|[A-Z]|$)"
 )
 """Beginnings of names of functions that ask something of a device rather than use it."""
+_SETTINGS: Final = re.compile(
+    r"_*(?:\w+_)?(?:cfg|conf|configs?|args|opts?|options|settings|hparams|flags)", re.IGNORECASE
+)
 _ASKING: Final = re.compile(
     r"_*(is|has|can|get|set|select|find|check|validate|supports?|resolve|infer|parse|normali[sz]e|to|choose|pick|register|use)(_|$)"
 )
@@ -134,7 +137,7 @@ def devices_told(machine: "Machine", name: str, several: Sequence[Any]) -> Seque
 def names_a_device(node: ast.Call, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Whether a call names a device of which nothing is known (`x.to(device)`, `ones(2, device=self.device)`).
 
-    Where some tensor or model is (`x.to(y.device)`) is no choice of a device.
+    Where some tensor or model is (`x.to(y.device)`) is no choice of a device; what settings say (`cfg.device`) is one.
     """
     told = node.__dict__.get("sooner_device")
     if told is None:  # kept with the node, which all sizes share
@@ -142,14 +145,21 @@ def names_a_device(node: ast.Call, args: Sequence[Any], kwargs: Mapping[str, Any
         first = node.args[0] if is_moved else None
         first = first.func if isinstance(first, ast.Call) else first
         name = getattr(first, "attr", getattr(first, "id", "")).lower()
-        told = node.__dict__["sooner_device"] = "device" in name, any(each.arg == "device" for each in node.keywords)
-    values = [
-        hard(each) for each in (*args[: told[0]], *([kwargs["device"]] if told[1] and "device" in kwargs else ()))
-    ]
+        named = [each.value for each in node.keywords if each.arg == "device"]
+        is_set = any(_is_of_settings(each) for each in (first, *named))
+        told = node.__dict__["sooner_device"] = "device" in name, bool(named), is_set
+    given = [*args[: told[0]], *([kwargs["device"]] if told[1] and "device" in kwargs else ())]
+    values = [hard(each) for each in given]
     unknown = [each.path for each in values if isinstance(each, Unknown)]
     if any(isinstance(each, Ext) and not each.path.startswith("torch.") for each in values):
         return True  # a constant of a module that is not there
-    return any(not each.endswith(("device", ".get_device()")) for each in unknown)
+    return any(told[2] or not each.endswith(("device", ".get_device()")) for each in unknown)
+
+
+def _is_of_settings(node: ast.AST | None) -> bool:
+    """Whether an expression is what settings say (`self.config.device`)."""
+    owner = node.value if isinstance(node, ast.Attribute) else None
+    return bool(_SETTINGS.fullmatch(str(getattr(owner, "attr", getattr(owner, "id", "")))))
 
 
 def chooses_device(node: ast.AST) -> bool:
