@@ -1,7 +1,6 @@
 """Expressions, evaluated with what is known: a plain value where everything is known, `Unknown` where not."""
 
 import ast
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -16,6 +15,7 @@ from sooner.plan.needs.growth import has_wide_field, would_explode
 from sooner.plan.needs.iterating import turn_of
 from sooner.plan.needs.jax_devices import Grid, JaxMesh
 from sooner.plan.needs.kept import Kept
+from sooner.plan.needs.operators import BINARY, CONVERSIONS, UNARY
 from sooner.plan.needs.refusals import refuse_to_divide
 from sooner.plan.needs.suspending import Suspended
 from sooner.plan.needs.testing_names import condition_of
@@ -52,31 +52,6 @@ from sooner.plan.needs.ways import each_way
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
-_BINARY: Final[dict[type, Callable[[Any, Any], Any]]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-}
-_UNARY: Final[dict[type, Callable[[Any], Any]]] = {
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-    ast.Invert: operator.invert,
-}
-_CONVERSIONS: Final[dict[int, Callable[[Any], Any]]] = {
-    -1: lambda value: value,
-    ord("r"): repr,
-    ord("s"): str,
-    ord("a"): ascii,
-}
 _LONGEST: Final = 4096
 
 
@@ -161,7 +136,7 @@ class Expressions(Comparisons, ABC):
             return sorted(value, key=place_in_a_set) if len(value) <= _LONGEST else None
         if isinstance(value, str | bytes | list | tuple | dict | range):
             return list(value) if len(value) <= _LONGEST else None
-        return value.items(cast("Any", self)) if isinstance(value, Kept) else None
+        return value.items(cast("Machine", self)) if isinstance(value, Kept) else None
 
     def enum_members(self, cls: Cls) -> list[Any] | None:
         """The members of an enumeration."""
@@ -241,7 +216,7 @@ class Expressions(Comparisons, ABC):
 
     def _computed(self, kind: type, left: Any, right: Any) -> Any:
         """What Python's own operator gives."""
-        operation = _BINARY.get(kind)
+        operation = BINARY.get(kind)
         if operation is None or would_explode(kind, left, right):
             return UNKNOWN
         try:
@@ -273,7 +248,7 @@ class Expressions(Comparisons, ABC):
         inner = hard(value)
         if isinstance(inner, int | float | complex):
             try:
-                result = _UNARY[type(node.op)](inner)
+                result = UNARY[type(node.op)](inner)
             except HOST_ERRORS as error:
                 raise Raised(type(error).__name__, str(error)) from None
             return Soft(result) if isinstance(value, Soft) else result
@@ -478,7 +453,7 @@ class Expressions(Comparisons, ABC):
         shape = hard(self.ev(node.format_spec, env)) if node.format_spec is not None else ""
         if not isinstance(shape, str) or has_wide_field(shape):
             return UNKNOWN
-        convert = _CONVERSIONS[node.conversion]
+        convert = CONVERSIONS[node.conversion]
         try:
             text = format(convert(inner), shape)
         except HOST_ERRORS:
