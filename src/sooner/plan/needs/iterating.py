@@ -8,6 +8,7 @@ from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
     Args,
+    Dev,
     Function,
     Inst,
     Kwargs,
@@ -58,7 +59,8 @@ def _zip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     if len(known) < len(columns):
         if not known or machine.loading:  # cases of a test are as many as there are, or nobody knows how many
             return UNKNOWN
-        machine.guesses += not machine.quiet  # what is not known most likely has as many
+        if any(isinstance(hard(each), int | Dev) for column in known for each in column):
+            machine.guesses += not machine.quiet  # what is not known most likely has as many
         shortest = min(map(len, known))
         columns = [[UNKNOWN] * shortest if each is None else each for each in columns]
     return [tuple(row) for row in zip(*columns, strict=False)]
