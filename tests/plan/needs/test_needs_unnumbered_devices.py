@@ -67,3 +67,34 @@ def test_what_stands_beside_all_devices_is_there_for_each():
     }
     found = {name: (each.min, each.full, each.confidence) for name, each in needs_of("test_it.py", files).items()}
     assert found == {"test_rows": (0, 8, "high"), "test_unknown": (0, 8, "medium"), "test_numbers": (0, 2, "high")}
+
+
+def test_what_is_deleted_from_a_list_is_no_longer_there():
+    files = {
+        "test_it.py": """
+        import torch
+
+        def test_first():
+            devices = ["cpu", "cuda"]
+            del devices[0]
+            torch.ones(1, device=devices[0])
+
+        def test_slice():
+            devices = ["cuda:3", "cpu", "cuda:1"]
+            del devices[:2]
+            [torch.ones(1, device=each) for each in devices]
+
+        class Without:
+            def __init__(self):
+                self.device = "cuda"
+            def __delitem__(self, index):
+                self.device = "cpu"
+
+        def test_own():
+            own = Without()
+            del own[0]
+            torch.ones(1, device=own.device)
+        """
+    }
+    found = {name: (each.min, each.full, each.confidence) for name, each in needs_of("test_it.py", files).items()}
+    assert found == {"test_first": (1, 1, "high"), "test_slice": (2, 2, "high"), "test_own": (0, 0, "high")}

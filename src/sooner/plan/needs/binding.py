@@ -6,6 +6,7 @@ What is executed, and in which order, belongs to `statements.py`.
 import ast
 from abc import abstractmethod
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
@@ -161,6 +162,17 @@ class Binding(Expressions):
                 self.set_outside(owner, index, MISSING)
             if isinstance(owner, dict):
                 owner.pop(self.key(index), None)
+            elif isinstance(owner, list) and isinstance(index, int | slice):
+                self._delete_items(owner, index)
+            elif isinstance(owner, Inst):
+                self.special(owner, "__delitem__", index)
+
+    def _delete_items(self, owner: list[Any], index: int | slice) -> None:
+        if self.forks or self.doubts:
+            self.guesses += not self.quiet  # what may be taken away is still there
+            return
+        with suppress(LookupError):
+            del owner[index]
 
 
 def others_names(env: Env) -> dict[str, dict[str, Any]]:
