@@ -199,16 +199,21 @@ def test_a_layer_of_keras_that_is_called_runs_its_call():
                 def call(self, x):
                     return x + tf.ones(1)
 
+            class Stack(tf.keras.Sequential):
+                def __init__(self):
+                    super().__init__([Same(), Shifted()])
+
             class Same(tf.keras.layers.Layer):
                 def call(self, x):
                     return x
 
             def test_shifted(): Shifted()(np.ones(1))
             def test_same(): Same()(np.ones(1))
+            def test_stack(): Stack()(np.ones(1))
             """
         },
     )
-    assert found == {"test_shifted": (0, 1, 1), "test_same": ON_THE_HOST}
+    assert found == {"test_shifted": (0, 1, 1), "test_same": ON_THE_HOST, "test_stack": (0, 1, 1)}
 
 
 KERNELS = """

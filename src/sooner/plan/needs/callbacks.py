@@ -48,7 +48,7 @@ def call_back(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> bool
         Raised: A device is missing.
         Skip: A function skips the test.
     """
-    functions = [each for each in (*args, *kwargs.values()) if _is_of_tests(each)]
+    functions = [each for each in (*args, *kwargs.values()) if is_of_tests(each)]
     last = path.rpartition(".")[2]
     if functions and not machine.loading and "." in path and _HOOKS.fullmatch(last):
         _run_once(machine, functions, kwargs)
@@ -63,7 +63,7 @@ def call_back(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> bool
     count = _count(args, kwargs)
     given = hard(kwargs.get("args"))
     places = given if isinstance(given, tuple | list) else [each for each in args if hard(each) != count]
-    rest = [each for each in places if not _is_of_tests(each)]
+    rest = [each for each in places if not is_of_tests(each)]
     for function in functions:
         if count is None:
             _run_once(machine, [function], kwargs)
@@ -80,7 +80,7 @@ def launched_through(machine: "Machine", path: str, args: Args, kwargs: Kwargs) 
     """
     count = _count(args, kwargs)
     is_launcher = bool(_LAUNCHING.search(path.rpartition(".")[2]))
-    if count is None or not is_launcher or machine.loading or not any(map(_is_of_tests, (*args, *kwargs.values()))):
+    if count is None or not is_launcher or machine.loading or not any(map(is_of_tests, (*args, *kwargs.values()))):
         return False
     if hard(kwargs.get("backend")) == "nccl":
         machine.need(count, "NCCL uses a device for each rank")
@@ -132,7 +132,7 @@ def executed(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
     if place is None or machine.loading:
         return MISSING
     function = kwargs.get("func", args[place] if len(args) > place else None)
-    if not isinstance(function, Bound) and not _is_of_tests(function):
+    if not isinstance(function, Bound) and not is_of_tests(function):
         return MISSING
     rest, names = (
         list(args[place + 1 :]),
@@ -153,7 +153,7 @@ def _mapped(machine: "Machine", name: str, args: Args) -> Any:
     """A function for each item (`pool.map(f, items)`, `pool.starmap(f, pairs)`); MISSING where these are not known."""
     lists = [each for each in map(machine.items_of, args[1:]) if each is not None]
     function = args[0].func if args and isinstance(args[0], Partial) else args[0] if args else None
-    if not (_is_of_tests(function) or isinstance(function, Bound)) or not lists:
+    if not (is_of_tests(function) or isinstance(function, Bound)) or not lists:
         return MISSING
     is_star = name.startswith("starmap")
     calls = [machine.items_of(each) or [] for each in lists[0]] if is_star else zip(*lists, strict=False)
@@ -161,7 +161,8 @@ def _mapped(machine: "Machine", name: str, args: Args) -> Any:
     return UNKNOWN if name.endswith("_async") else results
 
 
-def _is_of_tests(value: Any) -> bool:
+def is_of_tests(value: Any) -> bool:
+    """Whether something is a function that the tests have written."""
     return isinstance(value, Func) and value.module.is_test_code
 
 

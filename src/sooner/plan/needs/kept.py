@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.callbacks import is_of_tests
 from sooner.plan.needs.forwards import PARTS, SEQUENCE, forward_of, run_parts
 from sooner.plan.needs.values import (
     MISSING,
@@ -182,7 +183,7 @@ class Loader(Kept):
             made = machine.special(self.dataset, "__getitem__", 0)
             if made is MISSING:
                 made = next(iter(machine.items_of(self.dataset) or ()), UNKNOWN)
-            if _is_of_tests(self.collate):
+            if is_of_tests(self.collate):
                 machine.call(self.collate, [[made]], {})
         except Raised as raised:
             if raised.device:
@@ -213,14 +214,14 @@ def _loader(args: Args, kwargs: Kwargs) -> Any:
     dataset = hard(kwargs.get("dataset", args[0] if args else UNKNOWN))
     collate = kwargs.get("collate_fn", args[6] if len(args) > 6 else None)  # noqa: PLR2004 - as it takes them
     is_own = isinstance(dataset, Inst) and dataset.cls.module.is_test_code
-    return Loader(dataset, collate) if is_own or _is_of_tests(collate) else MISSING
+    return Loader(dataset, collate) if is_own or is_of_tests(collate) else MISSING
 
 
 def _parts_given(machine: "Machine", kind: str, args: Args, kwargs: Kwargs) -> dict[Any, Any]:
     first = hard(args[0] if args else kwargs.get("modules"))
     if isinstance(first, Mapping):
         return dict(first)
-    if kind == SEQUENCE:
+    if kind == SEQUENCE and not isinstance(first, list | tuple):  # Keras' is given a list
         return dict(enumerate(args))
     items = [] if first is None else machine.items_of(first)
     return dict(enumerate([UNKNOWN] if items is None else items))
@@ -319,7 +320,3 @@ def _itself(machine: "Machine", value: Any, name: str) -> Any:
         return value
 
     return Native(path, called)
-
-
-def _is_of_tests(value: Any) -> bool:
-    return isinstance(value, Func) and value.module.is_test_code
