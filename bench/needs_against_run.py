@@ -61,8 +61,9 @@ def pytest_runtest_logreport(report):
 
 def reason(report):
     crash = getattr(report.longrepr, "reprcrash", None)
-    if crash is not None:
-        return crash.message.partition("\\n")[0][:200]
+    if crash is not None:  # a library's own assertion may tell the error that it has caught on a later line
+        told = [line for line in crash.message.splitlines() if "Error: cudaError" in line]
+        return (told or crash.message.splitlines() or [""])[0][:200]
     text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr or "")
     return (text.strip().splitlines()[-1:] or [""])[0][:200]
 """

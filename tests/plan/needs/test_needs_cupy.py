@@ -41,19 +41,20 @@ def test_classes_that_cupy_makes_of_cases_have_its_names_and_their_own_needs():
                 def test_it(self):
                     cupy.cuda.Device(self.n - 1).use()
 
-            @testing.parameterize({"types": (numpy.int8, None), "at": (..., [1])})
+            @testing.parameterize({"types": (numpy.int8, numpy.bool_, None), "at": (..., [1]), "one": numpy.bool_})
             class TestTypes:
                 def test_it(self):
                     cupy.ones(1)
             """
         },
     )
+    types = "(<class 'numpy.int8'>, <class 'numpy.bool'>, None)"
     assert found == {
         "TestOld_param_0_{count=2, dtype=float32}::test_it": (2, 2, 2),
         "TestOld_param_1_{count=3, dtype=float64}::test_it": (3, 3, 3),
         "TestNew::test_it[_param_0_{host=False, n=1}]": (1, 1, 1),
         "TestNew::test_it[_param_1_{host=False, n=4}]": (4, 4, 4),
-        "TestTypes::test_it[_param_0_{at=(Ellipsis, [1]), types=(<class 'numpy.int8'>, None)}]": (1, 1, 1),
+        f"TestTypes::test_it[_param_0_{{at=(Ellipsis, [1]), one=bool, types={types}}}]": (1, 1, 1),
     }
 
 
@@ -471,3 +472,213 @@ def test_a_mistake_that_is_expected_may_be_found_before_a_device_is_missed():
         "ItTest::test_called": (1, "medium"),
         "test_made_before": (1, "high"),
     }
+
+
+def test_a_test_that_returns_where_an_error_is_awaited_goes_on_behind_it():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import contextlib
+            import cupy
+            import numpy
+            import pytest
+
+            def test_each():
+                for xp in (numpy, cupy):
+                    array = xp.asarray([1, 2])
+                    with pytest.raises(ValueError):
+                        return xp.choose(array, [[1]])
+
+            def test_first():
+                for xp in (numpy, cupy):
+                    with contextlib.suppress(ValueError):
+                        return xp.asarray([1, 2])
+            """
+        },
+    )
+    assert found == {"test_each": (1, 1, 1), "test_first": (0, None, 0)}
+
+
+def test_cupys_bases_of_tests_bring_their_tests_where_cupy_is_not_in_the_tree():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from cupy import testing
+
+            class TestNames(testing.NumpyAliasBasicTestBase):
+                func = "binary_repr"
+
+            @testing.parameterize({"args": (1,)}, {"args": (1, 2)})
+            class TestValues(testing.NumpyAliasValuesTestBase):
+                func = "binary_repr"
+            """
+        },
+    )
+    assert found == dict.fromkeys(
+        (
+            "TestNames::test_argspec",
+            "TestNames::test_docstring",
+            "TestValues_param_0_{args=(1,)}::test_values",
+            "TestValues_param_1_{args=(1, 2)}::test_values",
+        ),
+        (0, None, 0),
+    )
+
+
+def test_a_decorator_of_a_suite_that_is_built_on_cupys_own_is_followed():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import cupy
+            import pytest
+            from cupy import testing
+            from cupy.testing._loops import _wraps_partial_xp
+
+            def both(test):
+                @_wraps_partial_xp(test, "xp")
+                def inner(self, **kwargs):
+                    test(self, cupy, **kwargs)
+                return inner
+
+            class TestIt:
+                @pytest.mark.parametrize("n", [1, 2])
+                @both
+                def test_it(self, xp, n):
+                    xp.zeros(n)
+            """
+        },
+    )
+    assert found == dict.fromkeys(("TestIt::test_it[1]", "TestIt::test_it[2]"), (1, 1, 1))
+
+
+def test_cases_of_cupys_are_named_by_their_numbers_where_they_say_so():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import cupy
+            import numpy
+            from cupy import testing
+
+            @testing.parameterize({"at": numpy.random.rand(3)}, {"at": numpy.random.rand(4)}, _ids=False)
+            class TestNumbered:
+                def test_it(self):
+                    cupy.zeros(3)
+
+            @testing.parameterize({"at": [{"a": numpy.int8}, 1]})
+            class TestNamed:
+                def test_it(self):
+                    cupy.zeros(3)
+            """
+        },
+    )
+    names = ("TestNumbered::test_it[0]", "TestNumbered::test_it[1]")
+    named = "TestNamed::test_it[_param_0_{at=[{'a': <class 'numpy.int8'>}, 1]}]"
+    assert found == dict.fromkeys((*names, named), (1, 1, 1))
+
+
+def test_cupys_assertions_about_numpys_arrays_need_no_device():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+            import cupy
+            import numpy
+            from cupy import testing
+
+            @testing.parameterize({"xp": numpy}, {"xp": cupy})
+            class TestIt(unittest.TestCase):
+                def setUp(self):
+                    self.x = self.xp.array(numpy.random.uniform(-1, 1, (2, 3)))
+
+                def test_equal(self):
+                    testing.assert_array_equal(self.x, self.x)
+
+                def test_made(self):
+                    made = testing.shaped_linspace(-3, 3, (2, 3), self.xp, "f")
+                    testing.assert_allclose(made, numpy.linspace(0, 3, 6))
+            """
+        },
+    )
+    first, second = "TestIt_param_0_{xp=numpy}::", "TestIt_param_1_{xp=cupy}::"
+    assert found == {
+        f"{first}test_equal": (0, None, 0),
+        f"{first}test_made": (0, None, 0),
+        f"{second}test_equal": (1, 1, 1),
+        f"{second}test_made": (1, 1, 1),
+    }
+
+
+def test_functions_of_cupys_that_a_test_replaces_make_no_array():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import cupy
+            from cupy import testing
+
+            def test_called():
+                with testing.AssertFunctionIsCalled("cupy.ndarray", times_called=2):
+                    cupy.ndarray((2, 3))
+                    cupy.ndarray((2, 3))
+
+            def test_nothing():
+                cupy.ndarray((2, 3))
+            """
+        },
+    )
+    assert found == {"test_called": (0, None, 0), "test_nothing": (1, 1, 1)}
+
+
+def test_what_cupy_keeps_on_the_disk_and_says_of_types_is_of_the_host():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import cupy
+            from cupy import cuda
+            from cupy._indexing import generate
+            from cupy.cuda._compiler_cache import DiskKernelCacheBackend
+
+            def test_cache(tmp_path):
+                backend = DiskKernelCacheBackend(cache_dir=str(tmp_path))
+                backend.save("a", b"b", "c")
+                assert backend.load("a") == b"b"
+
+            def test_type():
+                assert cupy.make_aligned_dtype("?,c8").itemsize == 16
+
+            def test_null():
+                assert cuda.Stream.null.__cuda_stream__()[0] == 0
+
+            def test_empty():
+                assert len(generate.AxisConcatenator()) == 0
+            """
+        },
+    )
+    assert found == dict.fromkeys(("test_cache", "test_type", "test_null", "test_empty"), (0, None, 0))
+
+
+def test_modes_of_cupys_distributed_arrays_name_cases_as_the_values_that_they_are():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            from cupy import testing
+            from cupyx.distributed import array
+            from cupyx.distributed.array._modes import REPLICA, SUM
+
+            @testing.multi_gpu(2)
+            class TestIt:
+                @pytest.mark.parametrize("mode", [REPLICA, SUM])
+                def test_it(self, mode):
+                    array.distributed_array([1, 2], {0: [0], 1: [1]}, mode)
+            """
+        },
+    )
+    assert found == dict.fromkeys(("TestIt::test_it[None]", "TestIt::test_it[mode1]"), (2, 2, 2))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.jax_devices import Rows
+from sooner.plan.needs.jax_devices import Grid, Rows, array_of
 from sooner.plan.needs.values import Ext, Unknown, hard, is_plain
 
 if TYPE_CHECKING:
@@ -33,7 +33,16 @@ def is_of_numpy(value: Any) -> bool:
     return is_made or isinstance(value, Rows) or is_plain(value)
 
 
+def _numpy_array(machine: "Machine", args: list[Any]) -> Any:
+    """What `numpy.array` makes: an array of devices, one whose shape is known, or at least one of NumPy's own."""
+    made = array_of(machine, args)
+    if isinstance(made, Rows | Grid):
+        return made
+    return Unknown("numpy.ndarray()" if all(map(is_of_numpy, args)) else "numpy.array()")
+
+
 WORDS: Final[dict[str, Callable[["Machine", list[Any]], Any]]] = {
+    "numpy_array": _numpy_array,
     "of_numpy": lambda _machine, args: all(map(is_of_numpy, args)),
 }
 """What rules can say."""

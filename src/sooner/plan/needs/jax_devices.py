@@ -333,7 +333,7 @@ def found_devices(value: Any) -> list[Dev]:
     return [each for inner in value for each in found_devices(inner)] if isinstance(value, list | tuple) else []
 
 
-def _array(_machine: "Machine", args: list[Any]) -> Any:
+def array_of(_machine: "Machine", args: list[Any]) -> Any:
     """What NumPy makes of devices; of anything else only the shape is known."""
     given: Any = hard(args[0]) if args else UNKNOWN
     devices = found_devices(given)
@@ -545,7 +545,7 @@ WORDS: Final[dict[str, Callable[["Machine", list[Any]], Any]]] = {
     "jax_gpus": _gpus, "jax_joined": _joined, "jax_processes": _processes, "jax_told": _told, "jax_device": _device,
     "host_devices": host_devices, "note_counted": _note_counted,
     "request_host_devices": _request_host_devices, "jax_devices": _devices,
-    "device_array": _array, "touch_each": _touch_each, "device_mesh": _arranged, "made_mesh": _made_mesh,
+    "touch_each": _touch_each, "device_mesh": _arranged, "made_mesh": _made_mesh,
     "mesh_over": _mesh_over,
     "rows": _rows, "rows_of": _rows_of, "mapped_tree": _mapped_tree, "pmap": _pmap, "replicated": _replicated,
     "compiled": _compiled, "vmap": _vmap, "soft_pmap": _soft_pmap,

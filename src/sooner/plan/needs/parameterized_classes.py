@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.cases import parts
+from sooner.plan.needs.number_types import is_scalar_type, scalar_name
 from sooner.plan.needs.testing_names import apply_mark
 from sooner.plan.needs.values import (
     Cls,
@@ -42,13 +43,15 @@ def class_of_cases(machine: "Machine", args: list[Any]) -> Any:
 
     Args:
         machine: Evaluates.
-        args: The class; a class with a fixture that sets the attributes of the parameter; the cases.
+        args: The class; a class with a fixture that sets the attributes of the parameter; the cases; whether they are
+            named by their values, or by their numbers.
     """
     target, mixin = hard(args[0]), hard(args[1])
     cases = [hard(each) for each in machine.items_of(args[2]) or []]
     if not isinstance(target, Cls) or not isinstance(mixin, Cls) or not all(isinstance(each, dict) for each in cases):
         return args[0]
-    names = [_name(index, case) for index, case in enumerate(cases)]
+    by_values = hard(args[3]) is not False
+    names = [_name(index, case) if by_values else str(index) for index, case in enumerate(cases)]
     if not cases or None in names:
         target.attrs |= cases[0] if cases else {}
         return target
@@ -58,6 +61,7 @@ def class_of_cases(machine: "Machine", args: list[Any]) -> Any:
         apply_mark(made, Mark("parametrize", ("_cupy_testing_param", rows), {}))
         return made
     _multiply(target, cases, [f"{target.name}{name}" for name in names])
+    target.attrs["__test__"] = False  # nor are its bases' tests run with it
     return None
 
 
@@ -122,7 +126,7 @@ def _multiply(target: Cls, cases: list[dict[str, Any]], names: list[str]) -> Non
     tests = {name: target.attrs.pop(name) for name in list(target.attrs) if name.startswith("test")}
     for case, name, pick in zip(cases, names, picks, strict=True):
         made = Cls(name, [target], target.module, target.node)
-        made.attrs |= {**tests, **case}
+        made.attrs |= {"__test__": True, **tests, **case}
         made.attrs["__case__"] = (target.name, pick)
         target.module.env.names[made.name] = made
 
@@ -139,6 +143,8 @@ def _name(index: int, case: dict[str, Any]) -> str | None:
 def text_of(value: Any) -> str | None:
     """A value as CuPy writes it into a name; None where it is not known."""
     value = hard(value)
+    if is_scalar_type(value):
+        return scalar_name(value)
     if isinstance(value, Func | Cls | Native) or (isinstance(value, Ext) and "()" not in value.path):
         return name_of(value)
     return _written(value)
@@ -150,14 +156,17 @@ def _written(value: Any) -> str | None:
     if is_plain(value) or (isinstance(value, slice) and is_plain([value.start, value.stop, value.step])):
         return repr(value)
     if isinstance(value, Ext) and _NUMBERS.fullmatch(value.path):
-        return f"<class '{value.path}'>"
+        return f"<class 'numpy.{scalar_name(value)}'>"
     if value is Ellipsis or (isinstance(value, Unknown) and value.path == "Ellipsis"):
         return "Ellipsis"
-    if not isinstance(value, tuple | list) or not value:
+    if not isinstance(value, tuple | list | dict) or not value:
         return None
-    texts = [_written(each) for each in value]
+    texts = [_written(each) for each in (value.values() if isinstance(value, dict) else value)]
     if None in texts:
         return None
+    if isinstance(value, dict):
+        inner = ", ".join(f"{key!r}: {text}" for key, text in zip(value, texts, strict=True))
+        return f"{{{inner}}}" if all(map(is_plain, value)) else None
     inner = ", ".join(text or "" for text in texts)
     if isinstance(value, list):
         return f"[{inner}]"

@@ -16,7 +16,7 @@ from sooner.plan.needs.iterating import turn_of
 from sooner.plan.needs.raising import Raising
 from sooner.plan.needs.refusals import as_refusal
 from sooner.plan.needs.suspending import Suspended, resumed
-from sooner.plan.needs.testing_names import as_raised, by_default, is_sure_to_skip
+from sooner.plan.needs.testing_names import as_raised, by_default, is_awaiting, is_sure_to_skip
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -394,18 +394,12 @@ class Statements(Raising):
             self.bind(target, given, env)
         try:
             self._with(items[1:], node, env)
-        except Raised as raised:
-            if not leave(raised):
-                raise
         except Suspended as stop:
             stop.rest.append(lambda raised: None if leave(raised) else raised)
             raise
-        except Skip as skip:
-            if not leave(as_raised(skip)):
+        except (Raised, Skip, Return, Loop) as stop:
+            if not _ends_within(stop, value, leave):
                 raise
-        except (Return, Loop):
-            leave(None)
-            raise
         else:
             leave(None)
 
@@ -444,6 +438,13 @@ class Statements(Raising):
             self.run(bodies[0], env)
         else:
             self.fork(bodies, env)
+
+
+def _ends_within(stop: Raised | Skip | Return | Loop, context: Any, leave: Callable[[Raised | None], bool]) -> bool:
+    """Leave a `with`; whether what stopped its body goes no further than this."""
+    if isinstance(stop, Return | Loop):
+        return leave(None) and is_awaiting(context)
+    return leave(as_raised(stop) if isinstance(stop, Skip) else stop)
 
 
 def _leaves_by_rank(node: ast.If) -> bool:

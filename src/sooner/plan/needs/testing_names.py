@@ -381,6 +381,11 @@ def is_awaited(machine: "Machine", raised: Raised, kinds: Any) -> bool:
     return may_be
 
 
+def is_awaiting(value: Any) -> bool:
+    """Whether a `with` is for work that must raise: who returns within it has raised before."""
+    return name_of(value).removesuffix("()").startswith(("raises", "assertRaises"))
+
+
 def is_refused_unrun(machine: "Machine") -> bool:
     """Whether a mistake in what is to be computed is expected, which is found before a device computes it."""
     kinds = hard(machine.awaited[-1]) if machine.awaited else ()
