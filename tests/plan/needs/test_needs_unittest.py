@@ -193,6 +193,42 @@ def test_pytorchs_own_parameters_are_named_as_pytorch_names_them():
     }
 
 
+def test_decorators_of_one_of_pytorchs_cases_guard_this_one():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+            import torch
+            from torch.testing._internal.common_device_type import (
+                instantiate_device_type_tests, onlyCPU, onlyCUDA, onlyOn, skipMeta,
+            )
+            from torch.testing._internal.common_utils import TestCase, parametrize, subtest
+
+            class TestIt(TestCase):
+                @parametrize("n", [
+                    subtest(1, name="there", decorators=[onlyCUDA, skipMeta]),
+                    subtest(2, name="here", decorators=[onlyCPU]),
+                    subtest(3, name="on", decorators=[onlyOn(["cuda"])]),
+                    subtest(4, name="never", decorators=[unittest.skip("old")]),
+                    5,
+                ])
+                def test_it(self, device, n):
+                    torch.ones(n, device=device)
+
+            instantiate_device_type_tests(TestIt, globals())
+            """
+        },
+    )
+    said = {name: "".join(each.profile[size].value[0] for size in "01") for name, each in found.items()}
+    assert said == {
+        **{f"TestItCPU::test_it_{name}_cpu": "ss" for name in ("there", "on", "never")},
+        **{f"TestItCPU::test_it_{name}_cpu": "rr" for name in ("here", "n_5")},
+        **{f"TestItCUDA::test_it_{name}_cuda": "as" for name in ("here", "never")},
+        **{f"TestItCUDA::test_it_{name}_cuda": "ar" for name in ("there", "on", "n_5")},
+    }
+
+
 def test_a_decorator_that_pytorch_applies_to_some_cases_only_skips_these():
     found = devices_of(
         "test_it.py",

@@ -20,6 +20,7 @@ from sooner.plan.needs.values import (
     Cls,
     Ext,
     Func,
+    Inst,
     Mark,
     Mod,
     Native,
@@ -257,7 +258,8 @@ def _cases(
         suffix += "".join(name for (name, _, _), axis in named if axis.last)
         suffix += "".join(mark.args[0](params) for mark in own if isinstance(mark, Mark) and mark.name == "__tail__")
         brackets = "-".join(name for (name, _, _), axis in zip(combination, known, strict=True) if not axis.suffix)
-        decorated, told = _decorated(machine, func, every, params)
+        of_case = [mark for _, _, more in combination for mark in more]
+        decorated, told = _decorated(machine, func, [*of_case, *every], params)
         bracket = f"[{brackets}]" if any(not axis.suffix for axis in known) and not unsure else ""
         item = Item(
             nodeid=f"{nodeid}{suffix}{bracket}",
@@ -267,7 +269,7 @@ def _cases(
             cls=cls,
             params=params,
             indirect=frozenset().union(*(axis.indirect for axis in known)),
-            marks=[*told, *(mark for _, _, more in combination for mark in more), *every],
+            marks=[*told, *of_case, *every],
             is_unittest=is_unittest_class,
             fixtures=wanted,
             has_cases=bool(picked or picks),
@@ -330,10 +332,11 @@ def _decorated(machine: Machine, func: Any, marks: list[Any], params: dict[str, 
     """A test as decorators leave it that are for some of its cases only, and the marks that they give it."""
     told: list[Any] = []
     for mark in marks:
-        if not isinstance(mark, Mark) or mark.name != "__if__" or not isinstance(func, Func):
+        decorator, predicate = mark.args if isinstance(mark, Mark) and mark.name == "__if__" else (mark, None)
+        is_decorator = predicate is not None or isinstance(decorator, Func | Bound | Inst)
+        if not is_decorator or not isinstance(func, Func):
             continue
-        decorator, predicate = mark.args
-        if machine.truth(quietly(machine, predicate, [params])) is not True:
+        if predicate is not None and machine.truth(quietly(machine, predicate, [params])) is not True:
             continue
         copy = copy_of(func, func.owner)
         copy.attrs = {**func.attrs, "pytestmark": []}
