@@ -5,8 +5,10 @@ No label is written by a hand: what a test does with N visible devices is what p
 A test agrees where the whole profile does: runs, skips, fails or is absent at 0, 1, 2, 3, 4 and 8 devices. The grammar
 (`needs_written/grammar.txt`) has guards, decorators, fixtures, hooks, parametrisations and classes as suites have them;
 the evaluator was mended for what it has, so this says that none of it was lost, not that all suites are understood.
+`--grammar bodies` writes tests that reach a device, or do not, by the means that Python has (loops, exceptions,
+contexts, generators, special methods, the standard library); how many devices a test uses is compared there, too.
 
-    python bench/needs_against_pytest.py [--seed 1] [--projects 6] [--show 20]
+    python bench/needs_against_pytest.py [--grammar bodies] [--seed 1] [--projects 6] [--show 20]
 """
 
 import argparse
@@ -35,9 +37,9 @@ _COUNTS: Final = (1, 2, 2, 3, 4, 4, 8)
 _INDICES: Final = (0, 0, 1, 1, 2, 3)
 
 
-def grammar() -> dict[str, list[str]]:
+def grammar(name: str) -> dict[str, list[str]]:
     """The alternatives of each word."""
-    text = (WRITTEN / "grammar.txt").read_text(encoding="utf-8")
+    text = (WRITTEN / f"{name}.txt").read_text(encoding="utf-8")
     parts = re.split(r"^\[([a-z]+)\]\n", text, flags=re.MULTILINE)[1:]
     return {word: body.removesuffix("\n").removesuffix("\n").split("\n--\n") for word, body in batched(parts, 2)}
 
@@ -52,10 +54,11 @@ class Drawn:
 
     Args:
         seed: Of the draws.
+        written: The grammar.
     """
 
-    def __init__(self, seed: int) -> None:
-        self._grammar = grammar()
+    def __init__(self, seed: int, written: str) -> None:
+        self._grammar = grammar(written)
         self._draws = random.Random(seed)
         self._last = 0
 
@@ -78,18 +81,25 @@ class Drawn:
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def by_pytest(project: Path, size: int) -> dict[str, str]:
-    """What pytest reports of each test with so many devices, by node id; of a file that skips itself, that it did."""
+def by_pytest(project: Path, size: int, *, is_counted: bool = False) -> dict[str, Any]:
+    """What pytest reports of each test with so many devices, by node id; of a file that skips itself, that it did.
+
+    Where devices are counted, a test that runs has how many it used beside it.
+    """
     kept = project / f"outcomes-{size}.json"
-    environment = os.environ | {
-        "STAND_IN_DEVICES": str(size),
-        "KEPT_OUTCOMES": str(kept),
-        "PYTHONPATH": str(WRITTEN / "stand_in"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
+    environment = (
+        os.environ
+        | {
+            "STAND_IN_DEVICES": str(size),
+            "KEPT_OUTCOMES": str(kept),
+            "PYTHONPATH": str(WRITTEN / "stand_in"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        | ({"COUNT_DEVICES": "1"} if is_counted else {})
+    )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "kept_outcomes", "-p", "no:cacheprovider", "-p", "no:sooner"]
     subprocess.run([*command, "tests"], cwd=project, env=environment, capture_output=True, check=False)
-    found: dict[str, str] = json.loads(kept.read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
     broken = next((each for each in found if each.startswith("collection failed")), None)
     if broken is not None:
         sys.exit(f"{project}: {broken}: {found[broken]}")
@@ -104,9 +114,9 @@ def by_needs(project: Path) -> dict[str, Any]:
     return {each["nodeid"]: each for each in json.loads(done.stdout)}
 
 
-def compare(project: Path) -> list[tuple[str, str, str, str]]:
+def compare(project: Path, *, is_counted: bool) -> list[tuple[str, str, str, str]]:
     """Node id, pytest's profile, that of `sooner needs`, and how sure it is, for each test that pytest has seen."""
-    outcomes = {size: by_pytest(project, size) for size in SIZES}
+    outcomes = {size: by_pytest(project, size, is_counted=is_counted) for size in SIZES}
     said = by_needs(project)
     rows = []
     for nodeid in sorted({each for found in outcomes.values() for each in found if "::" in each}):
@@ -115,9 +125,18 @@ def compare(project: Path) -> list[tuple[str, str, str, str]]:
             continue
         true = [found.get(nodeid, "skip" if skipped in found else "absent") for found in outcomes.values()]
         mine = said.get(nodeid)
-        profile = "".join(each[0] for each in mine["profile"].values()) if mine else "-"
-        rows.append((nodeid, "".join(each[0] for each in true), profile, mine["confidence"] if mine else "-"))
+        profile = _letters(mine, is_counted=is_counted) if mine else "-"
+        letters = "".join(each[0] if isinstance(each, str) else str(each[1]) for each in true)
+        rows.append((nodeid, letters, profile, mine["confidence"] if mine else "-"))
     return rows
+
+
+def _letters(said: dict[str, Any], *, is_counted: bool) -> str:
+    """A profile, a letter for each size; where devices are counted, their number where the test runs."""
+    return "".join(
+        str(said["devices"].get(size, 0)) if is_counted and verdict == "run" else verdict[0]
+        for size, verdict in said["profile"].items()
+    )
 
 
 def main() -> None:
@@ -125,6 +144,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--projects", type=int, default=6)
+    parser.add_argument("--grammar", choices=("grammar", "bodies"), default="grammar")
     parser.add_argument("--show", type=int, default=20, help="how many of the tests that differ are printed")
     args = parser.parse_args()
     rows: list[tuple[str, ...]] = []
@@ -135,10 +155,10 @@ def main() -> None:
             project = Path(folder)
             shutil.copytree(WRITTEN / "tests", project / "tests")
             (project / "pytest.ini").write_text("[pytest]\npythonpath = tests\n", encoding="utf-8")
-            drawn = Drawn(seed)
+            drawn = Drawn(seed, args.grammar)
             for number in range(FILES):
                 (project / f"tests/test_{number}.py").write_text(drawn.file(), encoding="utf-8")
-            compared = compare(project)
+            compared = compare(project, is_counted=args.grammar == "bodies")
         counts = Counter(
             "agree" if true == mine else "missing" if mine == "-" else "unknown" if "u" in mine else f"differ, {sure}"
             for _, true, mine, sure in compared
@@ -156,7 +176,7 @@ def main() -> None:
     if differing:
         print("\n" + table(("seed", "test", "pytest", "needs", "sure"), differing[: args.show]))
     save(
-        "needs-against-pytest",
+        "needs-against-pytest" if args.grammar == "grammar" else f"needs-against-pytest-{args.grammar}",
         {"agree": total["agree"], "tests": total.total(), "machine": machine(), "differ": dict(total)},
     )
 

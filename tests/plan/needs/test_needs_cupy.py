@@ -474,32 +474,6 @@ def test_a_mistake_that_is_expected_may_be_found_before_a_device_is_missed():
     }
 
 
-def test_a_test_that_returns_where_an_error_is_awaited_goes_on_behind_it():
-    found = devices_of(
-        "test_it.py",
-        {
-            "test_it.py": """
-            import contextlib
-            import cupy
-            import numpy
-            import pytest
-
-            def test_each():
-                for xp in (numpy, cupy):
-                    array = xp.asarray([1, 2])
-                    with pytest.raises(ValueError):
-                        return xp.choose(array, [[1]])
-
-            def test_first():
-                for xp in (numpy, cupy):
-                    with contextlib.suppress(ValueError):
-                        return xp.asarray([1, 2])
-            """
-        },
-    )
-    assert found == {"test_each": (1, 1, 1), "test_first": (0, None, 0)}
-
-
 def test_cupys_bases_of_tests_bring_their_tests_where_cupy_is_not_in_the_tree():
     found = devices_of(
         "test_it.py",

@@ -52,6 +52,9 @@ _OF_FUNCTIONS: Final = frozenset(dir(lambda: None))
 _SET_BY_OTHERS: Final = ("__unittest", "__pytest", "__wrapped")
 """Beginnings of attributes of a function that its decorators may have set and that are marks here."""
 
+METACLASS: Final = "__metaclass__"
+"""The metaclass of the tests' own that a class has, among its attributes."""
+
 
 class Attributes(State):
     """The part of the machine that looks things up."""
@@ -59,6 +62,10 @@ class Attributes(State):
     @abstractmethod
     def load(self, path: str) -> Mod:
         """A module of the tree, executed."""
+
+    @abstractmethod
+    def instance(self, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """What `type.__call__` makes of a class."""
 
     @abstractmethod
     def imported(self, name: str, importer: str) -> Any:
@@ -221,6 +228,10 @@ class Attributes(State):
             return specials[name]
         if name == "__members__" and is_enumeration(value):
             return members(value)
+        meta = value.find(METACLASS)
+        told = meta.find(name) if isinstance(meta, Cls) else MISSING
+        if told is not MISSING:
+            return Bound(told, value) if isinstance(told, Func) else self.bound(told, None, meta)
         native = self.natives.of_outside_base(value, name)
         if name == "apply" and (run := applied(cast("Machine", self), value)) is not None:
             return run
@@ -241,12 +252,19 @@ class Attributes(State):
                 if name == "__new__":
                     return found
                 return self.bound(found, first, cls) if first or isinstance(found, Wrapped) else Bound(found, cls)
+        return self._of_object(value, name)
+
+    def _of_object(self, value: Super, name: str) -> Any:
+        """What `object` and `type` have by a name, and bases that are not known."""
         if name == "__setattr__":
             return Native("__setattr__", lambda args, _kwargs: set_plainly([value.first, *args]))
         if name == "__getattribute__":
             return Native(name, lambda args, _kwargs: self._got_plainly(value, args))
         if name == "__new__":
             return Native("__new__", self.made_plainly)
+        first = value.first
+        if name == "__call__" and isinstance(first, Cls):
+            return Native(name, lambda args, kwargs: self.instance(first, args, kwargs))
         if name == "__init__":
             return Native(name, lambda args, _kwargs: keep_parts(cast("Machine", self), value.first, args))
         if name == "forward" and isinstance(value.first, Inst) and PARTS in value.first.attrs:

@@ -6,17 +6,13 @@ from abc import abstractmethod
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from sooner.plan.needs.attributes import Attributes
 from sooner.plan.needs.callbacks import TRACED
 from sooner.plan.needs.code_texts import CODE_TEXTS, run_code
-from sooner.plan.needs.enumerations import is_enumeration
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.forwards import forward_of
-from sooner.plan.needs.kept import keep_parts
 from sooner.plan.needs.library_ranks import is_beyond, pass_on
-from sooner.plan.needs.made_of import takes_devices
+from sooner.plan.needs.making import Making
 from sooner.plan.needs.meshes import NamedMesh
-from sooner.plan.needs.outside_kinds import base_names, is_exception
 from sooner.plan.needs.own_choice import choose, choose_unseen
 from sooner.plan.needs.replacing import name_in_tree
 from sooner.plan.needs.signatures import every_parameter
@@ -24,7 +20,7 @@ from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, EVERYWHERE, LIBRARY_FUE
 from sooner.plan.needs.suspending import AROUND, Manager, Rest, Suspended, surrounded
 from sooner.plan.needs.testing_names import as_raised, skip_as_wrapped
 from sooner.plan.needs.trace import HAVING_NO_HOST, Trace
-from sooner.plan.needs.unseen import chooses_device, device_given, imports_arrays, only_asks, puts_on_devices
+from sooner.plan.needs.unseen import chooses_device, device_given, imports_arrays, only_asks
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -64,14 +60,11 @@ _SCOPES: Final = ("locals", "vars")
 """What gives the names of the scope that it is called in."""
 
 
-_DISTRIBUTED: Final = "DistributedDataParallel"
-"""PyTorch's: one replica for each rank, as a class has it that inherits from it, whatever it is called."""
-
 _MAYBE: Final = ""
 """What a library makes that makes something on one of several ways."""
 
 
-class Calling(Attributes):
+class Calling(Making):
     """The part of the machine that calls."""
 
     def call_at(self, func: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call, env: Env) -> Any:
@@ -445,130 +438,6 @@ class Calling(Attributes):
         if spec.kwarg is not None:
             given[spec.kwarg.arg] = {name: value for name, value in extra.items() if name not in given}
         env.names.update(given)
-
-    def instantiate(self, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """Make an instance: `__new__` and `__init__` of the tests' own classes are run."""
-        if is_enumeration(cls):
-            found = self.enum_members(cls) or []
-            return next((each for each in found if args and self.same(each.attrs["_value_"], args[0])), UNKNOWN)
-        if not cls.module.is_model:
-            told = self._told_of(cls, args, kwargs)
-            if told is not None:
-                return told
-        maker = cls.find("__new__")
-        if isinstance(maker, Wrapped):
-            maker = maker.func
-        if isinstance(maker, Func):
-            made = self.call(maker, [cls, *args], kwargs)
-            if not (isinstance(made, Inst) and made.cls is cls):
-                return made
-        else:
-            made = Inst(cls)
-        if is_exception(cls):
-            made.attrs["__message__"] = args[0] if args else ""
-        self._made_ready(made, cls, args, kwargs)
-        return made
-
-    def _made_ready(self, made: Inst, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> None:
-        fields = cls.find("__record__")
-        init = cls.find("__init__")
-        if isinstance(init, Func):
-            self.call(init, [made, *args], kwargs)
-        elif isinstance(fields, list) and "__items__" not in made.attrs:
-            self._fill(made, cls, fields, args, kwargs)
-        elif init is MISSING and cls.module.is_test_code:
-            keep_parts(cast("Machine", self), made, args)
-
-    def _told_of(self, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """What the rules make of a new instance; None where its own code says it."""
-        rule = self.rules.for_function(cls.module.name, "", cls.name)
-        if cls.module.is_test_code:
-            if rule is None:
-                return None
-            self.natives.called = cls.name
-            self.natives.apply(rule, args, kwargs)
-            return Unknown(f"{cls.name}()")
-        if self.quiet:
-            return None
-        # Making something of the library under test may take devices, which its arguments say.
-        name = _DISTRIBUTED if _DISTRIBUTED in base_names(cls) else cls.name
-        self.natives.call_outside(Unknown(f"{cls.module.name}.{name}"), args, kwargs)
-        self._constructed(cls, args, kwargs)
-        choose(cast("Machine", self), cls, args, kwargs)
-        self.trace.may_be_made |= takes_devices(cast("Machine", self), cls, args, kwargs)
-        return None if isinstance(cls.find("__record__"), list) else self._made_as_its_base(cls, args, kwargs)
-
-    def _constructed(self, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> None:
-        """What a class of the library under test makes while it is made, where its module has a framework of arrays."""
-        for name, first in (("__new__", cls), ("__init__", Inst(cls))):
-            maker = cls.find(name)
-            maker = maker.func if isinstance(maker, Wrapped) else maker
-            if not isinstance(maker, Func) or maker.module.is_test_code or maker.module.is_model:
-                continue
-            has_arrays = imports_arrays(self.sources.read(maker.module.path))
-            if self.trace.touched or not (has_arrays or puts_on_devices(cls, name)):
-                continue
-            if has_arrays and id(maker.node) in self.made_by_itself:
-                self._made_by_itself(self.made_by_itself[id(maker.node)])
-                continue
-            guesses = self.guesses  # why it may refuse to be made is not asked
-            self._call_library(maker, [first, *args], kwargs)
-            self.made_by_itself.setdefault(id(maker.node), None)
-            self.guesses = guesses
-
-    def _made_as_its_base(self, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> Inst:
-        """An instance of a class of the library under test: a base that the rules know is made of what it is given.
-
-        Raises:
-            Raised: The base lacks a device.
-        """
-        made = Inst(cls, (args, kwargs))
-        known = next((each for each in cls.mro if isinstance(each, Cls) and each.module.is_model), None)
-        init = MISSING if known is None else known.find("__init__")
-        if isinstance(init, Func):
-            try:
-                self.call(init, [made, *args], kwargs)
-            except Raised as raised:
-                if raised.device:  # else it is told other things than its base
-                    raise
-        return made
-
-    def _fill(self, made: Inst, cls: Cls, fields: list[str], args: list[Any], kwargs: dict[str, Any]) -> None:
-        given = dict(zip(fields, args, strict=False)) | kwargs
-        for name in fields:
-            made.attrs[name] = given[name] if name in given else self.default_of(cls, name)
-        if cls.find("__tuple__") is not MISSING:
-            made.attrs["__items__"] = [made.attrs[name] for name in fields]
-        after = cls.find("__post_init__")
-        if isinstance(after, Func) and self._is_told_of_ranks(cls, made):
-            self._refuse(after, made)
-        elif isinstance(after, Func):
-            self.call(after, [made], {})
-
-    def _is_told_of_ranks(self, cls: Cls, made: Inst) -> bool:
-        """Whether a record of the library under test knows all that it was given, the number of ranks with it."""
-        if self.rank is None or self.quiet or cls.module.is_test_code or cls.module.is_model:
-            return False
-        values = [each for name, each in made.attrs.items() if not name.startswith("_")]
-        return is_plain(values) and made.attrs.get("world_size") == self.rank[1]
-
-    def _refuse(self, after: Func, made: Inst) -> None:
-        """A record looks at what it was given: degrees whose product is not the number of ranks are refused.
-
-        Raises:
-            Raised: It refuses them.
-        """
-        self.quiet += 1
-        self.refusing = True
-        try:
-            self._call_library(after, [made], {})
-        except Raised as raised:
-            refused = Raised(raised.kind, raised.reason, *self.current, device=True)
-            refused.refusal = True
-            raise refused from None
-        finally:
-            self.refusing = False
-            self.quiet -= 1
 
     def zero_argument_super(self, env: Env) -> Any:
         """The `super()` of the method around."""

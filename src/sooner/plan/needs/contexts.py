@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sooner.plan.needs.raising import class_raised
 from sooner.plan.needs.replacing import is_patch, kept, patch_now
 from sooner.plan.needs.suspending import Manager, resumed
-from sooner.plan.needs.testing_names import SWALLOWING, Awaiting, Part, is_awaited
+from sooner.plan.needs.testing_names import SWALLOWING, Awaiting, Part, is_awaited, is_expected
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -30,6 +30,20 @@ if TYPE_CHECKING:
 _ENTERED: Final = "__entered__"
 
 
+class Suppressing(Native):
+    """`contextlib.suppress(kinds...)`: what `except kinds` catches ends its body, and no more."""
+
+    __slots__ = ("kinds",)
+
+    def __init__(self, kinds: Args) -> None:
+        super().__init__("suppress", lambda args, _kwargs: args[0] if args else UNKNOWN)
+        self.kinds = tuple(kinds)
+
+    def swallows(self, machine: "Machine", raised: Raised) -> bool:
+        """Whether what was raised goes no further."""
+        return is_expected(raised, self.kinds) if raised.skips else machine.catches(self.kinds, raised)
+
+
 def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[Any, Callable[[Raised | None], bool]]:
     """What a `with` gives, and what ends it."""
     if is_patch(value):
@@ -43,6 +57,8 @@ def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[An
         return _managed(value)
     if isinstance(value, Part):
         return UNKNOWN, lambda raised: value.left(machine, raised)
+    if isinstance(value, Suppressing):
+        return None, lambda raised: raised is not None and value.swallows(machine, raised)
     if isinstance(value, Native) and value.name in SWALLOWING:
         return UNKNOWN, _awaiting(machine, value)
     last = name_of(value).removesuffix("()") if isinstance(value, Unknown) else ""
@@ -139,6 +155,7 @@ def _entered_instance(machine: "Machine", value: Inst) -> tuple[Any, Callable[[R
 
 CONTEXTS: Final[dict[str, Function]] = {
     "contextlib.nullcontext": _null_context,
+    "contextlib.suppress": lambda _machine, args, _kwargs: Suppressing(args),
     "contextlib.ExitStack": _exit_stack,
     "contextlib.AsyncExitStack": _exit_stack,
 }

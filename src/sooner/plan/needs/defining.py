@@ -2,8 +2,9 @@
 
 import ast
 from contextlib import suppress
-from typing import Any, Final, TypeGuard
+from typing import Any, TypeGuard
 
+from sooner.plan.needs.attributes import METACLASS
 from sooner.plan.needs.calling import Calling
 from sooner.plan.needs.enumerations import inheritable, is_enumeration, make_members
 from sooner.plan.needs.outside_kinds import base_names
@@ -26,8 +27,6 @@ from sooner.plan.needs.values import (
     Wrapped,
     hard,
 )
-
-_METACLASS: Final = "__metaclass__"
 
 
 class Defining(Calling):
@@ -127,10 +126,10 @@ class Defining(Calling):
 
     def _make_by_metaclass(self, cls: Cls, bases: list[Any], told: dict[str, Any]) -> None:
         """A metaclass of the tests' own may change what a class has: `__new__(mcs, name, bases, names)`, `__init__`."""
-        meta = hard(told.get("metaclass", cls.find(_METACLASS)))
+        meta = hard(told.get("metaclass", cls.find(METACLASS)))
         if not isinstance(meta, Cls):
             return
-        cls.attrs[_METACLASS] = meta
+        cls.attrs[METACLASS] = meta
         named = {name: each for name, each in told.items() if name != "metaclass"}
         make, initialise = meta.find("__new__"), meta.find("__init__")
         made: Any = cls
@@ -153,8 +152,11 @@ class Defining(Calling):
         told = next((each.attrs["__init_subclass__"] for each in cls.mro[1:] if _has_init_subclass(each)), None)
         func = told.func if isinstance(told, Wrapped) else told
         if isinstance(func, Func) and func.module.is_test_code:
-            with suppress(Raised, Skip, OutOfFuel):
+            try:
                 self.call(Bound(func, cls), [], {name: each for name, each in kwargs.items() if name != "metaclass"})
+            except (Raised, Skip, OutOfFuel) as stop:
+                if isinstance(stop, Raised) and stop.device and not self.loading:
+                    raise
 
     def _own(self, cls: Cls) -> None:
         for each in cls.attrs.values():

@@ -115,13 +115,27 @@ def _next(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return UNKNOWN if values is None else args[1]
 
 
+def _called_until(machine: "Machine", func: Any, last: Any) -> Any:
+    """`iter(func, last)`: what a function gives, until it gives the last."""
+    values: list[Any] = []
+    while len(values) < _MOST_ROWS:
+        value = machine.call(func, [], {})
+        is_last = machine.same(hard(value), hard(last))
+        if is_last is not False:
+            return Stream(values) if is_last else UNKNOWN
+        values.append(value)
+    return UNKNOWN
+
+
 def _iter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    made = machine.special(hard(args[0]), "__iter__") if len(args) == 1 else MISSING
+    if len(args) > 1:
+        return _called_until(machine, args[0], args[1])
+    made = machine.special(hard(args[0]), "__iter__") if args else MISSING
     if isinstance(made, Inst):
         return made
-    values = machine.items_of(args[0]) if len(args) == 1 else None
+    values = machine.items_of(args[0]) if args else None
     if values is None:
-        return args[0] if len(args) == 1 else UNKNOWN
+        return args[0] if args else UNKNOWN
     return args[0] if isinstance(args[0], Stream) else Stream(values)
 
 

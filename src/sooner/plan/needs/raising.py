@@ -90,20 +90,27 @@ class Raising(Matching):
                 self.run(node.orelse, env)
             else:
                 self._handle_if_named(node, raised, env)
+            left = None
         except Raised as own:
-            return own
+            left = own
         except (Return, Loop):
-            pass
-        finally:
+            left = None
+        try:
             self._finally(node, env)
-        return None
+        except Raised as own:
+            left = own
+        return left
 
     def _finally(self, node: ast.Try, env: Env) -> None:
+        """What is done in the end: of what it raises only that a device is missing is believed."""
         if node.finalbody:
             try:
                 self.run(node.finalbody, env)
-            except (Raised, Skip):
+            except Skip:
                 return
+            except Raised as raised:
+                if raised.device:
+                    raise
 
     def _try_and_handle(self, node: ast.Try, env: Env) -> None:
         try:

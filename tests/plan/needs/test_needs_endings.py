@@ -1,0 +1,140 @@
+"""What ends a part of a test, and what of it is done all the same."""
+
+import pytest
+from small_projects import devices_of, needs_of
+
+START = """
+import contextlib
+import torch
+
+class Error(Exception):
+    pass
+
+class Other(Error):
+    pass
+
+def touch(index):
+    torch.ones(2, device=f"cuda:{index}")
+
+"""
+
+
+def test_a_test_that_returns_where_an_error_is_awaited_goes_on_behind_it():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import contextlib
+            import cupy
+            import numpy
+            import pytest
+
+            def test_each():
+                for xp in (numpy, cupy):
+                    array = xp.asarray([1, 2])
+                    with pytest.raises(ValueError):
+                        return xp.choose(array, [[1]])
+
+            def test_first():
+                for xp in (numpy, cupy):
+                    with contextlib.suppress(ValueError):
+                        return xp.asarray([1, 2])
+            """
+        },
+    )
+    assert found == {"test_each": (1, 1, 1), "test_first": (0, None, 0)}
+
+
+ENDED = {
+    "try:\n    pass\nfinally:\n    touch(3)": 4,
+    "try:\n    return\nfinally:\n    touch(3)": 4,
+    "try:\n    pass\nexcept Error:\n    touch(0)\nelse:\n    touch(1)\nfinally:\n    touch(2)": 3,
+    "try:\n    try:\n        raise Error\n    finally:\n        touch(2)\nexcept Error:\n    pass": 3,
+    "for x in range(2):\n    try:\n        continue\n    finally:\n        touch(x)": 2,
+    "with around():\n    pass": 2,
+    "with contextlib.suppress(ValueError):\n    touch(3)": 4,
+    "with contextlib.suppress(RuntimeError):\n    touch(3)": 0,
+    "with contextlib.suppress(Error):\n    raise Other\n    touch(3)": 0,
+    "with contextlib.suppress(KeyError, Error):\n    raise Other('x')\n    touch(3)": 0,
+    "ended = contextlib.suppress(Error)\nfor x in range(2):\n    with ended:\n        raise Error\ntouch(1)": 2,
+    "for x in iter(lambda: 1, 1):\n    touch(3)": 0,
+    "left = [2, 1, 0]\nfor x in iter(left.pop, 2):\n    touch(x)": 2,
+}
+
+
+@pytest.mark.parametrize(("body", "least"), ENDED.items())
+def test_what_is_done_in_the_end_is_done_and_what_is_swallowed_goes_no_further(body, least):
+    around = """
+@contextlib.contextmanager
+def around():
+    try:
+        yield
+    finally:
+        touch(1)
+
+"""
+    text = START + around + "def test_it():\n" + "\n".join(f"    {line}" for line in body.split("\n"))
+    found = needs_of("test_it.py", {"test_it.py": text})["test_it"]
+    assert (found.min, found.confidence) == (least, "high")
+
+
+def test_a_metaclass_that_is_called_makes_what_it_makes():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": START
+            + """
+class Once(type):
+    made = {}
+
+    def __call__(cls, *args, **kwargs):
+        if cls not in cls.made:
+            cls.made[cls] = super().__call__(*args, **kwargs)
+        return cls.made[cls]
+
+class Using(metaclass=Once):
+    def __init__(self, index):
+        self.index = index
+
+    def use(self):
+        touch(self.index)
+
+class Touching(type):
+    def __call__(cls):
+        touch(1)
+
+class Touched(metaclass=Touching):
+    pass
+
+def test_once():
+    Using(2)
+    Using(5).use()
+
+def test_touched():
+    Touched()
+
+def test_none():
+    Using(2)
+"""
+        },
+    )
+    assert found == {"test_once": (3, 3, 3), "test_touched": (2, 2, 2), "test_none": (0, None, 0)}
+
+
+def test_a_class_that_is_made_within_a_test_tells_its_base():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": START
+            + """
+class Base:
+    def __init_subclass__(cls, index=0):
+        touch(index)
+
+def test_it():
+    class Made(Base, index=2):
+        pass
+"""
+        },
+    )
+    assert found == {"test_it": (3, 3, 3)}
