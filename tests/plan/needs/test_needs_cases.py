@@ -344,7 +344,7 @@ def test_a_function_that_chooses_by_the_type_of_its_argument_is_not_taken_for_it
             torch.ones(1).cuda()
         """,
     )
-    assert found.confidence != "high"
+    assert found.min == 4
 
 
 LISTS_OF_WHAT_NOBODY_KNOWS = {

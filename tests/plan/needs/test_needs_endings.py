@@ -121,7 +121,7 @@ def test_none():
     assert found == {"test_once": (3, 3, 3), "test_touched": (2, 2, 2), "test_none": (0, None, 0)}
 
 
-def test_a_class_that_is_made_within_a_test_tells_its_base():
+def test_a_class_that_is_made_within_a_test_tells_its_base_and_its_parts():
     found = devices_of(
         "test_it.py",
         {
@@ -131,10 +131,64 @@ class Base:
     def __init_subclass__(cls, index=0):
         touch(index)
 
-def test_it():
+class Named:
+    def __set_name__(self, owner, name):
+        touch(1)
+
+def test_base():
     class Made(Base, index=2):
         pass
+
+def test_named():
+    class Made:
+        part = Named()
 """
         },
     )
-    assert found == {"test_it": (3, 3, 3)}
+    assert found == {"test_base": (3, 3, 3), "test_named": (2, 2, 2)}
+
+
+def test_a_function_of_several_forms_calls_the_one_for_the_type_that_it_is_given():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": START
+            + """
+import functools
+
+@functools.singledispatch
+def work(what):
+    touch(7)
+
+@work.register
+def _(what: int):
+    touch(what)
+
+@work.register(str)
+def _(what):
+    touch(len(what))
+
+class Job:
+    index = 3
+
+class Small(Job):
+    index = 0
+
+work.register(Small, lambda what: touch(what.index))
+work.register(Job, lambda what: touch(5))
+
+def test_int():
+    work(1)
+
+def test_str():
+    work("abc")
+
+def test_small():
+    work(Small())
+
+def test_other():
+    work(2.5)
+"""
+        },
+    )
+    assert found == {"test_int": (2, 2, 2), "test_str": (4, 4, 4), "test_small": (1, 1, 1), "test_other": (8, 8, 8)}

@@ -148,15 +148,23 @@ class Defining(Calling):
             apply_mark(cls, Mark("skipif", (UNKNOWN,), {"reason": f"what {meta.name} makes is not known"}))
 
     def _tell_bases(self, cls: Cls, kwargs: dict[str, Any]) -> None:
-        """`__init_subclass__` of what a class inherits from."""
+        """`__init_subclass__` of what a class inherits from, `__set_name__` of what it has."""
         told = next((each.attrs["__init_subclass__"] for each in cls.mro[1:] if _has_init_subclass(each)), None)
         func = told.func if isinstance(told, Wrapped) else told
         if isinstance(func, Func) and func.module.is_test_code:
-            try:
-                self.call(Bound(func, cls), [], {name: each for name, each in kwargs.items() if name != "metaclass"})
-            except (Raised, Skip, OutOfFuel) as stop:
-                if isinstance(stop, Raised) and stop.device and not self.loading:
-                    raise
+            self._told(Bound(func, cls), [], {name: each for name, each in kwargs.items() if name != "metaclass"})
+        for name, each in list(cls.attrs.items()):
+            named = each.cls.find("__set_name__") if isinstance(each, Inst) else MISSING
+            if isinstance(named, Func) and named.module.is_test_code:
+                self._told(Bound(named, each), [cls, name], {})
+
+    def _told(self, func: Bound, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """What hears of a new class: within a test, a device that it lacks fails the test."""
+        try:
+            self.call(func, args, kwargs)
+        except (Raised, Skip, OutOfFuel) as stop:
+            if isinstance(stop, Raised) and stop.device and not self.loading:
+                raise
 
     def _own(self, cls: Cls) -> None:
         for each in cls.attrs.values():

@@ -8,6 +8,7 @@ from sooner.plan.needs import unseen
 from sooner.plan.needs.callbacks import call_back, executed, launched_through
 from sooner.plan.needs.contexts import context_of
 from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.dispatching import Dispatched
 from sooner.plan.needs.functions import FUNCTIONS
 from sooner.plan.needs.host_values import is_on_host
 from sooner.plan.needs.jax_devices import CHOOSING, Grid, Rows, found_devices
@@ -140,6 +141,8 @@ class Natives:
             return switch_of(self.machine, value, name)
         if isinstance(value, Mark):
             return getattr(value, name) if name in ("name", "args", "kwargs") else UNKNOWN
+        if isinstance(value, Dispatched):
+            return value.attribute(name)
         if isinstance(value, Native):
             return value.name if name in ("__name__", "__qualname__") else self._of_native(value, name)
         if value is None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from sooner.plan.needs import text_patterns
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.dispatching import single_dispatch
 from sooner.plan.needs.file_paths import absolute, path_of
 from sooner.plan.needs.iterating import filtering
 from sooner.plan.needs.python_names import BUILTINS, members
@@ -151,11 +152,6 @@ def _same(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     if args and isinstance(args[0], Func | Cls | Bound | Wrapped):
         return args[0]
     return Native("same", lambda inner, _names: inner[0] if inner else UNKNOWN)
-
-
-def _dispatched(_machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
-    """A function of several forms: which one is called is not followed."""
-    return Native("singledispatch", lambda _inner, _names: Unknown("functools.singledispatch()"))
 
 
 def _cached_property(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -547,7 +543,7 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "inspect.isfunction": _is_function, "inspect.ismethod": _is_method, "inspect.isclass": _is_class,
     "functools.partial": _partial, "functools.partialmethod": _partial_method,
     "functools.lru_cache": _same, "functools.cache": _same, "functools.total_ordering": _same,
-    "functools.singledispatch": _dispatched,
+    "functools.singledispatch": single_dispatch,
     "functools.cached_property": _cached_property, "functools.reduce": _reduce, "wrapt.decorator": _same,
     "itertools.product": _combining(product), "itertools.chain": _combining(chain),
     "itertools.chain.from_iterable": _combining(chain.from_iterable),
