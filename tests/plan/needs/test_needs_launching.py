@@ -137,7 +137,7 @@ def test_a_reason_names_no_number_of_devices_that_is_another_sizes():
     assert found["test_devices"].reasons == dict.fromkeys(["0", "1", "2", "3"], reason)
 
 
-def test_accelerates_launcher_takes_one_device_or_all_where_it_is_told_no_number():
+def test_accelerates_launcher_takes_all_devices_where_it_is_told_no_number():
     found = devices_of(
         "test_it.py",
         {
@@ -145,7 +145,7 @@ def test_accelerates_launcher_takes_one_device_or_all_where_it_is_told_no_number
             import subprocess
             import torch
 
-            def test_one():
+            def test_told_nothing():
                 subprocess.run(["accelerate", "launch", "script.py"])
 
             def test_all():
@@ -159,7 +159,32 @@ def test_accelerates_launcher_takes_one_device_or_all_where_it_is_told_no_number
             """
         },
     )
-    assert found == {"test_one": (0, 1, 1), "test_all": (0, 1, 8), "test_of_a_file": (0, None, 0)}
+    assert found == {"test_told_nothing": (0, 1, 8), "test_all": (0, 1, 8), "test_of_a_file": (0, None, 0)}
+
+
+def test_accelerates_launcher_of_long_ago_takes_one_device_where_it_is_told_no_number():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "src/accelerate/commands/launch.py": """
+            def _validate_launch_command(args):
+                if args.num_processes is None:
+                    args.num_processes = torch.cuda.device_count() if args.multi_gpu else 1
+            """,
+            "src/accelerate/commands/__init__.py": "",
+            "src/accelerate/__init__.py": "",
+            "tests/test_it.py": """
+            import subprocess
+
+            def test_told_nothing():
+                subprocess.run(["accelerate", "launch", "script.py"])
+
+            def test_all():
+                subprocess.run(["accelerate", "launch", "--multi_gpu", "script.py"])
+            """,
+        },
+    )
+    assert found == {"test_told_nothing": (0, 1, 1), "test_all": (0, 1, 8)}
 
 
 def test_a_file_for_accelerates_launcher_that_the_test_writes_says_as_many_processes_as_there_are_devices():

@@ -473,7 +473,15 @@ def _of_accelerates(machine: "Machine", words: list[Any]) -> int:
     written = machine.environment.get(_SETTINGS) if _has_file(words) else None
     if written is not None:
         return int(written)
-    return machine.visible() if "--multi_gpu" in words or _has_file(words) else min(machine.visible(), 1)
+    is_all = "--multi_gpu" in words or _has_file(words) or _takes_all(machine)
+    return machine.visible() if is_all else min(machine.visible(), 1)
+
+
+def _takes_all(machine: "Machine") -> bool:
+    """Whether accelerate takes all devices of itself, as since its version 0.17 (`accelerate/commands/launch.py`)."""
+    path = machine.sources.module("accelerate.commands.launch", machine.current[0] or "")
+    text = machine.sources.read(path) if path else None
+    return text is None or "enabling multi-GPU training" in text
 
 
 def _is_accelerates(machine: "Machine", words: list[Any]) -> bool:
