@@ -187,6 +187,58 @@ def test_accelerates_launcher_of_long_ago_takes_one_device_where_it_is_told_no_n
     assert found == {"test_told_nothing": (0, 1, 1), "test_all": (0, 1, 8)}
 
 
+def test_launchers_that_are_told_no_number_take_what_they_take_by_themselves():
+    found = devices_of(
+        "test_it.py",
+        {
+            "script.py": """
+            import torch
+
+            def main():
+                torch.ones(3).cuda()
+            """,
+            "test_it.py": """
+            import subprocess
+            import sys
+
+            def test_accelerate_as_a_module():
+                subprocess.run([sys.executable, "-m", "accelerate.commands.launch", "script.py"])
+
+            def test_accelerate_in_one_word():
+                subprocess.run(["accelerate-launch", "--mixed_precision", "fp16", "script.py"])
+
+            def test_torchrun():
+                subprocess.run(["torchrun", "--standalone", "script.py"])
+
+            def test_torchrun_as_a_module():
+                subprocess.run([sys.executable, "-m", "torch.distributed.launch", "script.py"])
+
+            def test_deepspeed():
+                subprocess.run(["deepspeed", "script.py"])
+
+            def test_deepspeed_on_some():
+                subprocess.run(["deepspeed", "--include", "localhost:0,1", "script.py"])
+
+            def test_deepspeed_on_one_of_four():
+                subprocess.run(["/usr/bin/deepspeed", "--include=localhost:3", "script.py"])
+
+            def test_what_only_names_a_launcher():
+                subprocess.run(["pip", "install", "deepspeed"])
+            """,
+        },
+    )
+    assert found == {
+        "test_accelerate_as_a_module": (0, 1, 8),
+        "test_accelerate_in_one_word": (0, 1, 8),
+        "test_torchrun": (1, 1, 1),
+        "test_torchrun_as_a_module": (1, 1, 1),
+        "test_deepspeed": (1, 1, 8),
+        "test_deepspeed_on_some": (2, 2, 2),
+        "test_deepspeed_on_one_of_four": (4, 4, 4),
+        "test_what_only_names_a_launcher": (0, None, 0),
+    }
+
+
 def test_a_file_for_accelerates_launcher_that_the_test_writes_says_as_many_processes_as_there_are_devices():
     found = devices_of(
         "test_it.py",

@@ -60,6 +60,16 @@ _SHELLS: Final = ("bash", "sh", "dash", "zsh")
 _SPEAKS: Final = ("echo", "printf")
 _MASKS: Final = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _NAMED_IN_TEXT: Final = re.compile(r"(?:VISIBLE_DEVICES|(?:cuda|rocm)_visible_devices)\W{1,6}(\d+(?:,\d+)*)\b")
+_MODULES: Final = {
+    "accelerate.commands.launch": "accelerate-launch",
+    "accelerate.commands.accelerate_cli": "accelerate",
+    "deepspeed.launcher.runner": "deepspeed",
+    "torch.distributed.run": "torchrun",
+    "torch.distributed.launch": "torchrun",
+}
+"""Modules that are launchers, and the programs that do the same."""
+_INCLUDED: Final = re.compile(r"(?:^| )(?:-i|--include)[ =][^ @]*:(\d+(?:,\d+)*)(?: |$)")
+"""Of DeepSpeed's launcher: the devices that it may take on one node (`localhost:0,1`)."""
 _SETTINGS: Final = "accelerate's settings"
 """As a variable of the environment: the test has written such a file; None where it says as many as there are."""
 _PROCESSES: Final = re.compile(r"^\s*num_processes:\s*(\d+)\s*$", re.MULTILINE)
@@ -96,15 +106,15 @@ def launch(machine: "Machine", command: Any, environment: Any = None, *, is_chec
     count = process_count(words)
     if (kind := _told_processes(words)) == "gpu" or (kind == "auto" and machine.visible()):
         count = machine.visible()
-    if count is UNKNOWN and _is_accelerates(machine, words) and _uses_devices(machine, words):
-        count = _of_accelerates(machine, words)
-        if count:
-            machine.started(count)
-            machine.need(count, "a launcher takes the devices that there are")
+    if count is UNKNOWN and (taken := _taken_of_itself(machine, words)) is not UNKNOWN:
+        if taken and _uses_devices(machine, words):
+            machine.started(taken)
+            machine.need(taken, "a launcher takes the devices that there are")
         return Unknown("process")
+    if count is UNKNOWN and _starts_one(words):
+        count = 1
     if count is UNKNOWN:
-        if _says_a_number(words):
-            machine.guesses += 1
+        machine.guesses += _says_a_number(words)
         return Unknown("process")
     _started(machine, words, count, environment)
     return Unknown("process")
@@ -468,8 +478,14 @@ def write_settings(machine: "Machine", text: Any = None) -> Any:
     return Unknown("written")
 
 
-def _of_accelerates(machine: "Machine", words: list[Any]) -> int:
-    """How many processes `accelerate launch` starts that is told no number."""
+def _taken_of_itself(machine: "Machine", words: list[Any]) -> Any:
+    """How many devices a launcher takes that is told no number of processes; UNKNOWN where another tells it."""
+    name, options = _launcher_of(words)
+    if name == "deepspeed":  # deepspeed/launcher/runner.py: all, and it refuses to start without any
+        included = _INCLUDED.search(" ".join(each for each in options if isinstance(each, str)))
+        return max(_devices_in(included[1]), default=0) + 1 if included else max(machine.visible(), 1)
+    if name != "accelerate" or (_has_file(words) and _SETTINGS not in machine.environment):
+        return UNKNOWN
     written = machine.environment.get(_SETTINGS) if _has_file(words) else None
     if written is not None:
         return int(written)
@@ -477,17 +493,33 @@ def _of_accelerates(machine: "Machine", words: list[Any]) -> int:
     return machine.visible() if is_all else min(machine.visible(), 1)
 
 
+def _launcher_of(words: list[Any]) -> tuple[str, list[Any]]:
+    """A launcher's name, and what it is told; none where a command starts with another program."""
+    texts = [each if isinstance(each, str) else "" for each in words]
+    first = texts[0].rpartition("/")[2] if isinstance(words[0], str) else "python"
+    if first.startswith("python") and "-m" in texts[1:-1]:
+        place = texts.index("-m") + 1
+        first, texts = _MODULES.get(texts[place], ""), texts[place:]
+    if first in ("accelerate", "accelerate-launch"):
+        is_launch = first == "accelerate-launch" or texts[1:2] == ["launch"]
+        return "accelerate" if is_launch else "", words[len(words) - len(texts) + 1 :]
+    return first if first in _MODULES.values() else "", words[len(words) - len(texts) + 1 :]
+
+
+def _starts_one(words: list[Any]) -> bool:
+    """Whether it is torchrun, told no number of processes: it starts one."""
+    name, options = _launcher_of(words)
+    told = itertools.takewhile(lambda each: not _tail(each).endswith(".py"), options)
+    return name == "torchrun" and all(
+        isinstance(each, str) and not _PER_NODE.match(each.partition("=")[0]) for each in told
+    )
+
+
 def _takes_all(machine: "Machine") -> bool:
     """Whether accelerate takes all devices of itself, as since its version 0.17 (`accelerate/commands/launch.py`)."""
     path = machine.sources.module("accelerate.commands.launch", machine.current[0] or "")
     text = machine.sources.read(path) if path else None
     return text is None or "enabling multi-GPU training" in text
-
-
-def _is_accelerates(machine: "Machine", words: list[Any]) -> bool:
-    """Whether it is `accelerate launch`, told no number of processes and by no file but one of the test."""
-    texts = [each if isinstance(each, str) else "" for each in words]
-    return texts[:2] == ["accelerate", "launch"] and (not _has_file(words) or _SETTINGS in machine.environment)
 
 
 def _has_file(words: list[Any]) -> bool:
