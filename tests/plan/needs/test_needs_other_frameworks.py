@@ -806,6 +806,66 @@ def test_a_product_of_absls_has_the_rows_that_it_is_given_beside_other_parameter
     assert found == {f"TestIt::test_rows{number}": (host, host, one, one)[number] for number in range(4)}
 
 
+def test_lightnings_trainer_takes_all_devices_in_its_own_tree_where_it_runs_and_is_told_nothing():
+    trainer = """
+    from lightning.pytorch.trainer.states import TrainerState
+
+    class Trainer:
+        def __init__(self, *, accelerator: str = "auto", strategy="auto", devices: str = "auto", num_nodes=1, **more):
+            self.max_epochs = more.get("max_epochs")
+
+        def fit(self, model):
+            self.state = TrainerState()
+    """
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "src/lightning/__init__.py": "",
+            "src/lightning/pytorch/__init__.py": "from lightning.pytorch.trainer import Trainer",
+            "src/lightning/pytorch/trainer/__init__.py": "from lightning.pytorch.trainer.trainer import Trainer",
+            "src/lightning/pytorch/trainer/trainer.py": trainer,
+            "src/lightning/pytorch/trainer/states.py": "class TrainerState: pass",
+            "tests/test_it.py": """
+            import pytest
+            from lightning.pytorch import Trainer
+
+            def test_all():
+                Trainer(max_epochs=1, strategy="ddp_spawn").fit(object())
+
+            def test_one():
+                options = {"max_epochs": 1, "devices": 1}
+                Trainer(**options).fit(object())
+
+            def test_two():
+                Trainer(devices=2).fit(object())
+
+            def test_host():
+                Trainer(accelerator="cpu", devices=2).fit(object())
+
+            def test_only_made():
+                assert Trainer(max_epochs=3).max_epochs == 3
+
+            def test_refused():
+                trainer = Trainer()
+                with pytest.raises(ValueError, match="no loader"):
+                    trainer.fit(object())
+
+            def test_a_strategy_of_its_own():
+                Trainer(strategy=object()).fit(object())
+            """,
+        },
+    )
+    assert found == {
+        "test_all": (0, 1, 8),
+        "test_one": (0, 1, 1),
+        "test_two": (0, 2, 2),
+        "test_host": (0, None, 0),
+        "test_only_made": (0, None, 0),
+        "test_refused": (0, None, 0),
+        "test_a_strategy_of_its_own": (0, None, 0),
+    }
+
+
 def test_lightnings_trainer_and_fabric_take_the_devices_that_they_are_told_or_all():
     found = devices_of(
         "tests/test_it.py",
@@ -815,6 +875,7 @@ def test_lightnings_trainer_and_fabric_take_the_devices_that_they_are_told_or_al
             import pytest
             import pytorch_lightning as pl
             from lightning.fabric import Fabric
+            from lightning.pytorch.trainer import Trainer
             from ray_lightning import RayStrategy
 
             class Model(pl.LightningModule):
@@ -837,6 +898,9 @@ def test_lightnings_trainer_and_fabric_take_the_devices_that_they_are_told_or_al
 
             def test_all():
                 L.Trainer(max_epochs=1).fit(Model())
+
+            def test_all_by_its_module():
+                Trainer(max_epochs=1).fit(Model())
 
             def test_only_made():
                 L.Trainer(max_epochs=1)
@@ -863,6 +927,7 @@ def test_lightnings_trainer_and_fabric_take_the_devices_that_they_are_told_or_al
         "test_numbers": (3, 3, 3),
         "test_old": (2, 2, 2),
         "test_all": (0, 1, 8),
+        "test_all_by_its_module": (0, 1, 8),
         "test_only_made": (0, None, 0),
         "test_chosen_by_others": (0, None, 0),
         "test_fabric": (2, 2, 2),
