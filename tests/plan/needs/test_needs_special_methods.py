@@ -481,3 +481,58 @@ def test_what_makes_a_field_of_a_record_is_called_for_each_instance():
         },
     )
     assert found == {"test_made": (1, 1, 1), "test_given": (0, None, 0), "test_each_has_its_own": (0, None, 0)}
+
+
+def test_what_a_class_of_the_tests_keeps_that_inherits_from_a_mapping_is_known():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from collections import OrderedDict
+            import pytest
+            import torch
+
+            class Grid(OrderedDict):
+                def rows(self):
+                    return [(name, count) for name, count in self.items()]
+
+            class Settings(dict):
+                def __missing__(self, name):
+                    return 2
+
+            GRID = Grid({"one": 1, "two": 2})
+
+            def require(count):
+                if torch.cuda.device_count() < count:
+                    pytest.skip("too few")
+                torch.ones(count, device=f"cuda:{count - 1}")
+
+            @pytest.mark.parametrize("name,count", GRID.rows())
+            def test_rows(name, count):
+                require(count)
+
+            def test_its_length():
+                require(len(GRID))
+
+            def test_what_is_set():
+                settings = Settings(a=1)
+                settings["b"] = 3
+                require(max(settings.values()))
+
+            def test_its_kind():
+                if isinstance(GRID, dict) and "two" in GRID:
+                    require(GRID["two"])
+
+            def test_what_it_may_make():
+                require(Settings()["c"])
+            """
+        },
+    )
+    assert found == {
+        "test_rows[one-1]": (1, 1, 1),
+        "test_rows[two-2]": (2, 2, 2),
+        "test_its_length": (2, 2, 2),
+        "test_what_is_set": (3, 3, 3),
+        "test_its_kind": (2, 2, 2),
+        "test_what_it_may_make": (1, 1, 1),
+    }

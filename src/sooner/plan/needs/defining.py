@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 from sooner.plan.needs.attributes import METACLASS
 from sooner.plan.needs.calling import Calling
 from sooner.plan.needs.enumerations import inheritable, is_enumeration, make_members
-from sooner.plan.needs.outside_kinds import base_names
+from sooner.plan.needs.outside_kinds import MAPPING_MODEL, MAPPINGS, base_names
 from sooner.plan.needs.state import DOUBTED, MODULE_FUEL
 from sooner.plan.needs.testing_names import apply_mark, is_expanded
 from sooner.plan.needs.values import (
@@ -16,6 +16,7 @@ from sooner.plan.needs.values import (
     Bound,
     Cls,
     Env,
+    Ext,
     Func,
     Inst,
     Mark,
@@ -26,6 +27,7 @@ from sooner.plan.needs.values import (
     Unknown,
     Wrapped,
     hard,
+    name_of,
 )
 
 
@@ -101,7 +103,7 @@ class Defining(Calling):
         """A `class`: its body is executed, then its decorators are called."""
         asked, self.trace.asked = self.trace.asked, 0
         bases = [self.ev(each, env) for each in node.bases if not isinstance(each, ast.Starred)]
-        bases = [self.natives.modelled(each) for each in bases]
+        bases = [self._base(each, is_test=env.module.is_test_code) for each in bases]
         cls = Cls(node.name, inheritable(bases), env.module, node)
         cls.within = _within(env)
         scope = Env(env.module, env, {"__fields__": [], "__qualname__": cls.within + cls.name})
@@ -123,6 +125,13 @@ class Defining(Calling):
         cls.attrs["__asked__"] = self.trace.asked
         self.trace.ask(asked)
         env.names[node.name] = value
+
+    def _base(self, base: Any, *, is_test: bool) -> Any:
+        """A base class, or the rule table's model of it; mappings are, where the tests inherit from them."""
+        base = hard(base)
+        if is_test and isinstance(base, Native | Ext) and name_of(base) in MAPPINGS:
+            return self.load_model(MAPPING_MODEL).env.names["Mapping"]
+        return self.natives.modelled(base)
 
     def _make_by_metaclass(self, cls: Cls, bases: list[Any], told: dict[str, Any]) -> None:
         """A metaclass of the tests' own may change what a class has: `__new__(mcs, name, bases, names)`, `__init__`."""

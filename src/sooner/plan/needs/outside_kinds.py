@@ -6,7 +6,7 @@ import unittest
 from typing import Any, Final
 
 from sooner.plan.needs.number_types import is_scalar_type
-from sooner.plan.needs.values import MISSING, Cls, Ext, Native, Param, Unknown, hard, is_plain, name_of
+from sooner.plan.needs.values import MISSING, Cls, Ext, Inst, Native, Param, Unknown, hard, is_plain, name_of
 
 _PARAMETER_SET: Final = "pytest.ParameterSet"
 _SCALAR: Final = "__scalar__"
@@ -39,6 +39,16 @@ _GIVEN: Final = {
 """Where functions of accelerate's are given devices (`accelerate/big_modeling.py` of 0.20 to 1.11)."""
 _TEST_CASES: Final = ("object", "unittest.TestCase", "unittest.case.TestCase", "unittest.IsolatedAsyncioTestCase")
 _OF_TEST_CASES: Final = frozenset(dir(unittest.IsolatedAsyncioTestCase()))
+
+MAPPINGS: Final = ("dict", "OrderedDict", "UserDict")
+"""What classes inherit from that are mappings."""
+MAPPING_MODEL: Final = "sooner.mappings"
+"""The rule table's module that stands in for these where the tests inherit from them."""
+
+
+def is_mapping(value: Inst) -> bool:
+    """Whether an object is of a class of the tests' that inherits from a mapping."""
+    return any(isinstance(each, Cls) and each.module.name == MAPPING_MODEL for each in value.cls.mro)
 
 
 def member_text(value: Ext) -> str | None:

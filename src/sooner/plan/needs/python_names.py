@@ -12,9 +12,11 @@ from sooner.plan.needs.iterating import ITERATING
 from sooner.plan.needs.kept import Loader
 from sooner.plan.needs.number_types import is_scalar_type, scalar_name, scalar_of_dtype
 from sooner.plan.needs.outside_kinds import (
+    MAPPINGS,
     above,
     has_foreign_base,
     is_kind_outside,
+    is_mapping,
     is_of_no_class_of_the_tree,
     is_of_outside,
     kind_outside,
@@ -186,9 +188,7 @@ def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
         host = _HOST_TYPES.get(name_of(kind))
         return isinstance(value, host) if host is not None else False
     if isinstance(value, Inst):
-        if isinstance(kind, Cls):
-            return kind in value.cls.mro or (None if has_foreign_base(value.cls) else False)
-        return _is_member(value, name_of(kind)) if value.cls.is_open else False
+        return _is_of_class(value, kind)
     if isinstance(value, Dev | Cls):
         return name_of(kind) == ("device" if isinstance(value, Dev) else "type")
     if isinstance(kind, Cls) and is_of_no_class_of_the_tree(value):
@@ -199,6 +199,14 @@ def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
         return name_of(kind) in ("Callable", *(_FUNCTIONS if isinstance(value, Func) else _METHODS))
     del machine
     return False if isinstance(value, PLAIN) and isinstance(kind, Cls) else None
+
+
+def _is_of_class(value: Inst, kind: Any) -> bool | None:
+    if isinstance(kind, Cls):
+        return kind in value.cls.mro or (None if has_foreign_base(value.cls) else False)
+    if name_of(kind) in MAPPINGS and is_mapping(value):
+        return True
+    return _is_member(value, name_of(kind)) if value.cls.is_open else False
 
 
 def _is_member(value: Inst, kind: str) -> bool | None:
