@@ -536,3 +536,31 @@ def test_what_a_class_of_the_tests_keeps_that_inherits_from_a_mapping_is_known()
         "test_its_kind": (2, 2, 2),
         "test_what_it_may_make": (1, 1, 1),
     }
+
+
+def test_what_a_class_makes_is_no_function_of_pythons():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import types
+            import torch
+
+            class Model(torch.nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.weight = torch.nn.Parameter(torch.randn(2, 2))
+
+            def check(model):
+                if not isinstance(model, (types.FunctionType, types.MethodType)):
+                    model = model.to("cuda")
+
+            def test_model():
+                check(Model())
+
+            def test_function():
+                check(lambda x: x + 1)
+            """
+        },
+    )
+    assert found == {"test_model": (1, 1, 1), "test_function": (0, None, 0)}

@@ -176,6 +176,8 @@ _HOST_TYPES: Final[dict[str, Any]] = {
 
 _FUNCTIONS: Final = ("FunctionType", "LambdaType")
 _METHODS: Final = ("MethodType",)
+_FINAL: Final = (*_FUNCTIONS, *_METHODS, "BuiltinFunctionType", "GeneratorType", "NoneType")
+"""Types that no class inherits from."""
 
 
 def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
@@ -206,7 +208,7 @@ def _is_of_class(value: Inst, kind: Any) -> bool | None:
         return kind in value.cls.mro or (None if has_foreign_base(value.cls) else False)
     if name_of(kind) in MAPPINGS and is_mapping(value):
         return True
-    return _is_member(value, name_of(kind)) if value.cls.is_open else False
+    return _is_member(value, name_of(kind)) if value.cls.is_open and name_of(kind) not in _FINAL else False
 
 
 def _is_member(value: Inst, kind: str) -> bool | None:
