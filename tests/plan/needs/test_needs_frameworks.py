@@ -81,6 +81,33 @@ def test_types_of_numbers_that_a_test_is_parametrized_by_stand_behind_its_kind_o
     ]
 
 
+def test_a_skip_that_pytorch_keeps_under_a_name_of_its_own_is_read_where_its_source_is_in_the_tree():
+    test = """
+        import torch
+        from torch.testing._internal.common_device_type import platform_that_attends as supported
+        from torch.testing._internal.common_utils import TestCase
+
+        class TestIt(TestCase):
+            @supported
+            def test_one(self):
+                device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+                torch.ones(1, device=device)
+        """
+    kept = """
+        import unittest
+        import torch
+
+        platform_that_attends = unittest.skipUnless(
+            torch.cuda.is_available()
+            and torch.utils._triton.has_triton()
+            and torch.cuda.get_device_capability() >= (8, 0),
+            "Requires CUDA and Triton",
+        )
+        """
+    source = "torch/testing/_internal/common_device_type.py"
+    assert devices_of("test_it.py", {"test_it.py": test, source: kept}) == {"TestIt::test_one": (1, 1, 1)}
+
+
 def test_a_pass_without_workers_is_none_at_which_a_test_runs():
     (found,) = needs_of(
         "test_wide.py",

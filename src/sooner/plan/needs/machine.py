@@ -395,7 +395,7 @@ class Machine(Defining):
             found = self.of_module(module, name)
             if not isinstance(found, Unknown):
                 return found
-            if module.is_model and isinstance(own := self._of_modelled(asked, name, env), Func):
+            if module.is_model and isinstance(own := self._of_modelled(asked, name, env), Func | Mark):
                 return own
             sub = self.sources.module(f"{module.name}.{name}", env.module.path)
             if sub and sub != module.path:
