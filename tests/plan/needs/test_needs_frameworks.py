@@ -108,6 +108,51 @@ def test_a_skip_that_pytorch_keeps_under_a_name_of_its_own_is_read_where_its_sou
     assert devices_of("test_it.py", {"test_it.py": test, source: kept}) == {"TestIt::test_one": (1, 1, 1)}
 
 
+def test_who_asks_how_exactly_a_device_multiplies_uses_none():
+    test = """
+        import torch
+        from torch.testing._internal.common_cuda import tf32_is_not_fp32, tf32_on_and_off
+        from torch.testing._internal.common_device_type import instantiate_device_type_tests
+        from torch.testing._internal.common_utils import TestCase
+
+        class TestIt(TestCase):
+            @tf32_on_and_off(0.005)
+            def test_one(self, device):
+                torch.ones(1, device=device)
+
+            def test_two(self, device):
+                close = 0.1 if tf32_is_not_fp32() else 0.01
+                assert torch.ones(1, device=device) > close
+
+        instantiate_device_type_tests(TestIt, globals())
+        """
+    asked = """
+        import functools
+        import torch
+
+        def tf32_is_not_fp32():
+            if not torch.cuda.is_available():
+                return False
+            return torch.cuda.get_device_properties(torch.cuda.current_device()).major >= 8
+
+        def tf32_on_and_off(tf32_precision=1e-5):
+            def wrapper(func):
+                @functools.wraps(func)
+                def wrapped(*args, **kwargs):
+                    tf32_is_not_fp32()
+                    func(*args, **kwargs)
+                return wrapped
+            return wrapper
+        """
+    found = devices_of("test_it.py", {"test_it.py": test, "torch/testing/_internal/common_cuda.py": asked})
+    assert found == {
+        "TestItCPU::test_one_cpu": (0, None, 0),
+        "TestItCPU::test_two_cpu": (0, None, 0),
+        "TestItCUDA::test_one_cuda": (1, 1, 1),
+        "TestItCUDA::test_two_cuda": (1, 1, 1),
+    }
+
+
 def test_a_pass_without_workers_is_none_at_which_a_test_runs():
     (found,) = needs_of(
         "test_wide.py",
