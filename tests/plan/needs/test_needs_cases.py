@@ -1009,3 +1009,45 @@ def test_a_record_in_the_name_of_a_case_is_written_as_dataclass_does_it():
         "test_kinds[Pair(u=1, v=2)]": (0, None, 0),
         "test_not_known[it0]": (0, None, 0),
     }
+
+
+def test_a_deep_copy_has_what_is_inside_for_itself():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import copy
+            import pytest
+            import torch
+
+            bases = [{"of": {"name": "first{}", "index": [0]}}, {"of": {"name": "second{}", "index": [0]}}]
+            configs = []
+            for base in bases:
+                for index, kind in enumerate(("", "-chat")):
+                    made = copy.deepcopy(base)
+                    made["of"]["name"] = base["of"]["name"].format(kind)
+                    made["of"]["index"][0] += index
+                    configs.append(made)
+            shallow = copy.copy(bases[0])
+            shallow["of"]["index"].append(2)
+            ring = []
+            ring.append(ring)
+            other = copy.deepcopy(ring)
+            assert other[0] is other is not ring
+
+            @pytest.mark.parametrize("config", configs, ids=[each["of"]["name"] for each in configs])
+            def test_deep(config):
+                torch.zeros(1, device=f"cuda:{config['of']['index'][0]}")
+
+            def test_shallow():
+                torch.zeros(1, device=f"cuda:{bases[0]['of']['index'][1]}")
+            """
+        },
+    )
+    assert found == {
+        "test_deep[first]": (1, 1, 1),
+        "test_deep[first-chat]": (2, 2, 2),
+        "test_deep[second]": (1, 1, 1),
+        "test_deep[second-chat]": (2, 2, 2),
+        "test_shallow": (3, 3, 3),
+    }

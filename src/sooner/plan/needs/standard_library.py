@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import chain, combinations, islice, pairwise, permutations, product, zip_longest
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from sooner.plan.needs import text_patterns
+from sooner.plan.needs import copying, text_patterns
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.dispatching import single_dispatch
@@ -450,15 +450,6 @@ def _method_caller(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     )
 
 
-def _deepcopy(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    value = args[0] if args else UNKNOWN
-    if isinstance(value, Ext) and value.path == "os.environ":
-        return Environment(machine.environment)
-    if isinstance(value, list):
-        return list(value)
-    return dict(value) if isinstance(value, dict) else value
-
-
 def _constant(value: Any) -> Function:
     return lambda _machine, _args, _kwargs: value
 
@@ -565,7 +556,7 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "os.environ.get": _getenv, "os.environ.setdefault": _environ_set, "os.environ.pop": _environ_pop,
     "os.environ.clear": _environ_clear, "os.environ.update": _environ_update,
     "importlib.import_module": _import_module, "tempfile.NamedTemporaryFile": temporary,
-    "os.environ.copy": _environ_copy, "copy.copy": _deepcopy, "copy.deepcopy": _deepcopy,
+    "os.environ.copy": _environ_copy, "copy.copy": copying.shallow, "copy.deepcopy": copying.deep,
     "importlib.util.find_spec": _find_spec, "textwrap.dedent": _dedent, "inspect.cleandoc": _dedent,
     "math.ceil": _computed(math.ceil), "math.floor": _computed(math.floor), "math.sqrt": _computed(math.sqrt),
     "math.prod": _computed(math.prod), "math.log2": _computed(math.log2), "math.log": _computed(math.log),
