@@ -1695,3 +1695,70 @@ def test_a_method_of_the_librarys_makes_arrays_where_its_module_has_a_framework_
         "test_asked": (None, "high"),
         "test_unknown": (None, "medium"),
     }
+
+
+def test_what_a_class_of_the_tests_inherits_from_the_library_may_choose_a_device():
+    found = {
+        name: (each.min, each.gpu_min, each.full, each.confidence)
+        for name, each in needs_of(
+            "tests/test_it.py",
+            {
+                "lib/__init__.py": """
+                import torch
+
+                class Runner:
+                    def __init__(self, accelerator="auto", devices="auto"):
+                        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+                        self.state = torch.zeros(1).to(self.device)
+
+                class Connecting:
+                    def __init__(self, accelerator="auto", devices="auto"):
+                        self.connector = _Connector(accelerator=accelerator, devices=devices)
+                """,
+                "tests/test_it.py": """
+                from lib import Connecting, Runner
+
+                class Plain(Runner):
+                    def run(self):
+                        pass
+
+                class Calling(Runner):
+                    def __init__(self, **more):
+                        self.more = 1
+                        super().__init__(**more)
+
+                class Connected(Connecting):
+                    pass
+
+                def test_inherited():
+                    Plain().run()
+
+                def test_called():
+                    Calling()
+
+                def test_in_a_test():
+                    class Mine(Runner):
+                        pass
+
+                    Mine()
+
+                def test_told_the_host():
+                    Calling(accelerator="cpu")
+
+                def test_behind():
+                    Connected(devices=1)
+
+                def test_behind_on_the_host():
+                    Connected(accelerator="cpu")
+                """,
+            },
+        ).items()
+    }
+    assert found == {
+        "test_inherited": (0, 1, 1, "medium"),
+        "test_called": (0, 1, 1, "medium"),
+        "test_in_a_test": (0, 1, 1, "medium"),
+        "test_told_the_host": (0, None, 0, "high"),
+        "test_behind": (0, None, 0, "medium"),
+        "test_behind_on_the_host": (0, None, 0, "high"),
+    }

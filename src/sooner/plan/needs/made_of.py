@@ -35,13 +35,17 @@ def takes_devices(machine: "Machine", cls: Cls, args: list[Any], kwargs: dict[st
 
     Where the library says so in the list of what its `__init__` may be given.
     """
-    maker = cls.find("__init__")
+    return is_told_to_take(machine, cls.find("__init__"), [Inst(cls), *args], kwargs)
+
+
+def is_told_to_take(machine: "Machine", maker: Any, args: list[Any], kwargs: dict[str, Any]) -> bool:
+    """The same of an `__init__`, which is given the instance too."""
     while isinstance(maker, Func) and isinstance(maker.attrs.get("__wrapped__"), Func):
         maker = maker.attrs["__wrapped__"]
     names = parameters_of(maker)
     if not isinstance(maker, Func) or not isinstance(names, dict) or "accelerator" not in names:
         return False
     given = Env(maker.module, None)
-    machine.bind_arguments(maker, [Inst(cls), *args], kwargs, given)
+    machine.bind_arguments(maker, args, kwargs, given)
     said = {name: hard(given.names.get(name)) for name in ("accelerator", "devices")}
     return said["accelerator"] == "auto" and is_told_of_devices(said)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
+from sooner.plan.needs.made_of import is_told_to_take
 from sooner.plan.needs.sources import module_name
 from sooner.plan.needs.trace import ANY
 from sooner.plan.needs.values import MISSING, Cls, Dev, Func, Inst, Mod, Unknown, Wrapped, hard
@@ -47,10 +48,19 @@ def choose(machine: "Machine", called: Func | Cls, args: list[Any], kwargs: dict
         if machine.size:
             machine.guesses += 1
             machine.touch(Dev("cuda"), "the library chooses a device")
+    elif machine.size and _makes_a_base(called, args):
+        machine.trace.may_be_made |= is_told_to_take(machine, called, args, kwargs)
     elif machine.size and _is_untold(called, args, kwargs):
         works = _WORKING.fullmatch(called.name) or _APPLYING.fullmatch(called.name)
         keeps = bool(works) and _keeps_a_device(machine, called.module)
         machine.trace.may_be_made |= keeps or _puts_behind(machine, called, hard(args[0]).cls)
+
+
+def _makes_a_base(called: Func | Cls, args: list[Any]) -> TypeGuard[Func]:
+    """Whether it makes what a class of the tests has inherited from the library (`super().__init__()`)."""
+    made = hard(args[0]) if args else None
+    is_maker = isinstance(called, Func) and called.name == "__init__"
+    return is_maker and isinstance(made, Inst) and made.given is None
 
 
 def _is_untold(called: Func | Cls, args: list[Any], kwargs: dict[str, Any]) -> TypeGuard[Func]:
@@ -125,10 +135,11 @@ def takes_first(machine: "Machine", called: Any, args: list[Any], kwargs: dict[s
     """
     owner = hard(args[0]) if args else None
     if isinstance(called, Func) and called.owner is not None and isinstance(owner, Inst):
-        made = owner.given
-        if made is None or _is_told(made[0], made[1]) or not (_WORKING.fullmatch(called.name) or _puts_itself(called)):
+        made, is_base = owner.given, _makes_a_base(called, args)
+        works = is_base or _WORKING.fullmatch(called.name) or _puts_itself(called)
+        if (made is None and not is_base) or (made is not None and _is_told(*made)) or not works:
             return False
-        starts = [called, owner.cls.find("__init__")]
+        starts = [called] if is_base else [called, owner.cls.find("__init__")]
         cls: Cls | None = owner.cls
     else:
         cls = called if isinstance(called, Cls) else None
