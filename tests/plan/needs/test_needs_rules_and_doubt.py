@@ -204,6 +204,9 @@ def test_multi(): pass
 class TestBig:
     def test_it(self): pass
 
+@t.attention_supported_platform
+def test_supported(): pass
+
 @profiled
 @t.retried(3)
 def test_host(): pass
@@ -218,6 +221,7 @@ def test_a_packages_guard_that_names_a_number_of_devices_is_believed_and_others_
         "test_one": (1, "HIGH"),
         "test_multi": (0, "MEDIUM"),
         "TestBig::test_it": (0, "MEDIUM"),
+        "test_supported": (0, "MEDIUM"),
         "test_host": (0, "HIGH"),
     }
 

@@ -58,7 +58,7 @@ _NO_DEVICE: Final = (
 """What PyTorch, NCCL and CUDA say where a device is missing."""
 _SAYS_WHEN: Final = re.compile(r"(?:^|_)skip_?(?:test_?)?(if|unless)$", re.IGNORECASE)
 _GUARDS: Final = re.compile(
-    "skip|only|need|requir|gpu|cuda|rocm|nccl|device|accelerator|rank|world|multi|distributed", re.IGNORECASE
+    "skip|only|need|requir|supported|gpu|cuda|rocm|nccl|device|accelerator|rank|world|multi|distributed", re.IGNORECASE
 )
 """Words in the name of a decorator that may skip for lack of devices."""
 SKIPS: Final = ("SkipTest", "Skipped", "SkippedTest")
