@@ -1762,3 +1762,38 @@ def test_what_a_class_of_the_tests_inherits_from_the_library_may_choose_a_device
         "test_behind": (0, None, 0, "medium"),
         "test_behind_on_the_host": (0, None, 0, "high"),
     }
+
+
+def test_of_a_default_that_a_record_of_the_library_changes_when_it_is_made_nothing_is_known():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/config.py": """
+            from dataclasses import dataclass
+            from typing import Optional
+
+            @dataclass
+            class Config:
+                kind: Optional[str] = None
+                size: int = 1
+
+            @dataclass
+            class Wide(Config):
+                def __post_init__(self):
+                    self.kind = "wide"
+            """,
+            "tests/test_it.py": """
+            import pytest
+            import torch
+            from acme.config import Wide
+
+            def test_it():
+                config = Wide(size=2)
+                if config.kind not in ("wide", "narrow"):
+                    pytest.skip("of another kind")
+                torch.ones(config.size, device=f"cuda:{config.size - 1}")
+            """,
+        },
+    )
+    assert found == {"test_it": (2, 2, 2)}

@@ -1,10 +1,11 @@
 """What an instance of the library under test was made of: it is not made, but keeps what it was given."""
 
+import ast
 from typing import TYPE_CHECKING, Any
 
 from sooner.plan.needs.signatures import parameters_of
 from sooner.plan.needs.unseen import is_told_of_devices
-from sooner.plan.needs.values import UNKNOWN, Cls, Env, Func, Inst, hard
+from sooner.plan.needs.values import UNKNOWN, Cls, Env, Func, Inst, Unknown, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -49,3 +50,30 @@ def is_told_to_take(machine: "Machine", maker: Any, args: list[Any], kwargs: dic
     machine.bind_arguments(maker, args, kwargs, given)
     said = {name: hard(given.names.get(name)) for name in ("accelerator", "devices")}
     return said["accelerator"] == "auto" and is_told_of_devices(said)
+
+
+def finish_record(machine: "Machine", after: Func, made: Inst, given: dict[str, Any]) -> None:
+    """Call a record's `__post_init__`; the library's is not followed: of a default that it changes nothing is known.
+
+    Args:
+        machine: Evaluates.
+        after: Its `__post_init__`.
+        made: The record, which has its fields.
+        given: What it was told.
+    """
+    if not (machine.quiet or after.module.is_test_code or after.module.is_model):
+        finishing = [each.attrs.get("__post_init__") for each in made.cls.mro if isinstance(each, Cls)]
+        for name in {
+            name for each in finishing if isinstance(each, Func) for name in _set_on_self(each)
+        } - given.keys():
+            made.attrs[name] = Unknown(f"{made.cls.name}().{name}")
+    machine.call(after, [made], {})
+
+
+def _set_on_self(func: Func) -> set[str]:
+    """Attributes that a method sets on its object."""
+    owner = next((each.arg for each in func.node.args.args), None)
+    stores = (
+        each for each in ast.walk(func.node) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)
+    )
+    return {each.attr for each in stores if isinstance(each.value, ast.Name) and each.value.id == owner}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from sooner.plan.needs.attributes import METACLASS, Attributes
 from sooner.plan.needs.enumerations import is_enumeration
 from sooner.plan.needs.kept import keep_parts
-from sooner.plan.needs.made_of import takes_devices
+from sooner.plan.needs.made_of import finish_record, takes_devices
 from sooner.plan.needs.outside_kinds import base_names, is_exception
 from sooner.plan.needs.own_choice import choose
 from sooner.plan.needs.unseen import imports_arrays, puts_on_devices
@@ -150,7 +150,7 @@ class Making(Attributes):
         if isinstance(after, Func) and self._is_told_of_ranks(cls, made):
             self._refuse(after, made)
         elif isinstance(after, Func):
-            self.call(after, [made], {})
+            finish_record(cast("Machine", self), after, made, given)
 
     def _is_told_of_ranks(self, cls: Cls, made: Inst) -> bool:
         """Whether a record of the library under test knows all that it was given, the number of ranks with it."""
