@@ -149,8 +149,8 @@ def _mode(torch: ModuleType) -> Callable[[], Any]:
                 return result
             if func in (tensor.numpy, tensor.tolist):
                 return func(*args, **options)
-            if func is torch.device and isinstance(first, int):
-                return torch.device("cuda", first)
+            if func is torch.device and isinstance(first, int | torch.device):  # a name of a place is no use of it
+                return torch.device("cuda", first) if isinstance(first, int) else first
             if func is torch._C._nn._parse_to:  # what a module is asked for, before its tensors are
                 numbered = [torch.device("cuda", one) if type(one) is int else one for one in args]
                 return func(*numbered, **options)
