@@ -866,6 +866,62 @@ def test_lightnings_trainer_takes_all_devices_in_its_own_tree_where_it_runs_and_
     }
 
 
+def test_lightnings_fabric_takes_devices_in_its_own_tree_where_it_sets_something_up_and_is_told_nothing():
+    fabric = """
+    class Fabric:
+        def __init__(self, *, accelerator="auto", strategy="auto", devices="auto", num_nodes=1, **more):
+            self.precision = more.get("precision")
+
+        def launch(self, function=None, *args):
+            return function(self, *args) if function is not None else None
+
+        def setup(self, module, *optimizers):
+            return module
+    """
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "src/lightning/__init__.py": "",
+            "src/lightning/fabric/__init__.py": "from lightning.fabric.fabric import Fabric",
+            "src/lightning/fabric/fabric.py": fabric,
+            "tests/test_it.py": """
+            from unittest.mock import Mock
+            from lightning.fabric import Fabric
+
+            class Runner(Fabric):
+                def run(self):
+                    self.setup(object())
+
+            def test_one():
+                Fabric(devices=1).setup(object())
+
+            def test_all():
+                Fabric().launch()
+
+            def test_of_the_tests():
+                Runner(devices=2).run()
+
+            def test_host():
+                Fabric(accelerator="cpu", devices=2).launch(lambda fabric: None)
+
+            def test_only_made():
+                assert Fabric(precision="16").precision == "16"
+
+            def test_a_strategy_of_its_own():
+                Fabric(strategy=Mock()).setup(object())
+            """,
+        },
+    )
+    assert found == {
+        "test_one": (0, 1, 1),
+        "test_all": (0, 1, 8),
+        "test_of_the_tests": (0, 2, 2),
+        "test_host": (0, None, 0),
+        "test_only_made": (0, None, 0),
+        "test_a_strategy_of_its_own": (0, None, 0),
+    }
+
+
 def test_lightnings_trainer_and_fabric_take_the_devices_that_they_are_told_or_all():
     found = devices_of(
         "tests/test_it.py",
