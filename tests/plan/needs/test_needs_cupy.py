@@ -615,6 +615,7 @@ def test_what_cupy_keeps_on_the_disk_and_says_of_types_is_of_the_host():
             "test_it.py": """
             import cupy
             from cupy import cuda
+            from cupy._core._scalar import get_typename
             from cupy._indexing import generate
             from cupy.cuda._compiler_cache import DiskKernelCacheBackend
 
@@ -631,10 +632,14 @@ def test_what_cupy_keeps_on_the_disk_and_says_of_types_is_of_the_host():
 
             def test_empty():
                 assert len(generate.AxisConcatenator()) == 0
+
+            def test_named():
+                assert get_typename(cupy.float32) == "float"
             """
         },
     )
-    assert found == dict.fromkeys(("test_cache", "test_type", "test_null", "test_empty"), (0, None, 0))
+    names = ("test_cache", "test_type", "test_null", "test_empty", "test_named")
+    assert found == dict.fromkeys(names, (0, None, 0))
 
 
 def test_modes_of_cupys_distributed_arrays_name_cases_as_the_values_that_they_are():

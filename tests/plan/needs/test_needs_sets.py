@@ -51,3 +51,45 @@ def test_a_loop_over_classes_that_two_lists_share_is_gone_through():
                 each().to("cuda:1")
     """
     assert devices_of("tests/test_it.py", {"tests/test_it.py": text}) == {"TestModels::test_shared": (2, 2, 2)}
+
+
+def test_keys_that_are_made_of_what_is_outside_find_what_is_kept_under_them():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import cupy
+            import torch
+
+            KEPT = {("a", torch.float16): 3, ("b", torch.float16): 1}
+
+            def touch(index):
+                torch.ones(1, device=f"cuda:{index}")
+
+            def test_written():
+                touch(KEPT["a", torch.float16])
+
+            def test_put():
+                kept = {}
+                kept["a", torch.float32] = 2
+                kept.setdefault((1, cupy.int32), 1)
+                touch(kept["a", torch.float32])
+                touch(kept.get((1, cupy.int32)))
+
+            def test_each():
+                kept = {("a", torch.float16): 2}
+                for word, kind in kept:
+                    touch(kept[word, kind])
+
+            def test_devices():
+                kept = {torch.device("cuda:0"): 3, torch.device("cuda:1"): 1}
+                touch(kept[torch.device("cuda:1")])
+            """
+        },
+    )
+    assert found == {
+        "test_written": (4, 4, 4),
+        "test_put": (3, 3, 3),
+        "test_each": (3, 3, 3),
+        "test_devices": (2, 2, 2),
+    }

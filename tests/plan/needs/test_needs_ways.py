@@ -1,6 +1,6 @@
 """What is used on one way, and it is not known whether a test goes it."""
 
-from small_projects import needs_of
+from small_projects import devices_of, needs_of
 
 
 def test_devices_that_only_one_of_several_ways_uses_are_no_certainty():
@@ -257,3 +257,30 @@ def test_a_device_that_one_of_two_values_is_on_is_no_certainty():
         "test_on_either": (0, 1, 1, "high"),
         "test_on_one_after_it_was_used": (0, 1, 1, "high"),
     }
+
+
+def test_what_two_ways_give_alike_in_a_tuple_is_known():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+            from elsewhere import compiled, found
+
+            def made(count):
+                module = found(count)
+                if module is not None:
+                    return module, count
+                return compiled(count), count
+
+            @pytest.mark.parametrize("count", [1, 3])
+            def test_it(count):
+                module, told = made(count)
+                if told != 3:
+                    pytest.skip("other")
+                torch.ones(1, device=f"cuda:{told - 1}")
+            """
+        },
+    )
+    assert found == {"test_it[1]": (None, None, None), "test_it[3]": (3, 3, 3)}

@@ -330,6 +330,10 @@ class Expressions(Comparisons, ABC):
         if isinstance(one, Mark) and isinstance(other, Mark) and {one.name, other.name} <= {"skip", "skipif"}:
             condition = self.either(condition_of(one), condition_of(other))
             return Mark("skipif", (condition,), one.kwargs, one.path, one.line, wraps=one.wraps or other.wraps)
+        if type(one) is tuple and type(other) is tuple and len(one) == len(other):
+            pairs = [*zip(one, other, strict=True)]
+            if any(first is second or self.same(first, second) is True for first, second in pairs):
+                return tuple(self.either(first, second) for first, second in pairs)
         return one if self.same(one, other) is True else one_of([one, other])
 
     def _ev_list(self, node: ast.List, env: Env) -> Any:
@@ -374,8 +378,13 @@ class Expressions(Comparisons, ABC):
     def key(self, value: Any) -> Any:
         """A value as the key of a dictionary."""
         value = hard(value)
-        if isinstance(value, Ext | Dev):
-            return ("ext", value.path if isinstance(value, Ext) else value.kind)
+        if isinstance(value, Ext):
+            return ("ext", value.path)
+        if isinstance(value, Dev):
+            index = hard(value.index)
+            return UNKNOWN if isinstance(index, Unknown) else ("ext", value.kind, index)
+        if type(value) is tuple:
+            return tuple(map(self.key, value))
         try:
             hash(value)
         except TypeError:
