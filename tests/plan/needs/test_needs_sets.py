@@ -93,3 +93,38 @@ def test_keys_that_are_made_of_what_is_outside_find_what_is_kept_under_them():
         "test_each": (3, 3, 3),
         "test_devices": (2, 2, 2),
     }
+
+
+def test_keys_of_what_is_outside_are_given_back_as_what_they_are():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import numpy, pytest, torch
+
+            @pytest.mark.parametrize("word,kind", {("a", numpy.float32): 1})
+            def test_names(word, kind):
+                pass
+
+            @pytest.mark.parametrize("kind", {numpy.float32: 1})
+            def test_name(kind):
+                pass
+
+            def test_parts():
+                for word, kind in {("a", torch.float16): 1}:
+                    if kind == torch.float16:
+                        torch.ones(1, device="cuda:2")
+
+            def test_kinds():
+                for kind in {torch.float16: 1}:
+                    if kind == torch.float16:
+                        torch.ones(1, device="cuda:2")
+
+            def test_devices():
+                for device in {torch.device("cuda:2"): 1}:
+                    torch.ones(1, device=device)
+            """
+        },
+    )
+    names = dict.fromkeys(("test_names[a-float32]", "test_name[float32]"), (0, None, 0))
+    assert found == names | dict.fromkeys(("test_parts", "test_kinds", "test_devices"), (3, 3, 3))

@@ -378,13 +378,8 @@ class Expressions(Comparisons, ABC):
     def key(self, value: Any) -> Any:
         """A value as the key of a dictionary."""
         value = hard(value)
-        if isinstance(value, Ext):
-            return ("ext", value.path)
-        if isinstance(value, Dev):
-            index = hard(value.index)
-            return UNKNOWN if isinstance(index, Unknown) else ("ext", value.kind, index)
-        if type(value) is tuple:
-            return tuple(map(self.key, value))
+        if isinstance(value, Dev) and isinstance(hard(value.index), Unknown):
+            return UNKNOWN
         try:
             hash(value)
         except TypeError:

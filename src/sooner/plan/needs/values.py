@@ -126,13 +126,19 @@ class Soft:
 
 
 class Ext:
-    """Something of a module outside the tree, by its dotted name."""
+    """Something of a module outside the tree, by its dotted name, which makes it the same wherever it is found."""
 
     __slots__ = ("attrs", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.attrs: dict[str, Any] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ext) and other.path == self.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
 
 
 class Environment(dict[str, Any]):
@@ -205,6 +211,12 @@ class Dev:
     def __init__(self, kind: str, index: Any = None) -> None:
         self.kind = kind
         self.index = index
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dev) and (other.kind, other.index) == (self.kind, self.index)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.index))
 
 
 class Mark:
@@ -484,18 +496,10 @@ def linearised(cls: Cls) -> list[Any]:
     order: list[Any] = [cls]
     while any(chains):
         chains = [chain for chain in chains if chain]
-        head = next((c[0] for c in chains if not any(_holds(other[1:], c[0]) for other in chains)), chains[0][0])
+        head = next((c[0] for c in chains if not any(c[0] in other[1:] for other in chains)), chains[0][0])
         order.append(head)
-        chains = [[each for each in chain if not _same(each, head)] for chain in chains]
+        chains = [[each for each in chain if each != head] for chain in chains]
     return order
-
-
-def _same(one: Any, other: Any) -> bool:
-    return one is other or (isinstance(one, Ext) and isinstance(other, Ext) and one.path == other.path)
-
-
-def _holds(chain: list[Any], value: Any) -> bool:
-    return any(_same(each, value) for each in chain)
 
 
 _DEEP_ENOUGH: Final = 6
