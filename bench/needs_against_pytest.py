@@ -6,9 +6,10 @@ A test agrees where the whole profile does: runs, skips, fails or is absent at 0
 (`needs_written/grammar.txt`) has guards, decorators, fixtures, hooks, parametrisations and classes as suites have them;
 the evaluator was mended for what it has, so this says that none of it was lost, not that all suites are understood.
 `--grammar bodies` writes tests that reach a device, or do not, by the means that Python has (loops, exceptions,
-contexts, generators, special methods, the standard library); how many devices a test uses is compared there, too.
+contexts, generators, special methods, the standard library), `--grammar ranks` tests that start processes of ranks,
+threads and scripts; how many devices a test uses is compared there, too.
 
-    python bench/needs_against_pytest.py [--grammar bodies] [--seed 1] [--projects 6] [--show 20]
+    python bench/needs_against_pytest.py [--grammar bodies|ranks] [--seed 1] [--projects 6] [--show 20]
 """
 
 import argparse
@@ -93,9 +94,12 @@ def by_pytest(project: Path, size: int, *, is_counted: bool = False) -> dict[str
             "STAND_IN_DEVICES": str(size),
             "KEPT_OUTCOMES": str(kept),
             "PYTHONPATH": str(WRITTEN / "stand_in"),
+            "PATH": os.pathsep.join(
+                [str(WRITTEN / "stand_in/bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
+            ),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
-        | ({"COUNT_DEVICES": "1"} if is_counted else {})
+        | ({"COUNT_DEVICES": "1", "KEPT_USES": str(project / f"uses-{size}")} if is_counted else {})
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "kept_outcomes", "-p", "no:cacheprovider", "-p", "no:sooner"]
     subprocess.run([*command, "tests"], cwd=project, env=environment, capture_output=True, check=False)
@@ -148,7 +152,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--projects", type=int, default=6)
-    parser.add_argument("--grammar", choices=("grammar", "bodies"), default="grammar")
+    parser.add_argument("--grammar", choices=("grammar", "bodies", "ranks"), default="grammar")
     parser.add_argument("--show", type=int, default=20, help="how many of the tests that differ are printed")
     args = parser.parse_args()
     rows: list[tuple[str, ...]] = []
@@ -162,7 +166,7 @@ def main() -> None:
             drawn = Drawn(seed, args.grammar)
             for number in range(FILES):
                 (project / f"tests/test_{number}.py").write_text(drawn.file(), encoding="utf-8")
-            compared = compare(project, is_counted=args.grammar == "bodies")
+            compared = compare(project, is_counted=args.grammar != "grammar")
         counts = Counter(
             "agree" if true == mine else "missing" if mine == "-" else "unknown" if "u" in mine else f"differ, {sure}"
             for _, true, mine, sure in compared

@@ -2,16 +2,23 @@
 import os
 N = int(os.environ["STAND_IN_DEVICES"])
 indices = set()
+current = 0
 class device:
     def __init__(self, kind, index=None):
-        kind, _, number = kind.partition(":")
+        kind, _, number = (f"cuda:{kind}" if isinstance(kind, int) else kind).partition(":")
         self.type, self.index = kind, int(number) if number else index
 def used(where):
-    where = device("cuda", where) if isinstance(where, int) else device(where) if isinstance(where, str) else where
-    if where is not None and where.type == "cuda" and (where.index or 0) >= N:
+    if isinstance(where, (int, str)):
+        where = device(where)
+    if where is None or where.type != "cuda":
+        return
+    index = current if where.index is None else where.index
+    if index >= N:
         raise RuntimeError("CUDA error: invalid device ordinal")
-    if where is not None and where.type == "cuda":
-        indices.add(where.index or 0)
+    indices.add(index)
+    if "KEPT_USES" in os.environ:  # of whatever process of the test
+        with open(os.environ["KEPT_USES"], "a") as file:
+            file.write(f"{index}\n")
 class Tensor:
     def cuda(self, index=None):
         used("cuda" if index is None else index)
@@ -22,4 +29,4 @@ class Tensor:
 def ones(*shape, device=None):
     used(device)
     return Tensor()
-from . import cuda, multiprocessing
+from . import cuda, distributed, multiprocessing

@@ -204,6 +204,10 @@ class Calling(Making):
             is_seen = only_asks(func.name) or not isinstance(hard(result), Unknown)
             self.trace.may_be_made |= self.size > 0 and not is_seen
 
+    def _is_another_rank(self) -> bool:
+        """Whether it is a worker whose work the last one has been seen doing."""
+        return self.is_gathering and self.rank is not None and self.rank[0] + 1 < self.rank[1]
+
     def _own_mesh(self, func: Func, args: list[Any], kwargs: dict[str, Any], said: Any) -> Any:
         """The mesh that a record of the library under test makes of the degrees that it was told."""
         made = args[0]
@@ -283,7 +287,7 @@ class Calling(Making):
             trace.ask(self.trace.asked)
             trace.questions += self.trace.questions
             fruitless = isinstance(result, Unknown) and not self.trace.asked and not (listener and listener.was_called)
-            if self.size == SIZES[-1]:
+            if self.size == SIZES[-1] and not self._is_another_rank():
                 self.fruitless[id(func.node)] = self.fruitless.get(id(func.node), 0) + 1 if fruitless else 0
             if "enter" not in func.name:  # it may have been stopped within what it has entered
                 self.no_device_work = min(no_device_work, self.no_device_work)

@@ -19,7 +19,7 @@ from sooner.plan.needs.operators import BINARY, CONVERSIONS, UNARY
 from sooner.plan.needs.refusals import refuse_to_divide
 from sooner.plan.needs.suspending import Suspended
 from sooner.plan.needs.testing_names import condition_of
-from sooner.plan.needs.trace import ANY, Trace, asks_for_any
+from sooner.plan.needs.trace import ANY, OF_ANY, Trace, asks_for_any, asks_for_rank, parts_ranks
 from sooner.plan.needs.unseen import names_a_device
 from sooner.plan.needs.values import (
     MISSING,
@@ -65,7 +65,8 @@ class Expressions(Comparisons, ABC):
     environment: dict[str, Any]
     loading: bool
     rank: tuple[int, int] | None
-    first_is_asked_for: bool
+    rank_is_asked_for: int
+    is_gathering: bool
     trace: Trace
 
     def ev(self, node: ast.expr, env: Env) -> Any:
@@ -190,6 +191,8 @@ class Expressions(Comparisons, ABC):
         return args, kwargs
 
     def _ev_binop(self, node: ast.BinOp, env: Env) -> Any:
+        if self.is_gathering and parts_ranks(node):
+            self.rank_is_asked_for = OF_ANY
         return self.binary(type(node.op), self.ev(node.left, env), self.ev(node.right, env))
 
     def binary(self, kind: type, left: Any, right: Any, *, in_place: bool = False) -> Any:
@@ -280,12 +283,12 @@ class Expressions(Comparisons, ABC):
         return any(self.truth(each) is deciding and not isinstance(each, Soft) for each in values)
 
     def _ev_compare(self, node: ast.Compare, env: Env) -> Any:
+        self.note_rank(node)
         left = self._compared_first(node, env)
         result: Any = True
         soft = unknown = False
         for op, each in zip(node.ops, node.comparators, strict=True):
             right = self.ev(each, env)
-            self._note_first(left, right)
             result = self.compare(type(op), left, right)
             soft |= isinstance(result, Soft)
             truth = self.truth(result)
@@ -297,10 +300,10 @@ class Expressions(Comparisons, ABC):
             return UNKNOWN
         return Soft(True) if soft else True
 
-    def _note_first(self, left: Any, right: Any) -> None:
-        """A worker that is not the first asks whether it is: what the first one does is of interest too."""
-        if self.rank is not None and right == 0 and self.rank[0] != 0 and left == self.rank[0]:
-            self.first_is_asked_for = True
+    def note_rank(self, node: ast.expr) -> None:
+        """A worker may ask which rank it is: what others do is of interest then."""
+        if self.is_gathering and self.rank_is_asked_for < OF_ANY and not self.quiet:
+            self.rank_is_asked_for = max(self.rank_is_asked_for, asks_for_rank(node))
 
     def _compared_first(self, node: ast.Compare, env: Env) -> Any:
         """The left side; the number of devices that is only compared with none is not asked for."""
@@ -314,6 +317,7 @@ class Expressions(Comparisons, ABC):
         return left
 
     def _ev_ifexp(self, node: ast.IfExp, env: Env) -> Any:
+        self.note_rank(node.test)
         truth = self.truth(self.ev(node.test, env))
         if truth is None:
             ways = [partial(self.ev, way, env) for way in (node.body, node.orelse)]

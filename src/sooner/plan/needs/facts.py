@@ -108,7 +108,7 @@ class Derived(Struct, frozen=True, kw_only=True):
 def derived(at: Mapping[int, AtSize]) -> Derived:
     """From what happens at each size to the numbers; `unknown` wherever an unknown size could be the answer.
 
-    A size at which the test passes without having started a worker is none at which it runs.
+    A size at which the test passes without having started a worker, or though one has failed, is none at which it runs.
     `full` is the smallest size from which on nothing changes any more in verdict, ranks, devices and parts that run (up
     to the largest size of the profile); `adaptive` says that ranks or devices follow the number of visible devices.
     """
@@ -119,7 +119,7 @@ def derived(at: Mapping[int, AtSize]) -> Derived:
     said = any(at[n].devices > 0 for n in runs)  # where it uses some, it uses none where none are said
     on_devices = [n for n in runs if n > 0 and (at[n].devices > 0 or (guarded and not said))]
     least: Count = _first([n for n in runs if not at[n].vacuous] or runs, unknown)
-    gpu_least: Count = _first(on_devices, [n for n in unknown if n > 0])
+    gpu_least: Count = _first([n for n in on_devices if not at[n].vacuous] or on_devices, [n for n in unknown if n > 0])
     most: Count = None
     inside = [n for n in sizes if n <= SIZES[-1]]
     if runs and runs[-1] < inside[-1] and not any(n > runs[-1] for n in unknown):
@@ -173,7 +173,7 @@ def described(
 
 def _is_adaptive(at: Mapping[int, AtSize], runs: list[int]) -> bool:
     """Whether ranks or devices follow the host; that a test falls back to the host itself is not enough."""
-    shapes = {(at[n].ranks, at[n].devices) for n in runs if at[n].devices > 0}
+    shapes = {(at[n].ranks, at[n].devices) for n in runs if at[n].devices > 0 and not at[n].vacuous}
     ranks = {at[n].ranks for n in runs if at[n].ranks is not None and not at[n].vacuous}
     return len(shapes) > 1 or len(ranks) > 1
 

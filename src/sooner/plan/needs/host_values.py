@@ -21,7 +21,7 @@ _NUMPY: Final = re.compile(r"(?:numpy|np)\.(?!asanyarray|array|asarray)[\w.]*\(\
 def is_on_host(machine: "Machine", value: Any) -> bool:
     """Whether something is a tensor that was made on the host, before anything was done on a device."""
     is_made = isinstance(value, Unknown) and _HOST_TENSOR.match(value.path) is not None
-    return is_made and not machine.trace.touched and not machine.trace.used
+    return is_made and not machine.trace.has_used
 
 
 def is_of_numpy(value: Any) -> bool:

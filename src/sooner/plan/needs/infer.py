@@ -308,6 +308,8 @@ class _File:
             failed = [each for each in judged.values() if each is not None and each.at.verdict is Verdict.FAIL]
             if not failed or not failed[-1].soft or not failed[-1].place[1] or failed[-1].place in ignored:
                 break
+            if self._asks_for_more(nodeid, failed[-1], ignored):
+                break
             ignored |= {failed[-1].place} if count < _MOST_DISBELIEFS else {failed[-1].place, EVERYWHERE}
             judged = self._everywhere(nodeid, ignored)
         return judged, ignored
@@ -322,11 +324,17 @@ class _File:
                 break
             if self._holds_for_one_number(nodeid, last, ignored):
                 break
+            if self._asks_for_more(nodeid, last, ignored):
+                break
             ignored |= {last.place} if count < _MOST_DISBELIEFS else {last.place, EVERYWHERE}
             if last.place in self.doubted:  # as the case before it
                 ignored |= self.doubted
         self.doubted = ignored - {ANY_OPTION}
         return ignored
+
+    def _asks_for_more(self, nodeid: str, failed: Judged, ignored: frozenset[tuple[str, int]]) -> bool:
+        """Whether what fails with the usual numbers of devices runs with more (`assert device_count() >= 16`)."""
+        return failed.trace.questions > 0 and self._runs_beyond(nodeid, BEYOND[0], ignored)
 
     def _holds_for_one_number(self, nodeid: str, last: Judged, ignored: frozenset[tuple[str, int]]) -> bool:
         """Whether what fails with the most devices fails with any but one number of some (`assert world_size == 2`)."""
@@ -381,7 +389,7 @@ class _File:
 
     def _might_run_beyond(self, judged: dict[int, Judged | None]) -> bool:
         last = judged[SIZES[-1]]
-        return last is not None and (last.trace.asked > 0 or not last.soft)
+        return last is not None and (last.trace.asked > 0 or last.trace.questions > 0 or not last.soft)
 
     def _evidence(self, judged: Iterable[Judged | None]) -> list[Evidence]:
         places: dict[tuple[str, int], str] = {}

@@ -189,11 +189,11 @@ class Judge:
             AtSize(
                 verdict=verdict,
                 ranks=trace.ranks,
-                devices=max(len(trace.touched), trace.used),
+                devices=trace.all_used,
                 reach=trace.reach,
                 backends=tuple(sorted(trace.backends)),
                 reason=reason,
-                vacuous=trace.vacuous and verdict is Verdict.RUN,
+                vacuous=(trace.vacuous or trace.is_unheard) and verdict is Verdict.RUN,
                 parts=trace.parts,
             ),
             trace,

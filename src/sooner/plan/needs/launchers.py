@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.facts import SIZES
-from sooner.plan.needs.programs import imports_nccl, run_again, run_file, run_text
+from sooner.plan.needs.programs import imports_nccl, is_of_torch_alone, run_again, run_file, run_text
 from sooner.plan.needs.shell_scripts import commands
 from sooner.plan.needs.values import (
     MISSING,
@@ -199,7 +199,7 @@ def _started(machine: "Machine", words: list[Any], count: Any, environment: Any)
 
 
 def _runs_written(machine: "Machine", words: list[Any], count: Any, environment: Any) -> bool:
-    """Whether a launcher is given a program of the test's, or a script, that says itself where it works: run its ranks.
+    """Whether a launcher is given a program that the test writes, or a script that says itself where it works: run it.
 
     Raises:
         Raised: They lack devices.
@@ -212,9 +212,7 @@ def _runs_written(machine: "Machine", words: list[Any], count: Any, environment:
         text = text if text and _CHOOSES.search(text) else None
     if text is None or not isinstance(count, int) or count <= 0:
         return False
-    if not _SAYS_WHERE.search(text) and not _SPREADS.search(text):
-        return False
-    had, fuel = machine.trace.used, machine.fuel
+    had, fuel = machine.trace.all_used, machine.fuel
     granted = machine.fuel = min(fuel, _FUEL_OF_RANKS)
 
     def run(_args: list[Any], _kwargs: dict[str, Any]) -> bool:
@@ -231,7 +229,9 @@ def _runs_written(machine: "Machine", words: list[Any], count: Any, environment:
     finally:
         machine.fuel = fuel - (granted - max(machine.fuel, 0))
         machine.rank = None
-    if machine.count and machine.trace.used == had and (_ON_DEVICES.search(text) or _SPREADS.search(text)):
+    says_where = bool(_SAYS_WHERE.search(text) or _SPREADS.search(text))
+    may_use = _ON_DEVICES.search(text) or _SPREADS.search(text) or not is_of_torch_alone(text)
+    if (machine.count or not says_where) and machine.trace.all_used == had and may_use:
         machine.guesses += 1  # what the library does in it is not followed
         machine.need(count, "a launcher starts a process for each device")
     return True

@@ -104,7 +104,7 @@ def _at(machine: Machine, path: str, node: ast.Call, rule: Rule, given: Given | 
         verdict, reason = Verdict.UNKNOWN, "not evaluated"
     if trace.unsure and verdict is Verdict.RUN:
         verdict, reason = Verdict.UNKNOWN, trace.unsure[0]
-    used = max(len(trace.touched), trace.used)
+    used = trace.all_used
     return name, AtSize(verdict=verdict, ranks=trace.ranks, devices=used, reach=trace.reach, reason=reason)
 
 

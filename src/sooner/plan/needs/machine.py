@@ -21,6 +21,7 @@ from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, DOUBTED, LIBRARY_FUEL, 
 from sooner.plan.needs.suspending import resumed
 from sooner.plan.needs.testing_names import is_guard_call
 from sooner.plan.needs.trace import Trace
+from sooner.plan.needs.unseen import CHOSEN
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -472,7 +473,10 @@ class Machine(Defining):
         if self.is_declared:
             self.need(math.ceil(self.kept), what)
         self._use(number + 1, what)
-        if self.rank is None:
+        if self.is_gathering:
+            found = self.trace.chosen if what == CHOSEN else self.trace.of_ranks
+            found |= {number} if number >= self.trace.used else set()
+        elif self.rank is None:
             self.trace.touched |= set(range(number + 1)) if number + 1 == self.trace.among else {number}
         else:
             self.trace.used = max(self.trace.used, min(self.rank[1], number + 1))

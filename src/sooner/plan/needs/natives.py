@@ -328,7 +328,7 @@ class Natives:
         args = args[1:] if owner in _BY_THEIR_CLASS else args
         is_method = bool(owner) or type(func) is Unknown  # of something of which not even a name is known
         if last == "cuda" and is_method and owner not in ("torch", "cupy"):
-            device = args[0] if args else kwargs.get("device", 0)
+            device = args[0] if args else kwargs.get("device")
             machine.touch(self.device(device) if device is not None else Dev("cuda"), f".{last}()")
         elif is_method and pins(owner, last, args, kwargs):
             machine.touch(Dev("cuda"), f"{last}(): pinned memory")

@@ -40,7 +40,7 @@ _TELLING: Final = re.compile(r"device|accelerator|gpu|cuda")
 
 def choose(machine: "Machine", called: Func | Cls, args: list[Any], kwargs: dict[str, Any]) -> None:
     """What is called of the library may take the first device, if there is one: then it does, and less sure."""
-    is_seen = bool(machine.trace.touched or machine.trace.used)
+    is_seen = machine.trace.has_used
     if is_seen or machine.quiet or machine.loading or machine.rank is not None:
         return
     if takes_first(machine, called, args, kwargs):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sooner.plan.needs.arguments import ARGV
 from sooner.plan.needs.sources import parsed
 from sooner.plan.needs.state import DEEPEST
+from sooner.plan.needs.unseen import OF_PYTHON
 from sooner.plan.needs.values import MISSING, Cls, Env, Inst, Loop, Mod, Native, OutOfFuel, Raised, Return, Skip, hard
 
 if TYPE_CHECKING:
@@ -163,6 +164,19 @@ def imports_nccl(sources: "Sources", path: str) -> bool:
     return any(
         '"nccl"' in (sources.read(each) or "").replace("'", '"') for each in _imported(sources, path, None, _HOPS)
     )
+
+
+def is_of_torch_alone(text: str) -> bool:
+    """Whether a program imports nothing but PyTorch and the standard library, so that all that it does is seen."""
+    try:
+        tree = ast.parse(textwrap.dedent(text))
+    except SyntaxError:
+        return False
+    nodes = list(ast.walk(tree))
+    named = [each.name for node in nodes if isinstance(node, ast.Import) for each in node.names]
+    named += [node.module or "." for node in nodes if isinstance(node, ast.ImportFrom)]
+    tops = {each.partition(".")[0] for each in named}
+    return tops <= {"torch"} | OF_PYTHON
 
 
 def _imported(sources: "Sources", path: str, names: set[str] | None, hops: int) -> Iterator[str]:

@@ -26,7 +26,6 @@ from sooner.plan.needs.outside_kinds import member_text
 from sooner.plan.needs.parameterized_classes import class_of_cases
 from sooner.plan.needs.programs import run_as_program
 from sooner.plan.needs.replacing import kept
-from sooner.plan.needs.state import LIBRARY_FUEL
 from sooner.plan.needs.testing_names import is_refused_unrun
 from sooner.plan.needs.values import (
     MISSING,
@@ -46,6 +45,7 @@ from sooner.plan.needs.values import (
     hard,
     is_plain,
 )
+from sooner.plan.needs.worker_ranks import allow_for_one, as_rank, heard, in_own_ranks, in_ranks, on_its_own
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -62,23 +62,16 @@ def _first(args: list[Any], default: Any = None) -> Any:
 """What is known of a tensor that is made without a device."""
 _LAYERS: Final = ("num_layers", "n_layer", "num_hidden_layers")
 """What settings of transformers call the number of layers."""
-_MOST_RANKS_THAT_LEAVE: Final = 8
-"""Of more ranks that leave a test, those in the middle are not looked at."""
 
 
 def _ranks(machine: "Machine", args: list[Any]) -> Any:
     machine.started(_first(args))
 
 
-def _allowance(machine: "Machine") -> None:
-    """The library under test may cost each process something: what one has spent is not missing to the next."""
-    machine.library_fuel = max(machine.library_fuel, LIBRARY_FUEL)
-
-
 def _one_more(machine: "Machine", _args: list[Any]) -> Any:
     """Processes that are started one by one, in a loop over ranks."""
     machine.processes += 1
-    _allowance(machine)
+    allow_for_one(machine)
     machine.started(machine.processes)
 
 
@@ -174,55 +167,6 @@ def _pairs(text: str) -> list[tuple[str, str, str]]:
     return [each.strip().partition("=") for each in text.split(",")]
 
 
-def _as_rank(machine: "Machine", args: list[Any]) -> Any:
-    rank, world = uncounted(hard(args[0])), uncounted(hard(args[1]))
-    known = isinstance(rank, int) and isinstance(world, int)
-    machine.rank = (rank, world) if known else None
-    _allowance(machine)
-    values = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world}
-    machine.environment |= {key: str(value) if known else UNKNOWN for key, value in values.items()}
-
-
-def _in_ranks(machine: "Machine", args: list[Any]) -> Any:
-    """Call a function with the number of a worker, as that worker: the last of so many, and those that do other things.
-
-    Where a worker leaves for being none of some ranks, the one before it is looked at; where one asks whether it is the
-    first, the first too.
-    """
-    with only_seen(machine):
-        _work_as_ranks(machine, uncounted(hard(args[0])), args[1])
-
-
-def _work_as_ranks(machine: "Machine", count: Any, work: Any) -> None:
-    number, first = count - 1 if isinstance(count, int) else -1, False
-    while number >= 0:
-        _as_rank(machine, [number, count])
-        machine.first_is_asked_for = machine.rank_left = False
-        machine.call(work, [number], {})
-        first |= machine.first_is_asked_for
-        if not machine.rank_left:
-            break
-        number = min(number - 1, _MOST_RANKS_THAT_LEAVE)
-    if first and number > 0:
-        _as_rank(machine, [0, count])
-        machine.call(work, [0], {})
-    if number >= 0:
-        _as_rank(machine, [count - 1, count])
-
-
-def _in_own_ranks(machine: "Machine", args: list[Any]) -> Any:
-    """Call a function with the number of a worker, as that worker; where one uses a device, each has its own.
-
-    Ranks that say themselves how they meet, and not by NCCL, may share one.
-    """
-    had = machine.trace.used
-    try:
-        _in_ranks(machine, args)
-    finally:
-        if machine.trace.used > had and machine.trace.backends != {"gloo"}:
-            _need(machine, [args[0], "each rank has a device"])
-
-
 def _need(machine: "Machine", args: list[Any]) -> Any:
     count = _first(args)
     if isinstance(count, int):
@@ -284,9 +228,12 @@ def _is_instance(_machine: "Machine", args: list[Any]) -> Any:
 
 
 def _touch(machine: "Machine", args: list[Any]) -> Any:
+    """A device is used; a worker's that a model gives it is the one that it means from then on."""
     device = machine.natives.device(args[0])
     if isinstance(device, Dev):
         machine.touch(device, "device")
+        if machine.is_gathering and type(number := hard(device.index)) is int:
+            machine.current_device = number
 
 
 def _backend(machine: "Machine", args: list[Any]) -> Any:
@@ -349,7 +296,7 @@ def _of_tree(machine: "Machine", args: list[Any]) -> Any:
 
 def _is_on_several(machine: "Machine", _args: list[Any]) -> Any:
     """Whether the test has used several devices by now: the parts of its model are on them."""
-    return len(machine.trace.touched) > 1
+    return len(machine.trace.touched | machine.trace.of_ranks) > 1
 
 
 def _answer(machine: "Machine", args: list[Any]) -> Any:
@@ -505,7 +452,7 @@ def _spawned(machine: "Machine", args: list[Any]) -> Any:
         machine.started(count)
         if isinstance(count, int) and count > 0:
             work = partial(_in_files, machine, function, count, more)
-            _in_ranks(machine, [count, Native("worker", work)])
+            in_ranks(machine, [count, Native("worker", work)])
 
 
 def _in_files(machine: "Machine", function: Any, count: int, more: list[Any], args: list[Any], _kwargs: Any) -> Any:
@@ -555,7 +502,8 @@ WORDS: Final[dict[str, Word]] = {
     "one_more_process": _one_more, "in_process": _in_process, "in_processes": _in_processes,
     "while_steps_last": _while_steps_last,
     "model_size": _model_size, "engine_size": _engine_size,
-    "ranks": _ranks, "as_rank": _as_rank, "in_ranks": _in_ranks, "in_own_ranks": _in_own_ranks,
+    "ranks": _ranks, "as_rank": as_rank, "in_ranks": in_ranks, "in_own_ranks": in_own_ranks,
+    "on_its_own": on_its_own, "heard": heard,
     "in_any_ranks": in_any_ranks,
     "need": _need, "device_span": _device_span, "layered": _layered,
     "more_devices": _more_devices, "declare_devices": _declare_devices,

@@ -132,10 +132,10 @@ class State(Statements):
         self.kept = 0.0
         """Devices that actors and groups of the test keep."""
         self.rank: tuple[int, int] | None = None
-        self.first_is_asked_for = False
-        """Whether a worker that is not the first was compared with it (`rank == 0`)."""
-        self.rank_left = False
-        """Whether a worker has left a function for being none of some ranks (`if rank not in members: return`)."""
+        self.rank_is_asked_for = 0
+        """What a worker has asked of its rank (`rank == 0`, `rank % 2`): others may do other things."""
+        self.is_gathering = False
+        """Whether workers are evaluated one after the other."""
         self.no_device_work = 0
         self.watched: dict[int, list[tuple[list[Any], dict[str, Any]]]] = {}
         """Calls by their node, and what each was given every time that it was made."""

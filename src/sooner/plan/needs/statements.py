@@ -57,7 +57,6 @@ class Statements(Raising):
     """The part of the machine that executes statements."""
 
     of_any_length: dict[int, Any]
-    rank_left: bool
     may_have_left: tuple[Extent, ...] = ()
     """What was used when a way that is not known left a loop, of all turns of the loop that is under way."""
 
@@ -166,6 +165,7 @@ class Statements(Raising):
 
     def _do_if(self, node: ast.If, env: Env) -> None:
         questions = self.trace.questions
+        self.note_rank(node.test)
         condition = self.ev(node.test, env)
         truth = self.truth(condition)
         is_of_devices = self.trace.questions > questions
@@ -181,9 +181,6 @@ class Statements(Raising):
             self.fork([node.body, node.orelse], env)
         elif isinstance(condition, Soft):
             self.softly(node.body if truth else node.orelse, env)
-        elif self.rank is not None and truth and _leaves_by_rank(node):
-            self.rank_left = True
-            self.run(node.body, env)
         else:
             self.run(node.body if truth else node.orelse, env)
 
@@ -445,19 +442,6 @@ def _ends_within(stop: Raised | Skip | Return | Loop, context: Any, leave: Calla
     if isinstance(stop, Return | Loop):
         return leave(None) and is_awaiting(context)
     return leave(as_raised(stop) if isinstance(stop, Skip) else stop)
-
-
-def _leaves_by_rank(node: ast.If) -> bool:
-    """Whether a rank leaves here because of its number (`if self.rank not in members: return`)."""
-    last = node.body[-1]
-    if not isinstance(last, ast.Return) or not (last.value is None or _is_none(last.value)):
-        return False
-    names = (getattr(each, "attr", getattr(each, "id", "")) for each in ast.walk(node.test))
-    return any(isinstance(name, str) and name.lower().endswith("rank") for name in names)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 class _Making:

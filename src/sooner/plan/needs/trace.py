@@ -10,6 +10,13 @@ ANY: Final = 1
 COUNT: Final = 1_000_000
 """It was asked how many devices there are: the answer holds for this number only."""
 
+OF_FIRST: Final = 1
+"""It is asked whether a rank is the first one."""
+OF_ANY: Final = 2
+"""It is asked which rank it is."""
+_PARTED: Final = (ast.Mod, ast.FloorDiv)
+"""Operations after which the last rank has not the highest number."""
+
 HAVING_NO_HOST: Final = ("CuPy uses a device", "RAPIDS uses a device")
 """What is done by frameworks that do nothing on the host (`why` of their rules): without a device it fails."""
 
@@ -22,6 +29,10 @@ class Trace:
         """Devices that are used by number."""
         self.used = 0
         """Devices that workers use together, as far as the last of them tells."""
+        self.of_ranks: set[int] = set()
+        """Devices that workers use by number, while they are evaluated one after the other."""
+        self.chosen: set[int] = set()
+        """Devices that the worker at hand has chosen (`set_device`), and used if it uses no other."""
         self.among = 0
         """Ranks that a launcher has started, where the test asks the environment which of them it is: the last."""
         self.counted = False
@@ -42,6 +53,9 @@ class Trace:
         self.places: dict[tuple[str, int], str] = {}
         """Where something that decides stands, and what it is."""
         self.vacuous = False
+        """Whether no worker was started."""
+        self.is_unheard = False
+        """Whether a process or a thread has failed, and nobody has asked for its exit code."""
         self.asked = 0
         """What was asked about visible devices: the fewest with the same answers; COUNT if there are no others."""
         self.questions = 0
@@ -60,7 +74,17 @@ class Trace:
     @property
     def is_idle(self) -> bool:
         """Whether no device was used and no rank started."""
-        return not (self.touched or self.used or self.ranks)
+        return not (self.has_used or self.ranks)
+
+    @property
+    def has_used(self) -> bool:
+        """Whether a device was used."""
+        return bool(self.touched or self.used or self.of_ranks or self.chosen)
+
+    @property
+    def all_used(self) -> int:
+        """How many devices were used by now."""
+        return max(len(self.touched | self.of_ranks), self.used)
 
     def ask(self, what: int) -> None:
         """Devices are asked for: the answer is the same from `what` on, or (`COUNT`) for this number only."""
@@ -92,3 +116,25 @@ def asks_for_any(node: ast.Compare) -> bool:
     kinds = {0: (ast.Gt, ast.LtE, ast.Eq, ast.NotEq), 1: (ast.GtE, ast.Lt)}
     value = node.comparators[0].value
     return isinstance(node.ops[0], kinds.get(value, ()) if type(value) is int else ())
+
+
+def asks_for_rank(node: ast.expr) -> int:
+    """What an expression asks of the rank: nothing, whether it is the first (`self.rank == 0`), or which it is."""
+    names = (getattr(each, "attr", getattr(each, "id", "")) for each in ast.walk(node))
+    if not any(isinstance(name, str) and name.lower().endswith("rank") for name in names):
+        return 0
+    if isinstance(node, ast.Compare):
+        is_zero = isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value == 0
+        return OF_FIRST if len(node.ops) == 1 and is_zero and _is_name(node.left) else OF_ANY
+    asked = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else node
+    return OF_FIRST if _is_name(asked) else 0 if isinstance(asked, ast.BoolOp | ast.Compare) else OF_ANY
+
+
+def _is_name(node: ast.expr) -> bool:
+    node = node.func if isinstance(node, ast.Call) and not node.args else node
+    return isinstance(node, ast.Name | ast.Attribute)
+
+
+def parts_ranks(node: ast.BinOp) -> bool:
+    """Whether ranks come to the same numbers by an operation (`rank % 2`)."""
+    return isinstance(node.op, _PARTED) and asks_for_rank(node.left) > 0

@@ -55,7 +55,7 @@ _READ: Final = frozenset(
     )
 )  # fmt: skip
 """Packages that use no devices, and frameworks of which rules say what does."""
-_OF_PYTHON: Final = frozenset(
+OF_PYTHON: Final = frozenset(
     (
         "__future__", "abc", "argparse", "array", "ast", "asyncio", "atexit", "base64", "bisect", "builtins", "bz2",
         "calendar", "cmath", "cmd", "code", "codecs", "collections", "colorsys", "compileall", "concurrent",
@@ -90,7 +90,7 @@ def chosen(machine: "Machine", device: Any) -> Any:
 def is_unseen(path: str) -> bool:
     """Whether a dotted name is of a package that is not there to be read, and of which nothing is known."""
     package = path.partition(".")[0]
-    return package != path and package not in _READ and package not in _OF_PYTHON
+    return package != path and package not in _READ and package not in OF_PYTHON
 
 
 def only_asks(name: str) -> bool:

@@ -283,7 +283,7 @@ class Missing:
 MISSING: Final = Missing()
 
 
-Extent = tuple[frozenset[int], int, int | None]
+Extent = tuple[frozenset[int], frozenset[int], int, int | None]
 """What was used by now: devices by number, how many workers use together, and ranks."""
 
 

@@ -10,9 +10,14 @@ if TYPE_CHECKING:
 
 
 def extent(machine: "Machine") -> Extent:
-    """What the test has used by now."""
+    """What the test has used by now, a device that a worker has only chosen with it."""
     trace = machine.trace
-    return frozenset(trace.touched), trace.used, trace.ranks
+    return frozenset(trace.touched), frozenset(trace.of_ranks | trace.chosen), trace.used, trace.ranks
+
+
+def _used(machine: "Machine") -> Extent:
+    trace = machine.trace
+    return frozenset(trace.touched), frozenset(trace.of_ranks), trace.used, trace.ranks
 
 
 class Ways:
@@ -20,26 +25,28 @@ class Ways:
 
     def __init__(self, machine: "Machine") -> None:
         self._machine = machine
-        self._before = extent(machine)
+        self._before = _used(machine)
         self._ends: list[Extent] = []
         self._all: list[Extent] = []
 
     def begin(self) -> None:
         """Go one of them."""
         trace = self._machine.trace
-        trace.touched, trace.used, trace.ranks = set(self._before[0]), *self._before[1:]
+        trace.touched, trace.of_ranks = set(self._before[0]), set(self._before[1])
+        trace.used, trace.ranks = self._before[2:]
 
     def end(self, *, goes_on: bool) -> None:
         """One has been gone to its end; that it stops the test is told otherwise."""
-        self._all.append(extent(self._machine))
+        self._all.append(_used(self._machine))
         if goes_on:
-            self._ends.append(self._all[-1])
+            self._ends.append(extent(self._machine))
 
     def conclude(self) -> None:
         """Note what all of them have used."""
         trace = self._machine.trace
-        for touched, used, ranks in self._all:
+        for touched, of_ranks, used, ranks in self._all:
             trace.touched |= touched
+            trace.of_ranks |= of_ranks
             trace.used = max(trace.used, used)
             trace.ranks = trace.ranks if ranks is None else max(trace.ranks or 0, ranks)
         self._machine.guesses += len(set(self._ends)) > 1

@@ -17,6 +17,7 @@ def started(count):
                 each.start()
             for each in workers:
                 each.join()
+                assert each.exitcode == 0
 
         return run
 
