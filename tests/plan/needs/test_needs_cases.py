@@ -517,6 +517,44 @@ def test_a_function_of_a_program_that_is_called_as_tests_are_is_no_test_that_run
     assert other == dict.fromkeys(("test_fixture", "test_plugin", "test_own", "test_cases"), (1, 1, 1))
 
 
+def test_what_a_program_calls_of_its_own_calls_no_tests_either():
+    found = devices_of(
+        "test_ops.py",
+        {
+            "test_ops.py": """
+            import torch
+
+            def test_gather(state):
+                torch.ones(1, device=state.device)
+
+            def test_plain():
+                torch.ones(1)
+
+            def test_of_nobody(state):
+                torch.ones(1)
+
+            def run(state):
+                test_gather(state)
+
+            def unused(state):
+                test_of_nobody(state)
+
+            def main():
+                run(State())
+                test_plain()
+
+            if __name__ == "__main__":
+                main()
+            """,
+        },
+    )
+    assert found == {
+        "test_gather": (None, None, None),
+        "test_plain": (0, None, 0),
+        "test_of_nobody": (0, None, 0),
+    }
+
+
 def test_a_function_that_its_file_calls_itself_while_it_is_imported_is_no_test():
     found = devices_of(
         "test_it.py",

@@ -89,9 +89,7 @@ def is_worker(tree: ast.Module | None, name: str) -> bool:
 
 def is_called_by_its_file(tree: ast.Module | None, name: str, count: int) -> bool:
     """Whether a file calls a function of its own with so many arguments, while it is imported or run as a program."""
-    written = tree.body if tree is not None else []
-    blocks = [each for each in written if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
-    for node in (node for block in blocks for node in ast.walk(block)):
+    for node in (node for block in _run_by_itself(tree) for node in ast.walk(block)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
             given = [*node.args, *node.keywords]
             has_more = any(isinstance(each, ast.Starred) for each in node.args) or any(
@@ -100,6 +98,18 @@ def is_called_by_its_file(tree: ast.Module | None, name: str, count: int) -> boo
             if has_more or len(given) >= count:
                 return True
     return False
+
+
+def _run_by_itself(tree: ast.Module | None) -> list[ast.stmt]:
+    """What a file runs while it is imported or run as a program: its functions that are called by their names, too."""
+    written = tree.body if tree is not None else []
+    own = {each.name: each for each in written if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+    blocks = [each for each in written if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    for block in blocks:  # it grows
+        called = (each.func for each in ast.walk(block) if isinstance(each, ast.Call))
+        names = {each.id for each in called if isinstance(each, ast.Name)} & own.keys()
+        blocks += [own.pop(each) for each in sorted(names)]
+    return blocks
 
 
 def plugin_modules(machine: Machine, path: str) -> list[Mod]:
