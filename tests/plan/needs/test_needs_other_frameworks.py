@@ -464,6 +464,61 @@ def test_tvm_says_what_is_there_by_objects_and_by_decorators():
     }
 
 
+def test_peft_reads_the_weights_of_an_adapter_onto_the_first_device_unless_it_is_told_where():
+    library = """
+    def get_peft_model(model, config):
+        return PeftModel(model, config)
+
+    class PeftModel:
+        def __init__(self, model, config):
+            self.config = config
+
+        def load_adapter(self, model_id, name, **kwargs):
+            return unheard(self, model_id, **kwargs)
+
+        @classmethod
+        def from_pretrained(cls, model, model_id, **kwargs):
+            found = cls(model, unheard(model_id))
+            found.load_adapter(model_id, "default", **kwargs)
+            return found
+
+    class AutoPeftModelForCausalLM:
+        @classmethod
+        def from_pretrained(cls, path, **kwargs):
+            return PeftModel.from_pretrained(unheard(path), path, **kwargs)
+    """
+    text = """
+    import torch
+    from peft import AutoPeftModelForCausalLM, LoraConfig, PeftModel, get_peft_model
+
+    def test_read(tmp_path):
+        PeftModel.from_pretrained(torch.nn.Linear(2, 2), tmp_path)
+
+    def test_auto(tmp_path):
+        AutoPeftModelForCausalLM.from_pretrained(tmp_path)
+
+    def test_more(tmp_path):
+        get_peft_model(torch.nn.Linear(2, 2), LoraConfig()).load_adapter(tmp_path, "other")
+
+    def test_told(tmp_path):
+        PeftModel.from_pretrained(torch.nn.Linear(2, 2), tmp_path, torch_device="cpu")
+
+    def test_told_one(tmp_path):
+        PeftModel.from_pretrained(torch.nn.Linear(2, 2), tmp_path, torch_device="cuda:1")
+
+    def test_made():
+        get_peft_model(torch.nn.Linear(2, 2), LoraConfig())
+    """
+    expected = {
+        **dict.fromkeys(("test_read", "test_auto", "test_more"), (0, 1, 1)),
+        "test_told": (0, None, 0),
+        "test_told_one": (2, 2, 2),
+        "test_made": (0, None, 0),
+    }
+    assert devices_of("tests/test_it.py", {"tests/test_it.py": text}) == expected
+    assert devices_of("tests/test_it.py", {"tests/test_it.py": text, "peft/__init__.py": library}) == expected
+
+
 def test_a_model_is_put_where_its_map_of_devices_says_and_by_auto_on_what_is_there():
     found = needs_of(
         "tests/test_it.py",
@@ -631,6 +686,34 @@ def test_degrees_of_vllms_that_are_more_than_the_devices_are_refused_where_nothi
     files["vllm/config/parallel.py"] = record.format(what="Unable to load Ray")  # an older version asks Ray
     found = needs_of("tests/test_it.py", files)
     assert {name: each.profile for name, each in found.items()} == dict.fromkeys(found, runs)
+
+
+def test_what_a_platform_of_vllms_supports_it_does_where_there_is_a_device():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import pytest
+            import torch
+            from vllm.platforms import current_platform
+
+            requires_fp8 = pytest.mark.skipif(not current_platform.supports_fp8(), reason="FP8 is not supported")
+
+            @pytest.mark.skipif(not current_platform.support_static_graph_mode(), reason="no graphs")
+            def test_graphs():
+                pass
+
+            @requires_fp8
+            def test_fp8():
+                torch.ones(3)
+
+            def test_collectives():
+                if not current_platform.use_custom_allreduce():
+                    pytest.skip("no collectives")
+            """
+        },
+    )
+    assert found == dict.fromkeys(("test_graphs", "test_fp8", "test_collectives"), (1, 1, 1))
 
 
 def test_without_a_device_vllms_platform_cannot_say_what_the_device_is():
