@@ -68,4 +68,13 @@ def test_it():
     model = object()
     {call}
 """
+    library = """
+def get_max_memory(max_memory=None):
+    return dict(unheard()) if max_memory is None else max_memory
+
+def infer_auto_device_map(model, max_memory=None):
+    return unheard(model, get_max_memory(max_memory))
+"""
+    own = {"accelerate/__init__.py": "from .utils import infer_auto_device_map", "accelerate/utils.py": library}
     assert devices_of("test_it.py", {"test_it.py": text}) == {"test_it": expected}
+    assert devices_of("test_it.py", {"test_it.py": text, **own}) == {"test_it": expected}
