@@ -27,6 +27,27 @@ def test_a_file_that_needs_a_module_of_another_vendor_never_runs_unless_it_can_d
     assert more == {"test_there": (0, None, 0)}
 
 
+def test_what_may_do_without_another_vendors_module_is_skipped_where_it_asks_for_it():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+
+            def test_asked():
+                xla = pytest.importorskip("torch_xla.core", reason="on other devices")
+                xla.run()
+
+            def test_here():
+                pytest.importorskip("numpy")
+            """
+        },
+    )
+    assert found == {"test_asked": (None, None, None), "test_here": (0, None, 0)}
+    module = "import pytest\nxla = pytest.importorskip('torch_xla')\n\ndef test_it():\n    pass\n"
+    assert devices_of("test_it.py", {"test_it.py": module}) == {}
+
+
 def test_names_that_a_function_makes_of_parameters_are_the_same_for_every_number_of_devices():
     found = devices_of(
         "test_it.py",

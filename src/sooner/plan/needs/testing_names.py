@@ -238,6 +238,8 @@ def _fixture(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
 
 def _import_or_skip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     name = hard(args[0]) if args else None
+    if isinstance(name, str) and machine.rules.is_absent(name):
+        raise Skip(f"could not import {name!r}", *machine.current)
     if isinstance(name, str) and machine.rules.takes_a_device(name):
         machine.need(1, "an import takes a device")
     return Ext(name) if isinstance(name, str) else UNKNOWN
