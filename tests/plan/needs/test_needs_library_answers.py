@@ -1797,3 +1797,99 @@ def test_of_a_default_that_a_record_of_the_library_changes_when_it_is_made_nothi
         },
     )
     assert found == {"test_it": (2, 2, 2)}
+
+
+def test_what_the_library_does_with_other_devices_than_the_first_makes_the_answer_less_sure():
+    library = """
+    import torch
+
+    def pick(count):
+        picked = []
+        for _ in range(count):
+            picked.append(pick_one(picked))
+        return picked
+
+    def pick_one(taken):
+        for index in range(torch.cuda.device_count()):
+            if index not in taken:
+                torch.ones(1).to(f"cuda:{index}")
+                return index
+
+    def work():
+        return torch.ones(1).to("cuda:0")
+    """
+    tests = """
+    import torch
+    from acme import pick, work
+
+    def test_all():
+        assert pick(torch.cuda.device_count()) == list(range(torch.cuda.device_count()))
+
+    def test_one():
+        assert pick(1) == [0]
+
+    def test_work():
+        work()
+    """
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": tests, "acme/__init__.py": library})
+    said = {name: (each.gpu_min, each.confidence.value) for name, each in found.items()}
+    assert said == {"test_all": (1, "medium"), "test_one": (1, "high"), "test_work": (1, "high")}
+
+
+def test_what_the_library_itself_says_of_missing_devices_may_be_the_one_that_is_asked_for():
+    library = """
+    import torch
+
+    class Misuse(Exception):
+        pass
+
+    def pick(count):
+        there = torch.cuda.device_count()
+        if count > there:
+            raise Misuse(f"You asked for {count} devices but there are {there}.")
+
+    def take(count):
+        if count > torch.cuda.device_count():
+            raise ValueError(f"You asked for {count} devices.")
+
+    def hold(count, text=unknown()):
+        if count > torch.cuda.device_count():
+            raise ValueError(text)
+    """
+    tests = """
+    import unittest
+    import pytest
+    from acme import Misuse, hold, pick, take
+
+    class TestIt(unittest.TestCase):
+        def test_pick(self):
+            with self.assertRaisesRegex(Misuse, "asked for 30 devices"):
+                pick(30)
+
+        def test_called(self):
+            self.assertRaisesRegex(ValueError, "asked for 3 devices", take, 3)
+
+    def test_take():
+        with pytest.raises(ValueError, match="asked for 3"):
+            take(3)
+
+    def test_other():
+        with pytest.raises(ValueError, match="shapes differ"):
+            take(3)
+
+    def test_hold():
+        with pytest.raises(ValueError, match="shapes differ"):
+            hold(3)
+    """
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": tests, "acme/__init__.py": library})
+    said = {
+        name: (each.min, "".join(verdict.value[0] for verdict in each.profile.values()), each.confidence.value)
+        for name, each in found.items()
+    }
+    assert said == {
+        "TestIt::test_pick": (0, "rrrrrr", "high"),
+        "TestIt::test_called": (0, "rrrrrr", "high"),
+        "test_take": (0, "rrrrrr", "high"),
+        "test_other": (3, "fffrrr", "high"),
+        "test_hold": (0, "rrrrrr", "medium"),
+    }

@@ -78,7 +78,7 @@ def _awaiting(machine: "Machine", value: Native) -> Callable[[Raised | None], bo
     def leave(raised: Raised | None) -> bool:
         may_be = raised is None or is_awaited(machine, raised, kinds)
         machine.awaited = before
-        return may_be
+        return may_be or (isinstance(value, Awaiting) and raised is not None and value.is_said(machine, raised))
 
     return leave
 

@@ -34,6 +34,8 @@ def pass_on(machine: "Machine", inner: Trace, func: Func) -> None:
     machine.trace.spread = max(machine.trace.spread, inner.spread)
     if machine.trace.spread and not machine.quiet:
         machine.need(machine.trace.spread, "a model that the library spreads")
+    machine.trace.on_others |= inner.on_others
+    machine.guesses += inner.on_others and not machine.quiet  # which, and how many, is not followed
     if machine.quiet:
         machine.trace.backends |= inner.backends
     elif inner.on_all:

@@ -492,6 +492,7 @@ class Machine(Defining):
             self.rank == (0, 1) and "MASTER_ADDR" in self.environment
         )  # the test has set all that makes it a rank
         is_among = self.rank is not None and not is_alone
+        self.trace.on_others |= is_another and not is_among and not self.is_doubtful()
         if self.is_doubtful() or is_another or is_among or "pinned memory" in what:
             self.trace.may_be_made |= self.size > 0
         elif self.size > 0:

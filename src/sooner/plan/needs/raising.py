@@ -38,6 +38,7 @@ class Raising(Matching):
 
     trying: int
     trace: "Trace"
+    awaited: tuple[Any, ...]
 
     @abstractmethod
     def run(self, body: Sequence[ast.stmt], env: Env) -> None:
@@ -53,13 +54,20 @@ class Raising(Matching):
             raise _again(env.find("__raised__"))
         value = self.ev(node.exc, env)
         kind = exception_name(value)
-        text = _message(value)
+        text = _message(value) or self._said(node.exc, env)
         if kind in SKIPS or is_pytest_s_skip(value):
             raise Skip(text or "SkipTest", path, line)
         if not self.is_ignored(path, line):
             raised = Raised(kind, text, path, line)
             raised.value = value
             raise raised
+
+    def _said(self, exception: ast.expr, env: Env) -> str:
+        """What is raised says, where that is asked for: of a class from outside only the call is known."""
+        if not self.awaited or not isinstance(exception, ast.Call) or not exception.args:
+            return ""
+        text = hard(self.ev(exception.args[0], env))
+        return text if isinstance(text, str) else ""
 
     def _do_assert(self, node: ast.Assert, env: Env) -> None:
         questions = self.trace.questions

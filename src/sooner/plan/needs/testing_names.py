@@ -328,14 +328,14 @@ def _pytest_raises(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
 
 def _raising_of(machine: "Machine", name: str, kinds: Any, pattern: Any, called: Args) -> Any:
     expected = kinds if _may_be_of_devices(pattern) else _OTHER_ERROR
-    context = Awaiting(name, kinds, expected)
+    context = Awaiting(name, kinds, expected, hard(pattern))
     if not called:
         return context
     with context.around(machine):
         try:
             machine.call(called[0], called[1:], {})
         except Raised as raised:
-            if not is_awaited(machine, raised, expected):
+            if not is_awaited(machine, raised, expected) and not context.is_said(machine, raised):
                 raise
     return None
 
@@ -360,11 +360,12 @@ class Part(Native):
 class Awaiting(Native):
     """What swallows exceptions of some kinds that work inside of it is expected to raise."""
 
-    __slots__ = ("kinds",)
+    __slots__ = ("kinds", "pattern")
 
-    def __init__(self, name: str, kinds: Any, expected: Any) -> None:
+    def __init__(self, name: str, kinds: Any, expected: Any, pattern: Any) -> None:
         super().__init__(name, lambda _args, _kwargs: expected)
         self.kinds = kinds
+        self.pattern = pattern
 
     @contextmanager
     def around(self, machine: "Machine") -> Iterator[None]:
@@ -374,6 +375,13 @@ class Awaiting(Native):
             yield
         finally:
             machine.awaited = before
+
+    def is_said(self, machine: "Machine", raised: Raised) -> bool:
+        """Whether a `raise` for lack of a device says what is asked for; of what it says nothing may be known."""
+        if raised.value is UNKNOWN or raised.skips or not is_expected(raised, self.kinds):
+            return False
+        machine.guesses += not raised.reason
+        return not raised.reason or _is_found(self.pattern, raised.reason)
 
 
 def is_awaited(machine: "Machine", raised: Raised, kinds: Any) -> bool:
@@ -397,11 +405,13 @@ def is_refused_unrun(machine: "Machine") -> bool:
 
 def _may_be_of_devices(pattern: Any) -> bool:
     """Whether the message of a failure for lack of a device could be one that is asked for by a pattern."""
-    pattern = hard(pattern)
-    if not isinstance(pattern, str):
-        return True
+    return any(_is_found(hard(pattern), message) for message in _NO_DEVICE)
+
+
+def _is_found(pattern: Any, message: str) -> bool:
+    """Whether a message may be one that is asked for by a pattern, of which nothing may be known."""
     try:
-        return any(re.search(pattern, message) for message in _NO_DEVICE)
+        return not isinstance(pattern, str) or re.search(pattern, message) is not None
     except re.error:
         return True
 

@@ -42,6 +42,8 @@ class Trace:
         self.may_be_made = False
         """Whether the library under test may make such a thing: on one of several ways, or in what is compiled; or a
         device is named of which nothing is known."""
+        self.on_others = False
+        """Whether the library under test surely uses another device than the first."""
         self.on_all = False
         """Whether the library under test starts ranks of NCCL's, and nobody knows how many: as many as there are."""
         self.spread = 0
