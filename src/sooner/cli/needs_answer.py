@@ -183,7 +183,7 @@ def _row(needs: TestNeeds, cases: int) -> NeedRow:
     if needs.adaptive:
         remarks.append("adapts")
     if needs.vacuous:
-        remarks.append(f"passes without workers at {', '.join(map(str, needs.vacuous))}")
+        remarks.append(f"passes vacuously at {', '.join(map(str, needs.vacuous))}")
     ranks = sorted({each for each in needs.ranks.values() if each is not None})
     if ranks:
         remarks.append(f"ranks {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}")
