@@ -256,6 +256,8 @@ class Attributes(State):
 
     def _of_object(self, value: Super, name: str) -> Any:
         """What `object` and `type` have by a name, and bases that are not known."""
+        if name == "__init__" and isinstance(value.first, Inst) and value.first.cls.is_a("Popen"):
+            return Ext("subprocess.Popen")
         if name == "__setattr__":
             return Native("__setattr__", lambda args, _kwargs: set_plainly([value.first, *args]))
         if name == "__getattribute__":

@@ -10,7 +10,7 @@ from sooner.plan.needs.callbacks import TRACED
 from sooner.plan.needs.code_texts import CODE_TEXTS, run_code
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.forwards import forward_of
-from sooner.plan.needs.library_ranks import is_beyond, pass_on
+from sooner.plan.needs.library_ranks import is_beyond, launch_as_told, pass_on, runs_its_processes
 from sooner.plan.needs.making import Making
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.own_choice import choose, choose_unseen
@@ -156,21 +156,29 @@ class Calling(Making):
         if self.depth >= DEEPEST:
             return UNKNOWN
         if not func.module.is_test_code and not func.module.is_model and (self.quiet or not _wraps_test_code(func)):
-            of_instance = func.owner is not None and bool(args) and isinstance(args[0], Inst)
-            if of_instance and not self.quiet:
-                named = device_given(func, args) | kwargs
-                said = self.natives.call_outside(Unknown(f"{func.module.name}.{func.name}"), args[1:], named)
-                choose(cast("Machine", self), func, args, kwargs)
-                self._works_on_arrays(func, args, kwargs)
-                return self._own_mesh(func, args, kwargs, said)
-            if not self.quiet and self.natives.launched(f"{func.module.name}.{func.name}", args, kwargs):
-                return Unknown("launched")
-            named = kwargs if self.quiet else device_given(func, args) | kwargs
-            if named and not self.quiet:
-                name = func.owner.name if func.name == "__init__" and func.owner is not None else func.name
-                self.natives.device_arguments(f"{func.module.name}.{name}", named)
-            return choose_unseen(cast("Machine", self), func, (args, kwargs), self._call_library(func, args, kwargs))
+            return self._of_library(func, args, kwargs)
         return self._of_tests(func, args, kwargs)
+
+    def _of_library(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A function of the library under test: what its arguments say of devices, and its answer."""
+        of_instance = func.owner is not None and bool(args) and isinstance(args[0], Inst)
+        if of_instance and not self.quiet:
+            if runs_its_processes(func, args[0]):
+                return self._of_tests(func, args, kwargs)
+            named = device_given(func, args) | kwargs
+            said = self.natives.call_outside(Unknown(f"{func.module.name}.{func.name}"), args[1:], named)
+            choose(cast("Machine", self), func, args, kwargs)
+            self._works_on_arrays(func, args, kwargs)
+            return self._own_mesh(func, args, kwargs, said)
+        if not self.quiet and self.natives.launched(f"{func.module.name}.{func.name}", args, kwargs):
+            return Unknown("launched")
+        named = kwargs if self.quiet else device_given(func, args) | kwargs
+        if named and not self.quiet:
+            name = func.owner.name if func.name == "__init__" and func.owner is not None else func.name
+            self.natives.device_arguments(f"{func.module.name}.{name}", named)
+        result = choose_unseen(cast("Machine", self), func, (args, kwargs), self._call_library(func, args, kwargs))
+        launch_as_told(cast("Machine", self), func, args, kwargs)
+        return result
 
     def _of_tests(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A function of the tests, or of a model; if the library under test calls it, what it does is still the test's.

@@ -2,12 +2,13 @@
 
 import ast
 from contextlib import suppress
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from sooner.plan.needs.attributes import METACLASS
 from sooner.plan.needs.calling import Calling
 from sooner.plan.needs.enumerations import inheritable, is_enumeration, make_members
 from sooner.plan.needs.outside_kinds import MAPPING_MODEL, MAPPINGS, base_names
+from sooner.plan.needs.standard_library import make_record
 from sooner.plan.needs.state import DOUBTED, MODULE_FUEL
 from sooner.plan.needs.testing_names import apply_mark, is_expanded
 from sooner.plan.needs.values import (
@@ -29,6 +30,9 @@ from sooner.plan.needs.values import (
     hard,
     name_of,
 )
+
+_RECORDS: Final = ("pydantic.BaseModel", "pydantic.main.BaseModel", "pydantic_settings.BaseSettings", "msgspec.Struct")
+"""Classes outside that make a record of what inherits from them."""
 
 
 class Defining(Calling):
@@ -197,6 +201,8 @@ class Defining(Calling):
             cls.attrs["__tuple__"] = True
         else:
             cls.attrs["__fieldnames__"] = fields
+            if any(isinstance(each, Ext) and each.path in _RECORDS for each in cls.mro):
+                make_record(cls, fields)
 
 
 def _doubt_switches(cls: Cls) -> None:

@@ -377,10 +377,10 @@ class _File:
         return found is not None and found.at.verdict is Verdict.RUN
 
     def _between(self, nodeid: str, at: dict[int, AtSize], judged: dict[int, Judged | None]) -> dict[int, AtSize]:
-        """Further sizes where the least one is not among the usual: 5 to 7, or more than 8."""
+        """Further sizes where the least one, or the best, is not among the usual: 5 to 7, or more than 8."""
         running = [size for size, each in at.items() if each.verdict is Verdict.RUN and size]
         extra: Sequence[int] = ()
-        if running == [SIZES[-1]]:
+        if running == [SIZES[-1]] or (running[-1:] == [SIZES[-1]] and at[SIZES[-1]].devices in BETWEEN):
             extra = BETWEEN
         elif not running and self._might_run_beyond(judged):
             extra = BEYOND

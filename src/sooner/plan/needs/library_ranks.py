@@ -1,17 +1,22 @@
 """Processes that the library under test starts by itself: nobody has told it how many, or it was not seen."""
 
 import ast
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.state import LIBRARY_FUEL
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.unseen import methods_called
-from sooner.plan.needs.values import Func
+from sooner.plan.needs.values import Func, Inst, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
+_LAUNCHERS: Final = re.compile(r"torchrun|torch\.distributed\.(?:run|launch)|deepspeed|mpirun|accelerate")
+_TOLD: Final = re.compile(r"n_?procs?_per_node|num_processes|ntasks_per_node")
+"""Names by which a record says how many processes are started on a node."""
 _STARTING: Final = frozenset(("spawn", "start_processes"))
+_STARTS_PROCESSES: Final = frozenset(("Process", *_STARTING))
 _STARTS_RANKS: Final = frozenset(("spawn", "start_processes", "init_process_group"))
 
 
@@ -33,7 +38,7 @@ def pass_on(machine: "Machine", inner: Trace, func: Func) -> None:
     machine.trace.on_all |= inner.on_all
     machine.trace.spread = max(machine.trace.spread, inner.spread)
     if machine.trace.spread and not machine.quiet:
-        machine.need(machine.trace.spread, "a model that the library spreads")
+        machine.need(machine.trace.spread, "devices that the library takes")
     machine.trace.on_others |= inner.on_others
     machine.guesses += inner.on_others and not machine.quiet  # which, and how many, is not followed
     if machine.quiet:
@@ -41,6 +46,54 @@ def pass_on(machine: "Machine", inner: Trace, func: Func) -> None:
     elif inner.on_all:
         machine.guesses += 1
         machine.need(machine.visible(), "ranks that the library starts")
+
+
+def runs_its_processes(func: Func, owner: Inst) -> bool:
+    """Whether a class of the tests inherits a method of the library that starts processes, itself or by another one.
+
+    Its world size, and what its ranks do, are the tests' own.
+    """
+    if not owner.cls.module.is_test_code or owner.cls.module.is_model:
+        return False
+    seen: set[str] = set()
+    waiting = [func]
+    while waiting:
+        names = methods_called(waiting.pop().node)
+        if not _STARTS_PROCESSES.isdisjoint(names):
+            return True
+        found = [owner.cls.find(each) for each in sorted(names - seen)]
+        waiting += [each for each in found if isinstance(each, Func) and not each.module.is_model]
+        seen |= names
+    return False
+
+
+def launch_as_told(machine: "Machine", func: Func, args: list[Any], kwargs: dict[str, Any]) -> None:
+    """A function of the library that names a launcher starts the processes that it, or a record, is told for a node.
+
+    `run(Args(nproc_per_node=4))`, and in `run` a command that begins with `torchrun`: many options lie between.
+
+    Raises:
+        Raised: There are fewer devices.
+    """
+    if machine.quiet or machine.trace.used or not _names_launcher(func.node):
+        return
+    records = [each.attrs for each in map(hard, (*args, *kwargs.values())) if isinstance(each, Inst)]
+    told = {name: hard(value) for each in (*records, kwargs) for name, value in each.items() if _TOLD.fullmatch(name)}
+    counts = [each for each in told.values() if type(each) is int and each > 0]
+    if counts:
+        machine.guesses += 1
+        machine.started(max(counts))
+        machine.need(max(counts), "a launcher starts a process for each device")
+
+
+def _names_launcher(node: ast.AST) -> bool:
+    """Whether a function has the name of a launcher among its texts; kept with the node, which all sizes share."""
+    known: bool | None = getattr(node, "sooner_names_launcher", None)
+    if known is None:
+        texts = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
+        known = any(isinstance(each, str) and _LAUNCHERS.fullmatch(each) for each in texts)
+        node.sooner_names_launcher = known  # type: ignore[attr-defined]
+    return known
 
 
 def _starts_surely(body: Any) -> bool:

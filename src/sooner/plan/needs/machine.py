@@ -50,7 +50,13 @@ _OTHER_VENDORS: Final = ("mps", "xpu", "hpu", "npu", "mlu", "musa", "sdaa", "tpu
 
 _AT_START: Final = ("pytest_configure", "pytest_sessionstart")
 """Hooks that pytest calls once, before it collects."""
-_SPREADING: Final = ("DataParallel", "data_parallel")
+_SPREADING: Final = (
+    "DataParallel",
+    "data_parallel",
+    "a launcher starts a process for each device",
+    "a launcher takes the devices that there are",
+)
+"""Why the library under test needs more than one device: that is the test's need, too."""
 _LEAVING: Final = (Raised, Skip, Return, Loop)
 
 

@@ -20,6 +20,7 @@ from sooner.plan.needs.number_types import of_number_type
 from sooner.plan.needs.options import Options
 from sooner.plan.needs.outside_kinds import named, pins, record_text
 from sooner.plan.needs.python_names import BUILTINS, method_of
+from sooner.plan.needs.ray_workers import need_workers
 from sooner.plan.needs.replacing import is_patch, patched, switch_of
 from sooner.plan.needs.rule_words import words
 from sooner.plan.needs.rules import Rule
@@ -386,6 +387,7 @@ class Natives:
                 if isinstance(device, Dev) and (device.kind == "cuda" or not isinstance(hard(each), str)):
                     machine.touch(device, f"{last}(devices=...)")
         self._mapped(last, kwargs)
+        need_workers(machine, last, kwargs)
         self._sizes(last, kwargs)
         self._switched_on(last, kwargs)
         for name, value in kwargs.items():

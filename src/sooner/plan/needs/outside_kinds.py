@@ -28,6 +28,8 @@ _OF_MODULES: Final = {
 """What PyTorch's `torch.nn.Module` has, of any version from 1.0 to 2.9, but for what is private."""
 _PUBLIC: Final = {"torch.nn.Module": _OF_MODULES, "torch.nn.modules.module.Module": _OF_MODULES}
 """All public attributes of classes outside that much inherits from."""
+_SWITCHING: Final = re.compile(r"(?:set_)?use_(?:gpus?|cuda)")
+"""Names of methods that are told whether a device is used (`task.set_use_gpu(True)`)."""
 _GIVEN: Final = {
     "dispatch_model": (1, "device_map"),
     "load_checkpoint_and_dispatch": (2, "device_map"),
@@ -146,6 +148,8 @@ def has_foreign_base(cls: Cls) -> bool:
 
 def named(last: str, args: list[Any]) -> dict[str, Any]:
     """Devices that a function outside is given without a name (`dispatch_model(model, {"a": 0, "b": 1})`)."""
+    if args and _SWITCHING.fullmatch(last):
+        return {"use_gpu": args[0]}
     place, name = _GIVEN.get(last, (0, ""))
     return {name: args[place]} if name and place < len(args) else {}
 

@@ -25,6 +25,7 @@ from sooner.plan.needs.op_names import names
 from sooner.plan.needs.outside_kinds import member_text
 from sooner.plan.needs.parameterized_classes import class_of_cases
 from sooner.plan.needs.programs import run_as_program
+from sooner.plan.needs.ray_workers import RAY_WORDS
 from sooner.plan.needs.replacing import kept
 from sooner.plan.needs.testing_names import is_refused_unrun
 from sooner.plan.needs.values import (
@@ -522,7 +523,7 @@ WORDS: Final[dict[str, Word]] = {
     "device_tests": instantiate, "class_of_cases": class_of_cases, "op_names": names,
     "member_name": _member_name, "dtype_name": dtype_name, "drawn": drawn, "jax_default": _jax_default,
     "is_mistake_expected": _is_mistake_expected,
-    **HOST_WORDS, **JAX_WORDS, **MESH_WORDS,
+    **HOST_WORDS, **JAX_WORDS, **MESH_WORDS, **RAY_WORDS,
 }  # fmt: skip
 
 

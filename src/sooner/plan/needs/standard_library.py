@@ -250,19 +250,29 @@ def _dataclass(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     def decorate(inner: Args, _names: Kwargs) -> Any:
         cls = inner[0] if inner else UNKNOWN
         if isinstance(cls, Cls):
-            inherited = [base.find("__record__") for base in cls.bases if isinstance(base, Cls)]
-            before = [name for each in inherited if isinstance(each, list) for name in each]
-            own = [name for name in cls.attrs.get("__fieldnames__", []) if not isinstance(cls.attrs.get(name), Func)]
-            cls.attrs["__record__"] = [*before, *(name for name in own if name not in before)]
+            make_record(cls, cls.attrs.get("__fieldnames__", []))
         return cls
 
     return decorate(args, {}) if args else Native("dataclass", decorate)
+
+
+def make_record(cls: Cls, fields: list[str]) -> None:
+    """A class keeps what it is given: its fields, behind those that it inherits."""
+    inherited = [base.find("__record__") for base in cls.bases if isinstance(base, Cls)]
+    before = [name for each in inherited if isinstance(each, list) for name in each]
+    own = [name for name in fields if not isinstance(cls.attrs.get(name), Func)]
+    cls.attrs["__record__"] = [*before, *(name for name in own if name not in before)]
 
 
 def _field(_machine: "Machine", _args: Args, kwargs: Kwargs) -> Any:
     if "default" in kwargs:
         return kwargs["default"]
     return Wrapped(FACTORY, kwargs["default_factory"]) if "default_factory" in kwargs else UNKNOWN
+
+
+def _field_of_model(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """pydantic's, whose default has no name."""
+    return args[0] if args and args[0] is not ... else _field(machine, args, kwargs)
 
 
 def _set_plainly(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -543,7 +553,8 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "itertools.takewhile": _while(taken=True), "itertools.dropwhile": _while(taken=False),
     "itertools.accumulate": _accumulated, "itertools.filterfalse": filtering(kept=False),
     "itertools.permutations": _combining(permutations), "itertools.combinations": _combining(combinations),
-    "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "dataclasses.replace": _replaced,
+    "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "pydantic.Field": _field_of_model,
+    "msgspec.field": _field, "dataclasses.replace": _replaced,
     "dataclasses.asdict": _as_dict, "dataclasses.fields": _fields,
     "object.__setattr__": _set_plainly, "json.loads": _loads, "numpy.prod": _product_of,
     "attr.s": _dataclass, "attrs.define": _dataclass,

@@ -47,7 +47,7 @@ class Trace:
         self.on_all = False
         """Whether the library under test starts ranks of NCCL's, and nobody knows how many: as many as there are."""
         self.spread = 0
-        """Over how many devices the library under test has spread a model (`DataParallel`)."""
+        """Over how many devices the library has spread a model (`DataParallel`), or how many its launcher takes."""
         self.reach = 0
         """Devices that must be visible."""
         self.ranks: int | None = None

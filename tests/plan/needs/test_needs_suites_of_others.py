@@ -1,0 +1,232 @@
+"""What the suites of libraries do that no rule was written for: runners of their own, switches, launchers inside."""
+
+from small_projects import devices_of, needs_of
+
+
+def test_a_need_between_four_and_eight_devices_is_found_also_where_fewer_do():
+    text = """
+    import torch
+    import torch.multiprocessing as mp
+
+    def work(rank):
+        torch.ones(1, device=f"cuda:{rank}")
+
+    def test_in_threes():
+        count = torch.cuda.device_count() // 3 * 3
+        mp.spawn(work, nprocs=max(count, 3))
+
+    def test_on_all():
+        mp.spawn(work, nprocs=max(1, torch.cuda.device_count()))
+    """
+    found = needs_of("test_it.py", {"test_it.py": text})
+    assert {name: (each.min, each.full, each.devices["8"]) for name, each in found.items()} == {
+        "test_in_threes": (3, 6, 6),
+        "test_on_all": (1, 8, 8),
+    }
+
+
+def test_a_runner_of_the_library_that_the_tests_inherit_from_starts_its_processes():
+    library = """
+    import time
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+    class Runner:
+        def __init__(self, *, rank=None):
+            self.rank = rank
+
+        def clone(self, *, rank=None):
+            return self.__class__(rank=rank)
+
+        @property
+        def world_size(self):
+            raise NotImplementedError
+
+        def start(self):
+            if self.world_size <= 0:
+                raise ValueError("no ranks")
+            context = mp.get_context("spawn")
+            queues = [context.Queue() for _ in range(self.world_size)]
+            processes = []
+            for rank in range(self.world_size):
+                process = context.Process(target=self.worker, args=(self.clone(rank=rank), queues[rank]))
+                process.start()
+                processes.append(process)
+            while True:
+                if any(not each.is_alive() for each in processes):
+                    raise RuntimeError("a rank is gone")
+                if all(not each.empty() for each in queues):
+                    break
+                time.sleep(0)
+            return self
+
+        @classmethod
+        def worker(cls, runner, queue):
+            dist.init_process_group(world_size=runner.world_size, rank=runner.rank)
+            queue.put(None)
+    """
+    text = """
+    import pytest
+    import torch
+    from acme.runner import Runner
+
+    if not torch.cuda.is_available():
+        pytest.skip("no device", allow_module_level=True)
+
+    class OnAll(Runner):
+        @property
+        def world_size(self):
+            return torch.cuda.device_count()
+
+    def test_on_all():
+        OnAll().start()
+    """
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": text, "acme/runner.py": library})["test_on_all"]
+    assert (found.min, found.gpu_min, found.full, found.ranks["8"], found.adaptive) == (1, 1, 8, 8, True)
+
+
+def test_a_command_that_a_function_of_the_library_gives_a_launcher_needs_the_devices_of_its_ranks():
+    library = """
+    import subprocess
+    from dataclasses import dataclass
+    from pydantic import BaseModel
+
+    class Args(BaseModel):
+        nproc_per_node: int = 1
+
+    class Streamed(subprocess.Popen):
+        def __init__(self, file, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+
+    def run(args, seed):
+        command = ["torchrun", f"--nproc-per-node={args.nproc_per_node}", "--standalone"]
+        command.extend([__file__, f"--seed={seed}"])
+        process = None
+        try:
+            process = Streamed("log", command)
+            process.wait()
+        except KeyboardInterrupt:
+            pass
+
+    def check(args):
+        if args.nproc_per_node > 8:
+            subprocess.run(["torchrun", "--nproc-per-node=4", __file__])
+
+    if __name__ == "__main__":
+        import torch
+        torch.cuda.set_device(0)
+    """
+    text = """
+    import pytest
+    from acme.launching import Args, check, run
+
+    SIZES = {"nproc_per_node": 4}
+
+    def test_four():
+        run(Args(**SIZES), seed=1)
+
+    def test_one():
+        run(Args(), seed=1)
+
+    def test_none():
+        check(Args(**SIZES))
+    """
+    found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "acme/launching.py": library})
+    assert found == {"test_four": (4, 4, 4), "test_one": (1, 1, 1), "test_none": (0, None, 0)}
+
+
+def test_a_function_of_the_library_that_names_a_launcher_starts_what_a_record_tells_it():
+    library = """
+    import subprocess
+    from pydantic import BaseModel, Field
+
+    class Args(BaseModel):
+        nproc_per_node: int = Field(1, description="ranks")
+        nnodes: int = 1
+
+    def run(torch_args, path):
+        settings = read(path)
+        if settings.early:
+            return None
+        command = ["torchrun", f"--nproc-per-node={torch_args.nproc_per_node}", __file__]
+        for each in settings.options:
+            command.append(each)
+        return subprocess.run(command)
+
+    def describe(torch_args, path):
+        return f"{torch_args.nproc_per_node} ranks"
+    """
+    text = """
+    from acme.launching import Args, describe, run
+
+    def test_four():
+        run(torch_args=Args(nproc_per_node=4), path="settings.yaml")
+
+    def test_one_by_default():
+        run(Args(nnodes=1), "settings.yaml")
+
+    def test_none():
+        describe(Args(nproc_per_node=4), "settings.yaml")
+    """
+    found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "acme/launching.py": library})
+    assert found == {"test_four": (4, 4, 4), "test_one_by_default": (1, 1, 1), "test_none": (0, None, 0)}
+
+
+def test_what_is_switched_to_a_device_by_a_method_uses_it():
+    library = """
+    import torch
+
+    class Task:
+        def set_use_gpu(self, use_gpu):
+            self.use_gpu = use_gpu
+            assert not use_gpu or torch.cuda.is_available()
+            return self
+    """
+    text = """
+    import torch
+    from acme import Task
+    from elsewhere import build
+
+    def test_both():
+        for use_gpu in {False, torch.cuda.is_available()}:
+            build("task").set_use_gpu(use_gpu)
+
+    def test_of_the_library():
+        Task().set_use_gpu(torch.cuda.is_available())
+
+    def test_host():
+        Task().set_use_gpu(False)
+    """
+    found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "acme/__init__.py": library})
+    assert found == {"test_both": (0, 1, 1), "test_of_the_library": (0, 1, 1), "test_host": (0, None, 0)}
+
+
+def test_workers_of_ray_that_a_record_or_a_plugin_is_told_have_their_devices():
+    text = """
+    import pytest
+    import pytorch_lightning as pl
+    from ray_acme import HorovodRayPlugin, RayParams, train
+
+    @pytest.mark.parametrize("count", [1, 2])
+    def test_plugin(count):
+        trainer = pl.Trainer(plugins=[HorovodRayPlugin(num_workers=count, use_gpu=True)])
+        trainer.fit(None)
+
+    def test_plugin_on_the_host():
+        trainer = pl.Trainer(plugins=[HorovodRayPlugin(num_workers=2, use_gpu=False)])
+        trainer.fit(None)
+
+    def test_params():
+        train({}, ray_params=RayParams(num_actors=3, gpus_per_actor=1))
+
+    def test_params_on_the_host():
+        train({}, ray_params=RayParams(num_actors=3, gpus_per_actor=0))
+    """
+    found = devices_of("tests/test_it.py", {"tests/test_it.py": text})
+    assert found == {
+        "test_plugin[1]": (1, 1, 1),
+        "test_plugin[2]": (2, 2, 2),
+        "test_plugin_on_the_host": (0, None, 0),
+        "test_params": (3, 3, 3),
+        "test_params_on_the_host": (0, None, 0),
+    }
