@@ -230,3 +230,165 @@ def test_workers_of_ray_that_a_record_or_a_plugin_is_told_have_their_devices():
         "test_params": (3, 3, 3),
         "test_params_on_the_host": (0, None, 0),
     }
+
+
+def test_a_strategy_of_somebodys_own_takes_the_devices_that_the_trainer_is_told():
+    text = """
+    import pytorch_lightning as pl
+    from pytorch_lightning.strategies import BaguaStrategy
+    from acme import OwnStrategy
+
+    def test_two():
+        pl.Trainer(strategy=BaguaStrategy(algorithm="async"), accelerator="gpu", devices=2).fit(None)
+
+    def test_own():
+        pl.Trainer(strategy=OwnStrategy(), accelerator="gpu", devices=[0, 1]).fit(None)
+
+    def test_untold():
+        pl.Trainer(strategy=OwnStrategy()).fit(None)
+    """
+    assert {name: (min_, full) for name, (min_, _, full) in devices_of("test_it.py", {"test_it.py": text}).items()} == {
+        "test_two": (2, 2),
+        "test_own": (2, 2),
+        "test_untold": (0, 0),
+    }
+
+
+def test_an_option_of_kinds_of_devices_whose_default_is_the_host_may_be_the_other_kind():
+    conftest = """
+    import pytest
+    import torch
+
+    def pytest_addoption(parser):
+        parser.addoption("--device", choices=("cpu", "cuda"), default="cpu")
+        parser.addoption("--backend", default="cpu")
+        parser.addoption("--mode", choices=("fast", "exact"), default="fast")
+
+    @pytest.fixture(scope="session")
+    def device(pytestconfig):
+        name = pytestconfig.getoption("--device")
+        if name == "cuda" and not torch.cuda.is_available():
+            raise pytest.UsageError("there is none")
+        return torch.device(name)
+
+    @pytest.fixture
+    def backend(request):
+        return request.config.getoption("--backend")
+
+    @pytest.fixture
+    def mode(request):
+        return request.config.getoption("--mode")
+    """
+    text = """
+    import pytest
+    import torch
+
+    def test_on_a_device(device):
+        if device.type != "cuda":
+            pytest.skip("wants a device")
+        torch.ones(1, device=device)
+
+    def test_by_its_name(backend):
+        if backend == "cpu":
+            pytest.skip("wants a device")
+        torch.ones(1, device=backend)
+
+    def test_anywhere(device):
+        torch.ones(1, device=device)
+
+    def test_exact(mode):
+        if mode != "exact":
+            pytest.skip("wants the other mode")
+        assert mode == "exact"
+    """
+    found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "tests/conftest.py": conftest})
+    assert found == {
+        "test_on_a_device": (1, 1, 1),
+        "test_by_its_name": (1, 1, 1),
+        "test_anywhere": (0, None, 0),
+        "test_exact": (0, None, 0),
+    }
+
+
+def test_a_function_that_is_called_with_a_grid_is_a_kernel_whoever_compiles_it():
+    text = """
+    import numpy as np
+    from acme_gpu import jit, kernel
+
+    @jit
+    def add(x, y):
+        pass
+
+    @kernel(debug=True)
+    def scale(x):
+        pass
+
+    def test_launched():
+        add[16, 256](np.ones(3), np.ones(3))
+
+    def test_with_a_grid():
+        grid = (4, 4)
+        scale[grid, (16, 16)](np.ones(3))
+
+    def test_called():
+        add(np.ones(3), np.ones(3))
+    """
+    found = needs_of("test_it.py", {"test_it.py": text})
+    assert {name: (each.min, each.full, each.confidence) for name, each in found.items()} == {
+        "test_launched": (1, 1, "medium"),
+        "test_with_a_grid": (1, 1, "medium"),
+        "test_called": (0, 0, "high"),
+    }
+
+
+def test_a_library_that_looks_for_the_device_that_it_is_asked_for_does_not_choose_one():
+    library = """
+    import torch
+
+    def named(device):
+        if device == "cpu":
+            return "cpu"
+        elif device == "gpu":
+            if torch.cuda.is_available():
+                device = "cuda:0"
+            return device
+        return device
+
+    def chosen(device="auto"):
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        return device
+
+    class Box:
+        def __init__(self, low, device=None):
+            self.device = named(device or read(low))
+            self.low = low.to(self.device)
+
+    class Chooser:
+        def __init__(self, low):
+            self.device = chosen()
+            self.low = read(low).to(self.device)
+    """
+    text = """
+    import torch
+    from acme import Box, Chooser
+
+    def test_box():
+        Box(torch.zeros(3))
+
+    def test_chooser():
+        Chooser(torch.zeros(3))
+    """
+    found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "acme/__init__.py": library})
+    assert found == {"test_box": (0, None, 0), "test_chooser": (0, 1, 1)}
+
+
+def test_unsloth_is_not_imported_without_a_device():
+    text = """
+    from unsloth import FastLanguageModel
+
+    def test_settings():
+        assert FastLanguageModel is not None
+    """
+    found = needs_of("test_it.py", {"test_it.py": text})["test_settings"]
+    assert (found.min, found.gpu_min, found.profile["0"]) == (1, 1, "fail")

@@ -414,6 +414,8 @@ class Expressions(Comparisons, ABC):
         index = index if isinstance(value, dict) else plain_of(index)
         if isinstance(value, Ext | Unknown | Native):
             return self.outside_item(value, index)
+        if isinstance(value, Func):  # Python's own have no items: somebody has made a kernel of it
+            return Native("kernel", lambda _args, _kwargs: self.launch_kernel(value))
         if isinstance(value, Cls):
             return members(value).get(index, UNKNOWN) if isinstance(index, str) else value
         if isinstance(value, Inst):
@@ -432,6 +434,10 @@ class Expressions(Comparisons, ABC):
         except (LookupError, TypeError, ValueError) as error:
             raise Raised(type(error).__name__, str(error), path, line) from None
         return Soft(found) if soft and is_plain(found) else found
+
+    @abstractmethod
+    def launch_kernel(self, func: Func) -> Any:
+        """`func[grid](...)`: a function that somebody has compiled for a device."""
 
     @abstractmethod
     def outside_item(self, value: Any, index: Any) -> Any:

@@ -508,6 +508,16 @@ class Machine(Defining):
             raised.is_heard = True
             raise raised
 
+    def launch_kernel(self, func: Func) -> Any:
+        """`func[grid](...)`: a function that somebody has compiled for a device runs on one.
+
+        Raises:
+            Raised: There is none.
+        """
+        self.guesses += not self.quiet
+        self.touch(Dev("cuda"), f"{func.name} is launched as a kernel")
+        return Unknown(f"{func.name}()")
+
     def need(self, count: int, what: str) -> None:
         """So many devices are used.
 

@@ -1,6 +1,6 @@
 """Options that a project adds to pytest's command line, and the numbers that they are by default."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.state import ANY_OPTION
@@ -34,8 +34,8 @@ class Options(Unknown):
 def configuration(machine: "Machine", modules: list[Mod]) -> Ext:
     """What pytest calls `config`: its options are asked for when one is looked up.
 
-    An option is what it is by default, which somebody may have changed; where a test would never run by that, nobody
-    knows what it is, a number (`--gpus`, 2) aside.
+    An option is what it is by default, which somebody may have changed; where a test would never run by that, it is the
+    other choice (`choices=("cpu", "cuda")`), or nobody knows what it is, a number (`--gpus`, 2) aside.
 
     Args:
         machine: Where the modules were evaluated.
@@ -43,16 +43,19 @@ def configuration(machine: "Machine", modules: list[Mod]) -> Ext:
     """
     config = Ext("config")
     found: dict[str, Any] = {}
+    others: dict[str, list[Any]] = {}
     asked: list[bool] = []
 
     def value(name: Any) -> Any:
         if not asked:
             asked.append(True)
-            found.update(_added(machine, modules))
-        default = found.get(name.lstrip("-").replace("-", "_"), MISSING) if isinstance(name, str) else MISSING
+            found.update(_added(machine, modules, others))
+        default = found.get(_name(name), MISSING) if isinstance(name, str) else MISSING
         if default is None or isinstance(default, str | bool):
             machine.trace.opted = True
-            default = MISSING if ANY_OPTION in machine.ignored else default
+            another = _other(default, others.get(_name(name), ()))
+            machine.trace.is_another |= another is not MISSING
+            default = another if ANY_OPTION in machine.ignored else default
         known = default is None or isinstance(default, str | int | float)
         return Soft(default) if known else Unknown(f"config.getoption({name})")
 
@@ -64,8 +67,26 @@ def configuration(machine: "Machine", modules: list[Mod]) -> Ext:
     return config
 
 
-def _added(machine: "Machine", modules: list[Mod]) -> dict[str, Any]:
-    """The defaults of all options that `pytest_addoption` of some modules adds, by the names of their values."""
+def _name(option: str) -> str:
+    return option.lstrip("-").replace("-", "_")
+
+
+def _other(default: Any, choices: Sequence[Any]) -> Any:
+    """What an option is that is not its default, as far as its choices say: of kinds of devices, not the host."""
+    others = [each for each in choices if isinstance(each, str) and each != default]
+    if default == "cpu" and (not choices or "cuda" in others):
+        return "cuda"
+    return others[0] if len(others) == 1 and isinstance(default, str) else MISSING
+
+
+def _added(machine: "Machine", modules: list[Mod], others: dict[str, list[Any]]) -> dict[str, Any]:
+    """The defaults of all options that `pytest_addoption` of some modules adds, by the names of their values.
+
+    Args:
+        machine: Where the modules were evaluated.
+        modules: The conftests and plugins of a test file, and the file.
+        others: Filled with the choices of those that have some.
+    """
     found: dict[str, Any] = {}
     parser = Ext("parser")
 
@@ -73,11 +94,13 @@ def _added(machine: "Machine", modules: list[Mod]) -> dict[str, Any]:
         names = [hard(each) for each in args]
         long = [each for each in names if isinstance(each, str) and each.startswith("--")]
         default = hard(kwargs["default"]) if "default" in kwargs else _BY_ACTION.get(hard(kwargs.get("action")))
+        choices = [hard(each) for each in machine.items_of(kwargs.get("choices")) or ()]
         for name in [hard(kwargs["dest"])] if "dest" in kwargs else long:
             if isinstance(name, str):
-                found[name.lstrip("-").replace("-", "_")] = default
+                found[_name(name)], others[_name(name)] = default, choices
         for name in long:
-            found.setdefault(name.lstrip("-").replace("-", "_"), default)
+            found.setdefault(_name(name), default)
+            others.setdefault(_name(name), choices)
 
     parser.attrs = {
         "addoption": Native("addoption", add),

@@ -281,7 +281,27 @@ def _kept(node: ast.AST, name: str, find: Any) -> bool:
 
 
 def _asks_to_choose(node: ast.AST) -> bool:
-    return any(_is_choice(each) for each in _inside(node) if isinstance(each, ast.If | ast.IfExp))
+    """Whether a function chooses, and not only where it is asked for one (`elif device == "gpu":`)."""
+    asked = {
+        id(inner) for each in _inside(node) if _is_asked(each, node) for way in each.body for inner in ast.walk(way)
+    }
+    ways = (each for each in _inside(node) if isinstance(each, ast.If | ast.IfExp) and id(each) not in asked)
+    return any(_is_choice(each) for each in ways)
+
+
+def _is_asked(node: ast.AST, function: ast.AST) -> TypeGuard[ast.If]:
+    """Whether a condition compares an argument of a function with a text that is not its default."""
+    test = node.test if isinstance(node, ast.If) else None
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or not isinstance(test, ast.Compare):
+        return False
+    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    defaults = dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
+    name, with_what = getattr(test.left, "id", None), test.comparators[0]
+    is_text = (
+        isinstance(test.ops[0], ast.Eq) and isinstance(with_what, ast.Constant) and isinstance(with_what.value, str)
+    )
+    is_default = name in defaults and ast.dump(defaults[name]) == ast.dump(with_what)
+    return name in names and is_text and not is_default
 
 
 def _is_choice(node: ast.If | ast.IfExp) -> bool:

@@ -66,6 +66,8 @@ class Trace:
         """Whether a file skips itself, while it is imported, under a condition that is not known."""
         self.opted = False
         """Whether an option of the project was asked for that is no number."""
+        self.is_another = False
+        """Whether one was asked for of which it is known what else it may be."""
         self.parts = 0
         """Parts of the test that ran (`self.subTest`)."""
         self.left_out: Skip | None = None
