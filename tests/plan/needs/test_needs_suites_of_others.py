@@ -392,3 +392,20 @@ def test_unsloth_is_not_imported_without_a_device():
     """
     found = needs_of("test_it.py", {"test_it.py": text})["test_settings"]
     assert (found.min, found.gpu_min, found.profile["0"]) == (1, 1, "fail")
+
+
+def test_a_folder_of_tests_that_is_named_after_a_framework_is_not_the_framework():
+    text = """
+    from pytorch_lightning import Trainer
+    from tests.pytorch_lightning.boring import Boring
+
+    def test_two():
+        Trainer(accelerator="gpu", devices=2).fit(Boring())
+    """
+    files = {
+        "tests/__init__.py": "",
+        "tests/pytorch_lightning/__init__.py": "",
+        "tests/pytorch_lightning/boring.py": "class Boring:\n    pass\n",
+        "tests/pytorch_lightning/test_it.py": text,
+    }
+    assert devices_of("tests/pytorch_lightning/test_it.py", files) == {"test_two": (2, 2, 2)}

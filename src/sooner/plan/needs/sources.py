@@ -11,6 +11,15 @@ from typing import Any, Final
 from sooner.plan.needs.star_origins import StarOrigins
 
 _ROOTS: Final = ("", "src", "lib", "python", "tests", "test")
+_FRAMEWORKS: Final = frozenset(
+    (
+        "accelerate", "bitsandbytes", "cudf", "cuml", "cupy", "dask", "deepspeed", "diffusers", "fairscale", "flax",
+        "horovod", "ignite", "jax", "keras", "lightgbm", "lightning", "megatron", "mpi4py", "mxnet", "numba", "onnx",
+        "onnxruntime", "optax", "peft", "pytorch_lightning", "ray", "sklearn", "tensorflow", "torch", "torchaudio",
+        "torchvision", "transformers", "triton", "trl", "vllm", "xgboost",
+    )
+)  # fmt: skip
+"""Packages that tests name folders after (`tests/ray/`): within a package those are not what `import ray` finds."""
 _UP: Final = re.compile(r"(?:\.\./)+")
 _CHANGES_PATH: Final = re.compile(r"sys\.?_?path", re.IGNORECASE)
 """`sys.path`, pytest's `syspath_prepend`, helpers such as transformers' `ExtendSysPath`."""
@@ -186,7 +195,10 @@ class Sources:
         # Python looks beside packages, not within (`tests/acme/` may be named as `acme/`); scripts beside themselves.
         within = [each for each in folders if self._at(each if each != "." else "", "__init__")]
         above = [f"{self._around}{each}".rstrip("/") for each in _ROOTS if self._around]
-        for folder in [*(each for each in folders if each not in within), *_ROOTS, *above, *within]:
+        places = [*(each for each in folders if each not in within), *_ROOTS, *above, *within]
+        if name.partition(".")[0] in _FRAMEWORKS:
+            places = [each for each in places if not each or not self._at(each, "__init__")]
+        for folder in places:
             found = self._at("" if folder == "." else folder, base)
             if found:
                 return found
