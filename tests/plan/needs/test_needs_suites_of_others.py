@@ -232,6 +232,48 @@ def test_workers_of_ray_that_a_record_or_a_plugin_is_told_have_their_devices():
     }
 
 
+def test_workers_of_ray_that_a_class_of_the_library_is_told_have_devices_once_something_is_trained():
+    library = """
+    from dataclasses import dataclass
+
+    class RayPlugin:
+        def __init__(self, num_workers=1, use_gpu=False):
+            self.num_workers = num_workers
+            self.use_gpu = use_gpu
+
+    @dataclass
+    class RayParams:
+        num_actors: int = 0
+        gpus_per_actor: int = -1
+
+    def train(params, ray_params=None):
+        return start(params, ray_params)
+    """
+    text = """
+    import pytorch_lightning as pl
+    from ray_acme import RayParams, RayPlugin, train
+
+    def test_two():
+        pl.Trainer(plugins=[RayPlugin(num_workers=2, use_gpu=True)]).fit(None)
+
+    def test_only_made():
+        assert RayPlugin(num_workers=2, use_gpu=True).num_workers == 2
+
+    def test_params():
+        train({}, ray_params=RayParams(num_actors=3, gpus_per_actor=1))
+
+    def test_params_on_the_host():
+        train({}, ray_params=RayParams(num_actors=3))
+    """
+    found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "ray_acme/__init__.py": library})
+    assert found == {
+        "test_two": (2, 2, 2),
+        "test_only_made": (0, None, 0),
+        "test_params": (3, 3, 3),
+        "test_params_on_the_host": (0, None, 0),
+    }
+
+
 def test_a_strategy_of_somebodys_own_takes_the_devices_that_the_trainer_is_told():
     text = """
     import pytorch_lightning as pl
@@ -409,3 +451,86 @@ def test_a_folder_of_tests_that_is_named_after_a_framework_is_not_the_framework(
         "tests/pytorch_lightning/test_it.py": text,
     }
     assert devices_of("tests/pytorch_lightning/test_it.py", files) == {"test_two": (2, 2, 2)}
+
+
+def test_a_function_that_is_called_cuda_or_cpu_gives_a_device_and_uses_none():
+    backend = """
+    import os
+    from acme_backend import *
+
+    _contexts = {"cpu": cpu(), "gpu": cuda()}
+    _context = _contexts[os.getenv("TESTDEV", "cpu")]
+
+    def ctx():
+        return _context
+    """
+    text = """
+    import backend as F
+    import torch
+    from acme_backend import cuda
+
+    def test_on_the_host():
+        if F.ctx().type == "cuda":
+            torch.cuda.set_device(0)
+        torch.ones(1, device=F.ctx())
+
+    def test_on_a_device():
+        torch.ones(1).to(cuda())
+
+    def test_moved():
+        torch.ones(1).cuda()
+    """
+    files = {"tests/backend/__init__.py": backend, "tests/nn/test_it.py": text}
+    assert devices_of("tests/nn/test_it.py", files) == {
+        "test_on_the_host": (0, None, 0),
+        "test_on_a_device": (1, 1, 1),
+        "test_moved": (1, 1, 1),
+    }
+
+
+def test_a_record_of_the_library_that_describes_a_gpu_uses_none():
+    library = """
+    from dataclasses import dataclass
+
+    @dataclass
+    class RuntimeTrainer:
+        image: str
+        device: str = "Unknown"
+
+    @dataclass
+    class Settings:
+        device: str = "cpu"
+    """
+    text = """
+    from acme import RuntimeTrainer, Settings
+
+    def test_described():
+        assert RuntimeTrainer(image="torch", device="gpu").image == "torch"
+
+    def test_named():
+        Settings(device="cuda")
+    """
+    found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "acme/__init__.py": library})
+    assert found == {"test_described": (0, None, 0), "test_named": (1, 1, 1)}
+
+
+def test_a_model_that_is_cut_to_pieces_in_one_process_is_on_the_devices_that_it_is_told_or_on_all():
+    library = """
+    import torch
+
+    class TensorParallel(torch.nn.Module):
+        def __init__(self, module, device_ids=None):
+            super().__init__()
+            self.devices = read(device_ids)
+    """
+    text = """
+    import pytest
+    import torch
+    from acme import TensorParallel
+
+    @pytest.mark.parametrize("devices", [None, ("cpu", "cpu"), ("cuda:0", "cuda:1")], ids=["all", "host", "two"])
+    def test_pieces(devices):
+        TensorParallel(torch.nn.Linear(2, 2), device_ids=devices)
+    """
+    found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "acme/__init__.py": library})
+    assert found == {"test_pieces[all]": (0, 1, 8), "test_pieces[host]": (0, None, 0), "test_pieces[two]": (2, 2, 2)}

@@ -13,7 +13,9 @@ from sooner.plan.needs.forwards import forward_of
 from sooner.plan.needs.library_ranks import is_beyond, launch_as_told, pass_on, runs_its_processes
 from sooner.plan.needs.making import Making
 from sooner.plan.needs.meshes import NamedMesh
+from sooner.plan.needs.named_devices import is_by_name
 from sooner.plan.needs.own_choice import choose, choose_unseen
+from sooner.plan.needs.ray_workers import need_given
 from sooner.plan.needs.replacing import name_in_tree
 from sooner.plan.needs.signatures import every_parameter
 from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, EVERYWHERE, LIBRARY_FUEL, Listener
@@ -108,7 +110,8 @@ class Calling(Making):
         if isinstance(func, Cls):
             return self.instantiate(func, args, kwargs)
         if isinstance(func, Ext | Unknown):
-            return self.natives.call_outside(func, args, kwargs)
+            given = is_by_name(node, args, kwargs)
+            return Dev(given) if given else self.natives.call_outside(func, args, kwargs)
         if isinstance(func, Mark):
             return self.natives.call_mark(func, args, kwargs)
         if isinstance(func, Inst):
@@ -178,6 +181,8 @@ class Calling(Making):
             self.natives.device_arguments(f"{func.module.name}.{name}", named)
         result = choose_unseen(cast("Machine", self), func, (args, kwargs), self._call_library(func, args, kwargs))
         launch_as_told(cast("Machine", self), func, args, kwargs)
+        if not self.loading and not only_asks(func.name):
+            need_given(cast("Machine", self), func.name, (*args, *kwargs.values()))
         return result
 
     def _of_tests(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -20,6 +20,7 @@ from sooner.plan.needs.values import (
     Raised,
     Unknown,
     Wrapped,
+    hard,
     is_plain,
 )
 
@@ -99,7 +100,7 @@ class Making(Attributes):
             return None
         # Making something of the library under test may take devices, which its arguments say.
         name = _DISTRIBUTED if _DISTRIBUTED in base_names(cls) else cls.name
-        self.natives.call_outside(Unknown(f"{cls.module.name}.{name}"), args, kwargs)
+        self.natives.call_outside(Unknown(f"{cls.module.name}.{name}"), args, _used(cls, kwargs))
         self._constructed(cls, args, kwargs)
         choose(cast("Machine", self), cls, args, kwargs)
         self.trace.may_be_made |= takes_devices(cast("Machine", self), cls, args, kwargs)
@@ -176,3 +177,11 @@ class Making(Attributes):
         finally:
             self.refusing = False
             self.quiet -= 1
+
+
+def _used(cls: Cls, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """What a class of the library is given that may use a device: a record that only describes one (`gpu`) does not."""
+    is_record = isinstance(cls.find("__record__"), list) and cls.find("__post_init__") is MISSING
+    if not is_record or hard(kwargs.get("device")) != "gpu":
+        return kwargs
+    return {name: each for name, each in kwargs.items() if name != "device"}

@@ -1,5 +1,6 @@
 """Which device something names: a text, an index, a device itself."""
 
+import ast
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,3 +49,9 @@ def _one_of_several(machine: "Machine", value: Any) -> Any:
         device = Dev(str(value.pieces[0])[:-1])
     machine.guesses += isinstance(device, Dev) and not machine.quiet
     return device
+
+
+def is_by_name(node: ast.AST | None, args: list[Any], kwargs: dict[str, Any]) -> str:
+    """The kind of device that a function outside gives, which is called by its name alone (`cuda()`, no `x.cuda()`)."""
+    name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    return name if name in ("cuda", "cpu") and not args and not kwargs else ""

@@ -20,7 +20,7 @@ from sooner.plan.needs.number_types import of_number_type
 from sooner.plan.needs.options import Options
 from sooner.plan.needs.outside_kinds import named, pins, record_text
 from sooner.plan.needs.python_names import BUILTINS, method_of
-from sooner.plan.needs.ray_workers import need_workers
+from sooner.plan.needs.ray_workers import need_told
 from sooner.plan.needs.replacing import is_patch, patched, switch_of
 from sooner.plan.needs.rule_words import words
 from sooner.plan.needs.rules import Rule
@@ -91,6 +91,8 @@ _DATA_PARALLEL: Final = re.compile(
     r"(?!\w*(?:Distributed|Sharded))\w*DataParallel(?:Engine|Trainer|Runner|Model|Module)?"
 )
 """Names of what makes replicas of a model in one process."""
+_TENSOR_PARALLEL: Final = re.compile(r"TensorParallel(?:PreTrainedModel|Model|Module)?")
+"""Names of what cuts a model to pieces in one process, where it is told on which devices, or that on all (`None`)."""
 _ERRORS: Final = ("Error", "Exception", "Warning")
 """Ends of names of what is made to be raised."""
 _NO_WORK: Final = ("FakeTensorMode", "init_empty_weights", "init_on_device", "skip_init", "FakeMode", "get_fake_mode")
@@ -340,9 +342,13 @@ class Natives:
         if last[:1].isupper() and not last.endswith(_SAYING):
             for value in (*args, *kwargs.values()):
                 self._made_of(last, value)
-        if _DATA_PARALLEL.fullmatch(last) and machine.rank is None:
-            self._on_all(last, kwargs.get("device_ids", args[1] if len(args) > 1 else None))
+        is_spread = _TENSOR_PARALLEL.fullmatch(last) and "device_ids" in kwargs
+        if (_DATA_PARALLEL.fullmatch(last) or is_spread) and machine.rank is None:
+            numbers = kwargs.get("device_ids", args[1] if len(args) > 1 else None)
+            self._on_all(last, numbers, is_bound=bool(is_spread) and hard(numbers) is not None)
         self.device_arguments(func.path, named(last, args) | kwargs)
+        if isinstance(func, Ext):
+            need_told(machine, last, kwargs)
         self._given(func, last, args)
 
     def _given(self, func: Any, last: str, args: list[Any]) -> None:
@@ -357,10 +363,16 @@ class Natives:
                 self.machine.guesses += not self.machine.quiet
                 self.machine.touch(device, f"{last}({device.kind})")
 
-    def _on_all(self, name: str, numbers: Any) -> None:
-        """Who makes replicas, as PyTorch's `DataParallel`: without a choice on all devices, without any on the host."""
+    def _on_all(self, name: str, numbers: Any, *, is_bound: bool) -> None:
+        """Who makes replicas, as PyTorch's `DataParallel`: without a choice on all devices, without any on the host.
+
+        Args:
+            name: What makes them.
+            numbers: The devices that it is told.
+            is_bound: Whether it wants those also where there are none.
+        """
         visible = self.machine.visible()
-        if visible:
+        if visible or is_bound:
             span = self.words["device_span"].call([numbers], {}) if numbers is not None else visible
             self.machine.need(span if isinstance(span, int) else 1, name)
 
@@ -387,7 +399,6 @@ class Natives:
                 if isinstance(device, Dev) and (device.kind == "cuda" or not isinstance(hard(each), str)):
                     machine.touch(device, f"{last}(devices=...)")
         self._mapped(last, kwargs)
-        need_workers(machine, last, kwargs)
         self._sizes(last, kwargs)
         self._switched_on(last, kwargs)
         for name, value in kwargs.items():
@@ -401,7 +412,7 @@ class Natives:
 
     def _switched_on(self, last: str, kwargs: dict[str, Any]) -> None:
         """What is told to use a device (`use_cuda=True`) does where there is one; what it does without is not known."""
-        if not last.endswith(_SAYING) and any(hard(kwargs.get(each)) is True for each in _SWITCHES):
+        if not last.endswith((*_SAYING, "Plugin")) and any(hard(kwargs.get(each)) is True for each in _SWITCHES):
             self.machine.guesses += not self.machine.quiet
             if self.machine.visible():
                 self.machine.touch(Dev("cuda"), f"{last}(): told to use a device")
