@@ -1278,3 +1278,58 @@ def test_a_class_under_a_bare_skip_of_unittests_has_no_tests():
         },
     )
     assert {name: each.min for name, each in found.items()} == {"TestSkipped::test_a": None}
+
+
+def test_what_wraps_the_set_up_of_the_classes_that_inherit_from_it_calls_theirs():
+    text = """
+    import unittest
+    import torch
+
+    class Safe(unittest.TestCase):
+        def __init_subclass__(cls, **kwargs):
+            super().__init_subclass__(**kwargs)
+            setup = cls.setUpClass
+            if getattr(setup, "_is_safe", False):
+                return
+            original = setup.__func__
+
+            def safe(klass):
+                try:
+                    original(klass)
+                except Exception:
+                    try:
+                        klass.tearDownClass()
+                    except Exception:
+                        pass
+                    raise
+
+            safe._is_safe = True
+            cls.setUpClass = classmethod(safe)
+
+    class TestSkipped(Safe):
+        @classmethod
+        def setUpClass(cls):
+            if not torch.cuda.is_available():
+                raise unittest.SkipTest("no device")
+
+        def test_it(self):
+            pass
+
+    class TestTwo(Safe):
+        @classmethod
+        def setUpClass(cls):
+            torch.cuda.set_device(1)
+
+        def test_it(self):
+            pass
+
+    class TestHost(Safe):
+        def test_it(self):
+            torch.ones(1)
+    """
+    found = needs_of("test_it.py", {"test_it.py": text})
+    assert {name: (each.min, each.full, each.profile["0"]) for name, each in found.items()} == {
+        "TestSkipped::test_it": (1, 1, "skip"),
+        "TestTwo::test_it": (2, 2, "fail"),
+        "TestHost::test_it": (0, 0, "run"),
+    }

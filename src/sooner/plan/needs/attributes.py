@@ -126,7 +126,8 @@ class Attributes(State):
         if isinstance(value, Func):
             return self._of_function(value, name)
         if isinstance(value, Bound):
-            return value.first if name == "__self__" else self.attribute(value.func, name)
+            parts = {"__self__": value.first, "__func__": value.func}
+            return parts[name] if name in parts else self.attribute(value.func, name)
         found = self.natives.attribute_of(value, name)
         return _by_default(found) if is_soft and isinstance(value, str) and isinstance(found, Native) else found
 
