@@ -534,3 +534,50 @@ def test_a_model_that_is_cut_to_pieces_in_one_process_is_on_the_devices_that_it_
     """
     found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "acme/__init__.py": library})
     assert found == {"test_pieces[all]": (0, 1, 8), "test_pieces[host]": (0, None, 0), "test_pieces[two]": (2, 2, 2)}
+
+
+def test_ranks_that_are_started_one_by_one_are_all_looked_at_however_long_each_works():
+    text = """
+    import multiprocessing
+    import os
+    import unittest
+    import torch
+
+    def epoch(model, number):
+        for step in range(10):
+            data = torch.randn(4, 2).cuda()
+            loss = model(data).sum() + number * step
+            loss.backward()
+
+    def work(rank, world, env):
+        os.environ["RANK"] = str(rank)
+        torch.cuda.set_device(rank)
+        model = torch.nn.Linear(2, 2).cuda()
+        for number in range(100):
+            epoch(model, number)
+
+    class TestMany(unittest.TestCase):
+        def start(self, world):
+            context = multiprocessing.get_context("spawn")
+            processes = []
+            for rank in range(world):
+                process = context.Process(target=work, args=(rank, world, {}))
+                process.start()
+                processes.append(process)
+            for each in processes:
+                each.join()
+                self.assertTrue(each.exitcode == 0)
+
+        def test_all(self):
+            self.start(torch.cuda.device_count())
+
+        def test_twice(self):
+            self.start(torch.cuda.device_count())
+            self.start(torch.cuda.device_count())
+    """
+    found = needs_of("test_it.py", {"test_it.py": text})
+    assert {name: (each.full, each.devices["8"]) for name, each in found.items()} == {
+        "TestMany::test_all": (8, 8),
+        "TestMany::test_twice": (8, 8),
+    }
+    assert found["TestMany::test_all"].confidence == "medium"

@@ -77,12 +77,17 @@ def _one_more(machine: "Machine", _args: list[Any]) -> Any:
 
 
 def _in_process(machine: "Machine", args: list[Any]) -> Any:
-    """Call a function in a process of its own: the ranks that it joins, and its environment, end with it."""
-    rank, environment = machine.rank, dict(machine.environment)
+    """Call a function in a process of its own: the ranks that it joins, its environment and its steps end with it."""
+    rank, environment, fuel = machine.rank, dict(machine.environment), machine.fuel
+    granted = machine.fuel = fuel // (2 if machine.processes <= 1 else 3)  # there may be more
     try:
         with only_seen(machine):
             return machine.call(args[0], [], {})
+    except OutOfFuel:
+        machine.guesses += 1
+        return UNKNOWN
     finally:
+        machine.fuel = fuel - (granted - max(machine.fuel, 0))
         machine.rank, machine.environment = rank, environment
 
 
