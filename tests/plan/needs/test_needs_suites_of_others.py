@@ -581,3 +581,23 @@ def test_ranks_that_are_started_one_by_one_are_all_looked_at_however_long_each_w
         "TestMany::test_twice": (8, 8),
     }
     assert found["TestMany::test_all"].confidence == "medium"
+
+
+def test_sglang_parts_experts_among_its_tensor_parallel_ranks():
+    text = """
+    import os
+    import torch
+    from sglang.srt.distributed import initialize_model_parallel
+
+    def test_experts():
+        world = int(os.environ["WORLD_SIZE"])
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        initialize_model_parallel(tensor_model_parallel_size=world, expert_model_parallel_size=world)
+
+    def test_four():
+        initialize_model_parallel(2, 2, 2)
+    """
+    assert devices_of("tests/test_it.py", {"tests/test_it.py": text}) == {
+        "test_experts": (1, 1, 8),
+        "test_four": (4, 4, 4),
+    }
