@@ -272,13 +272,10 @@ class _File:
     def _believable(self, nodeid: str) -> dict[int, Judged | None]:
         """The profile; what would keep the test from ever running, and is not about devices, is taken as met."""
         self.is_switched = False
-        first = self._everywhere(nodeid, frozenset())
-        if not _runs(first) and any(each is not None and each.trace.is_another for each in first.values()):
-            others, ignored = self._settled(nodeid, frozenset((ANY_OPTION,)))
-            if _runs(others):
-                self.is_switched, self.ignored = True, ignored
-                return others
         judged, ignored = self._settled(nodeid, frozenset())
+        if self.is_switched and any(each is not None and each.trace.is_another for each in judged.values()):
+            others, more = self._settled(nodeid, frozenset((ANY_OPTION,)))  # rather than a skip that is not believed
+            judged, ignored = (others, more) if _runs(others) else (judged, ignored)
         is_opted = not _runs(judged) and any(each is not None and each.trace.opted for each in judged.values())
         if is_opted and not self._runs_beyond(nodeid, BEYOND[0], ignored):
             others, more = self._settled(nodeid, frozenset((ANY_OPTION,)))
