@@ -408,3 +408,39 @@ def test_a_backend_that_pytorch_comes_with_is_the_one_that_is_joined():
         "test_joined": (1, ["nccl"]),
         "test_elsewhere": (None, []),
     }
+
+
+def test_a_test_that_takes_a_variable_of_ranks_away_was_told_of_no_others_by_a_launcher():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import os
+            import pytest
+            from acme.comm import NAMES, discover, join
+
+            @pytest.fixture
+            def clean(monkeypatch):
+                for name in ("RANK", "WORLD_SIZE") + NAMES:
+                    monkeypatch.delenv(name, raising=False)
+
+            def test_cleaned(clean):
+                discover()
+                assert os.environ["WORLD_SIZE"] == "1"
+
+            def test_told_by_the_library(monkeypatch):
+                monkeypatch.delenv("LOCAL_RANK", raising=False)
+                join("acme")
+                assert os.environ["LOCAL_RANK"] == "3" and os.environ["WORLD_SIZE"] == "8"
+
+            def test_ranks(monkeypatch):
+                monkeypatch.delenv("KIND", raising=False)
+                assert os.environ["WORLD_SIZE"] == "2"
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_cleaned": (0, None, 0),
+        "test_told_by_the_library": (0, None, 0),
+        "test_ranks": (2, 2, 2),
+    }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.programs import imports_nccl, is_of_torch_alone, run_again, run_file, run_text
+from sooner.plan.needs.replacing import OF_RANKS
 from sooner.plan.needs.shell_scripts import commands
 from sooner.plan.needs.values import (
     MISSING,
@@ -77,7 +78,6 @@ _SAYS_WHERE: Final = re.compile(r"\bis_available\(|\bdevice_count\(|[\"']gloo[\"
 """In a program that a test writes: it asks for devices, or meets on the host."""
 _CHOOSES: Final = re.compile(r"is_available\(\)[^#]{0,120}?[\"']cpu[\"']|[\"']cpu[\"'][^\n]{0,80}is_available\(\)")
 """In a script of the tree: it takes the host where there is no device (`"cuda" if is_available() else "cpu"`)."""
-_TOLD_OF_RANKS: Final = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 _FUEL_OF_RANKS: Final = 10_000
 _CPU_WORDS: Final = ("--cpu", "--use_cpu", "gloo", "--no_cuda", "--no-cuda")
 
@@ -271,7 +271,7 @@ def _alone(machine: "Machine", words: list[Any], environment: Any, *, is_checked
     fails = False
     with _environment(machine, environment):
         if machine.rank is None:  # no launcher has told it of ranks, unless the test has
-            machine.environment = dict.fromkeys(_TOLD_OF_RANKS, MISSING) | machine.environment
+            machine.environment = dict.fromkeys(OF_RANKS, MISSING) | machine.environment
         if isinstance(text, str):
             fails = run_text(machine, text, is_checked=is_checked)
         elif text is not None:

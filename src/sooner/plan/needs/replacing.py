@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _MONKEYPATCHES: Final = ("monkeypatch", "mp", "MonkeyPatch()")
+UNLAUNCHED: Final = "SOONER_UNLAUNCHED"
+"""As a variable of the environment: the test took one of ranks away, so that no launcher has told it of the others."""
+OF_RANKS: Final = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 _BEFORE: Final = "<before>"
 """Among what is overridden: what was, and the environment, before `monkeypatch` or `mocker` changed anything."""
 _WORKING: Final = ("device", "set_device", "current_device", "synchronize", "stream", "Stream", "current_stream")
@@ -106,8 +109,11 @@ def _monkeypatched(machine: "Machine", what: str, args: Args) -> Any:
     if what == "setenv" and len(args) > 1 and isinstance(name, str):
         machine.environment[name] = args[1]
         return MISSING
-    if what == "delenv" and isinstance(name, str):
-        machine.environment[name] = MISSING
+    if what == "delenv" and name is not None:
+        if not isinstance(name, str) or name in OF_RANKS:
+            machine.environment[UNLAUNCHED] = True
+        if isinstance(name, str):
+            machine.environment[name] = MISSING
         return MISSING
     return None
 

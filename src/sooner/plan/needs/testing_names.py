@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.replacing import OF_RANKS, UNLAUNCHED
 from sooner.plan.needs.trace import HAVING_NO_HOST
 from sooner.plan.needs.values import (
     MISSING,
@@ -264,6 +265,8 @@ def environment_value(machine: "Machine", name: str, default: Any = None) -> Any
     given = machine.environment.get(name)
     if name in machine.environment and given is not MISSING:
         return given
+    if given is not MISSING and name in OF_RANKS and UNLAUNCHED in machine.environment:
+        return Unknown(f"os.environ[{name}]")
     rule = machine.rules.environment.get(name) if given is not MISSING else None
     if rule is not None:
         if rule.ranks:
