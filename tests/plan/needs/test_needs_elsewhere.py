@@ -1382,3 +1382,23 @@ def test_what_transformer_engine_is_told_in_words_and_types_is_no_array():
         },
     )
     assert found == {"test_it": (0, None, 0)}
+
+
+def test_inductors_record_of_a_device_is_made_of_one_that_is_there():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            from torch._inductor.runtime.hints import DeviceProperties
+            from torch.testing._internal.inductor_utils import GPU_TYPE
+
+            def test_record():
+                assert DeviceProperties.create(torch.device(GPU_TYPE)).type == GPU_TYPE
+
+            def test_record_of_the_host():
+                DeviceProperties.create(torch.device("cpu"))
+            """
+        },
+    )
+    assert found == {"test_record": (1, 1, 1), "test_record_of_the_host": (0, None, 0)}

@@ -431,3 +431,31 @@ def test_a_callback_gives_an_array_on_the_first_device():
         },
     )
     assert found == {"test_pure": (0, 1, 1), "test_with_effects": (0, 1, 1)}
+
+
+def test_the_hosts_devices_beside_given_ones_are_as_many_and_the_hosts():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            import numpy as np
+            import pytest
+            from jax._src import test_util as jtu
+            from jax.experimental import colocated_python
+
+            jtu.request_cpu_devices(8)
+
+            def test_two():
+                beside = colocated_python.colocated_cpu_devices(jax.local_devices())[:2]
+                if len(beside) < 2:
+                    pytest.skip("Not enough CPU devices")
+                jax.device_put(np.arange(2), beside[1])
+
+            def test_all():
+                beside = colocated_python.colocated_cpu_devices(jax.devices())
+                assert len(beside) == jax.device_count()
+            """
+        },
+    )
+    assert found == {"test_two": (0, 2, 2), "test_all": (0, 1, 1)}
