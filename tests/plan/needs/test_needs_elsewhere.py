@@ -1402,3 +1402,83 @@ def test_inductors_record_of_a_device_is_made_of_one_that_is_there():
         },
     )
     assert found == {"test_record": (1, 1, 1), "test_record_of_the_host": (0, None, 0)}
+
+
+def test_a_kind_of_device_that_a_class_outside_names_is_not_used():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from elsewhere.capi import OrtDevice, model
+
+            def test_kind():
+                assert OrtDevice.cuda() != OrtDevice.cpu()
+
+            def test_model():
+                model.cuda()
+            """
+        },
+    )
+    assert found == {"test_kind": (0, None, 0), "test_model": (1, 1, 1)}
+
+
+def test_what_is_around_a_lookup_that_fails_and_is_not_believed_is_done():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import subprocess
+            import pytest
+            import torch
+
+            LAUNCH = ["torchrun", f"--nproc_per_node={min(4, torch.cuda.device_count())}"]
+
+            @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="two")
+            @pytest.mark.parametrize("folders", [[]])
+            def test_launched(folders):
+                subprocess.run(LAUNCH + ["run.py", f"--folders={folders[0]}"], check=True)
+            """
+        },
+    )
+    assert set(found.values()) == {(2, 2, 4)}
+
+
+def test_tests_that_a_long_loop_copies_into_a_class_are_all_found():
+    template = "\n\n".join(f"    def test_{number}(self):\n        self.check({number})" for number in range(800))
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/template.py": "class Template:\n" + template + "\n",
+            "tests/test_it.py": textwrap.dedent(
+                """
+                import copy
+                import functools
+                import unittest
+                import torch
+                from template import Template
+
+                def copied(mine, other, suffix, failures=None):
+                    for name, value in mine.__dict__.items():
+                        if name.startswith("test_"):
+
+                            @functools.wraps(value)
+                            def new_test(self, value=value):
+                                return value(self)
+
+                            new_test.__dict__ = copy.deepcopy(value.__dict__)
+                            failure = failures and failures.get(name)
+                            if failure is not None and suffix in failure.suffixes:
+                                new_test = unittest.skip("Skipped!")(new_test)
+                            setattr(other, f"{name}_{suffix}", new_test)
+
+                class Device(unittest.TestCase):
+                    def check(self, number):
+                        torch.ones(number, device="cuda")
+
+                copied(Template, Device, "cuda")
+                """
+            ),
+        },
+    )
+    assert len(found) == 800
+    assert set(found.values()) == {(1, 1, 1)}

@@ -87,6 +87,7 @@ _CHOSEN_FOR_IT: Final = ("auto", "balanced", "balanced_low_0", "sequential")
 """Maps of devices that transformers makes of those that are there; without one all is on the host."""
 _NO_DEVICES: Final = ("cpu", "disk", "meta")
 _STARTERS: Final = ("from_pretrained", "from_engine_args", "launch_server", "init_engine")
+_CLASS: Final = re.compile(r"[A-Z]\w*[a-z]\w*")
 _DATA_PARALLEL: Final = re.compile(
     r"(?!\w*(?:Distributed|Sharded))\w*DataParallel(?:Engine|Trainer|Runner|Model|Module)?"
 )
@@ -330,7 +331,7 @@ class Natives:
         machine, (owner, _, last) = self.machine, func.path.rpartition(".")
         args = args[1:] if owner in _BY_THEIR_CLASS else args
         is_method = bool(owner) or type(func) is Unknown  # of something of which not even a name is known
-        if last == "cuda" and is_method and owner not in ("torch", "cupy"):
+        if last == "cuda" and is_method and owner not in ("torch", "cupy") and not _is_class(func):
             device = args[0] if args else kwargs.get("device")
             machine.touch(self.device(device) if device is not None else Dev("cuda"), f".{last}()")
         elif is_method and pins(owner, last, args, kwargs):
@@ -592,6 +593,11 @@ class Natives:
             return False
 
         return UNKNOWN, leave
+
+
+def _is_class(method: Any) -> bool:
+    """Whether a method is a class's of something outside (`OrtDevice.cuda()`): it only names a kind."""
+    return type(method) is Ext and _CLASS.fullmatch(method.path.rpartition(".")[0].rpartition(".")[2]) is not None
 
 
 def plain(values: list[Any]) -> bool:

@@ -21,7 +21,7 @@ EVERYWHERE: Final = ("*", 0)
 """As a place that is not believed: no failure but those for lack of devices is believed."""
 ANY_OPTION: Final = ("--", 0)
 """As a place that is not believed: what an option of the project is by default, numbers aside."""
-MODULE_FUEL: Final = 60_000
+MODULE_FUEL: Final = 180_000
 LIBRARY_FUEL: Final = 1_500
 TEST_FUEL: Final = 30_000
 _LONGEST_PATH: Final = 120
