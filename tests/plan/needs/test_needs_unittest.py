@@ -1333,3 +1333,39 @@ def test_what_wraps_the_set_up_of_the_classes_that_inherit_from_it_calls_theirs(
         "TestTwo::test_it": (2, 2, "fail"),
         "TestHost::test_it": (0, 0, "run"),
     }
+
+
+def test_a_test_that_wants_memory_of_a_device_is_skipped_where_there_is_none():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            from torch.testing._internal.common_device_type import instantiate_device_type_tests, largeTensorTest
+            from torch.testing._internal.common_utils import TestCase
+            from torch.testing._internal.inductor_utils import GPU_TYPE
+
+            class TestLarge(TestCase):
+                @largeTensorTest(25e7 * 2 * 4, device=GPU_TYPE)
+                def test_named(self):
+                    torch.randn(int(25e7), device=GPU_TYPE)
+
+                @largeTensorTest("4GB", "cpu")
+                def test_host(self):
+                    torch.randn(int(25e7))
+
+            class TestBoth(TestCase):
+                @largeTensorTest("4GB")
+                def test_it(self, device):
+                    torch.randn(int(25e7), device=device)
+
+            instantiate_device_type_tests(TestBoth, globals())
+            """
+        },
+    )
+    assert {name.rpartition("::")[2]: (each.profile["0"], each.min, each.gpu_min) for name, each in found.items()} == {
+        "test_named": ("skip", 1, 1),
+        "test_host": ("run", 0, None),
+        "test_it_cpu": ("run", 0, None),
+        "test_it_cuda": ("absent", 1, 1),
+    }
