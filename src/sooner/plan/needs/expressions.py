@@ -429,14 +429,17 @@ class Expressions(Comparisons, ABC):
             return UNKNOWN
         if isinstance(value, Grid):
             return value[index] if value.flat and isinstance(index, int | slice) else UNKNOWN
-        try:
-            found = value[index]
-        except (LookupError, TypeError, ValueError) as error:
-            if self.is_ignored(path, line):  # our ignorance, most likely: what is around it is done
-                self.guesses += not self.quiet
-                return UNKNOWN
-            raise Raised(type(error).__name__, str(error), path, line) from None
+        found = self._looked_up(value, index, path, line)
         return Soft(found) if soft and is_plain(found) else found
+
+    def _looked_up(self, value: Any, index: Any, path: str, line: int) -> Any:
+        try:
+            return value[index]
+        except (LookupError, TypeError, ValueError) as error:
+            if not self.is_ignored(path, line):
+                raise Raised(type(error).__name__, str(error), path, line) from None
+            self.guesses += not self.quiet
+            return UNKNOWN  # our ignorance, most likely: what is around it is done
 
     @abstractmethod
     def launch_kernel(self, func: Func) -> Any:
