@@ -191,9 +191,11 @@ class Expressions(Comparisons, ABC):
         return args, kwargs
 
     def _ev_binop(self, node: ast.BinOp, env: Env) -> Any:
-        if self.is_gathering and parts_ranks(node):
+        left = self.ev(node.left, env)
+        result = self.binary(type(node.op), left, self.ev(node.right, env))
+        if self.is_gathering and parts_ranks(node) and hard(result) != hard(left):
             self.rank_is_asked_for = OF_ANY
-        return self.binary(type(node.op), self.ev(node.left, env), self.ev(node.right, env))
+        return result
 
     def binary(self, kind: type, left: Any, right: Any, *, in_place: bool = False) -> Any:
         """An arithmetic operation."""

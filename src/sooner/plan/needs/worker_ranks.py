@@ -76,7 +76,7 @@ def _work_as_ranks(machine: "Machine", count: Any, work: Any) -> None:
     enough = machine.fuel // 3
     with _gathering(machine, count) as seen:
         for number in (count - 1, *([0] if count > 1 else []), *range(min(count - 2, _MOST_OTHERS), 0, -1)):
-            if seen and (machine.fuel < enough or not _differs(machine, count, number)):
+            if seen and (machine.fuel < enough or not _may_differ(machine, count, seen, number)):
                 break
             as_rank(machine, [number, count])
             machine.current_device = 0
@@ -105,11 +105,18 @@ def _work_as(machine: "Machine", number: int, work: Any) -> set[int]:
     return found
 
 
-def _differs(machine: "Machine", count: int, number: int) -> bool:
+def _may_differ(machine: "Machine", count: int, seen: dict[int, set[int]], number: int) -> bool:
     """Whether a rank may do other things than the last one; so may all, where that uses other devices than its own."""
-    found = machine.trace.of_ranks
-    has_others = bool(found - {0, count - 1})
-    return has_others or machine.rank_is_asked_for == OF_ANY or (machine.rank_is_asked_for == OF_FIRST and number == 0)
+    if machine.trace.of_ranks - {0, count - 1}:
+        return True
+    if number == 0:
+        return machine.rank_is_asked_for > 0
+    return machine.rank_is_asked_for == OF_ANY and not _are_alike(machine, count, seen)
+
+
+def _are_alike(machine: "Machine", count: int, seen: dict[int, set[int]]) -> bool:
+    """Whether the last rank and the first use the devices of their numbers, or all are used anyway."""
+    return machine.trace.used >= count or (seen.get(count - 1), seen.get(0)) == ({count - 1}, {0})
 
 
 def on_its_own(machine: "Machine", args: list[Any]) -> int:
@@ -148,7 +155,9 @@ def _gathering(machine: "Machine", count: int) -> Iterator[dict[int, set[int]]]:
         machine.is_gathering, machine.current_device = is_within, device
         if is_within:
             trace.of_ranks |= found
-        elif len(seen) == count or (len(seen) > 1 and machine.rank_is_asked_for == OF_FIRST):
+        elif len(seen) == count or (
+            len(seen) > 1 and (machine.rank_is_asked_for == OF_FIRST or _are_alike(machine, count, seen))
+        ):
             is_own = seen.get(count - 1) == {count - 1}
             trace.touched |= found | (set(range(1, count)) if is_own and len(seen) < count else set())
         elif found:
