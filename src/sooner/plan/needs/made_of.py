@@ -1,6 +1,7 @@
 """What an instance of the library under test was made of: it is not made, but keeps what it was given."""
 
 import ast
+import functools
 from typing import TYPE_CHECKING, Any
 
 from sooner.plan.needs.signatures import parameters_of
@@ -63,17 +64,15 @@ def finish_record(machine: "Machine", after: Func, made: Inst, given: dict[str, 
     """
     if not (machine.quiet or after.module.is_test_code or after.module.is_model):
         finishing = [each.attrs.get("__post_init__") for each in made.cls.mro if isinstance(each, Cls)]
-        for name in {
-            name for each in finishing if isinstance(each, Func) for name in _set_on_self(each)
-        } - given.keys():
+        names = [_set_on_self(each.node) for each in finishing if isinstance(each, Func)]
+        for name in frozenset().union(*names) - given.keys():
             made.attrs[name] = Unknown(f"{made.cls.name}().{name}")
     machine.call(after, [made], {})
 
 
-def _set_on_self(func: Func) -> set[str]:
+@functools.lru_cache(maxsize=1024)
+def _set_on_self(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:
     """Attributes that a method sets on its object."""
-    owner = next((each.arg for each in func.node.args.args), None)
-    stores = (
-        each for each in ast.walk(func.node) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)
-    )
-    return {each.attr for each in stores if isinstance(each.value, ast.Name) and each.value.id == owner}
+    owner = next((each.arg for each in node.args.args), None)
+    stores = (each for each in ast.walk(node) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store))
+    return frozenset(each.attr for each in stores if isinstance(each.value, ast.Name) and each.value.id == owner)
