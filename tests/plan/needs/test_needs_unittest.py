@@ -1,5 +1,6 @@
 """unittest's own ways: skips that are set as attributes, and classes that are multiplied by cases."""
 
+import pytest
 from small_projects import devices_of, needs_of
 
 
@@ -1368,4 +1369,48 @@ def test_a_test_that_wants_memory_of_a_device_is_skipped_where_there_is_none():
         "test_host": ("run", 0, None),
         "test_it_cpu": ("run", 0, None),
         "test_it_cuda": ("absent", 1, 1),
+    }
+
+
+_PATCHED = """
+    import unittest
+    import torch
+    from torch._dynamo import config
+    from torch._dynamo.testing import make_test_cls_with_patches
+
+    class Host(unittest.TestCase):
+        at = 1
+
+        def test_host(self):
+            torch.ones(1)
+
+        @unittest.skipIf(torch.cuda.device_count() < 2, "two")
+        def test_second(self):
+            torch.ones(1, device=f"cuda:{self.at}")
+
+    for each in [Host]:
+        made = make_test_cls_with_patches(each, "Dynamic", "_dynamic", (config, "dynamic", True))
+        globals()[made.__name__] = made
+    del each, made
+"""
+_MAKING = """
+    def make_test_cls_with_patches(cls, cls_prefix, fn_suffix, *patches):
+        Made = type(f"{cls_prefix}{cls.__name__}", cls.__bases__, {})
+        for name in dir(cls):
+            if name.startswith("test_"):
+                setattr(Made, f"{name}{fn_suffix}", getattr(cls, name))
+            elif not hasattr(Made, name):
+                setattr(Made, name, getattr(cls, name))
+        return Made
+"""
+
+
+@pytest.mark.parametrize("library", [{}, {"torch/__init__.py": "", "torch/_dynamo/testing.py": _MAKING}])
+def test_tests_that_pytorch_makes_once_more_with_something_patched_are_found(library):
+    found = needs_of("test/test_it.py", {"test/test_it.py": _PATCHED, **library})
+    assert {name: (each.min, each.full) for name, each in found.items()} == {
+        "Host::test_host": (0, 0),
+        "Host::test_second": (2, 2),
+        "DynamicHost::test_host_dynamic": (0, 0),
+        "DynamicHost::test_second_dynamic": (2, 2),
     }
