@@ -104,6 +104,21 @@ def test_it():
     assert told(body) == ("ff1111", [])
 
 
+@pytest.mark.parametrize("kind", ["Process", "threading.Thread"])
+def test_a_failure_of_a_worker_that_something_is_awaited_of_is_heard(kind):
+    body = f"""
+def test_it():
+    answers = SimpleQueue()
+    def work():
+        touch(1)
+        answers.put(1)
+    worker = {kind}(target=work)
+    worker.start()
+    assert answers.get() == 1
+"""
+    assert told(body) == ("ff1111", [])
+
+
 def test_a_number_of_devices_that_is_asserted_and_more_than_the_usual_is_believed():
     said = needs_of("test_it.py", {"test_it.py": HEAD + "def test_it(): assert torch.cuda.device_count() >= 16"})
     assert (said["test_it"].min, said["test_it"].profile["8"]) == (16, "fail")

@@ -12,11 +12,14 @@ from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.masks import only_seen
 from sooner.plan.needs.state import LIBRARY_FUEL
 from sooner.plan.needs.trace import OF_ANY, OF_FIRST
+from sooner.plan.needs.unseen import methods_called
 from sooner.plan.needs.values import UNKNOWN, Func, Raised, Skip, hard, is_plain
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
+_TELLING: Final = frozenset(("put", "put_nowait", "send", "send_bytes", "set", "set_result", "wait"))
+"""Methods of queues, pipes, events, futures and barriers."""
 _MOST_OTHERS: Final = 8
 """Of more ranks, those in the middle are not looked at."""
 
@@ -130,11 +133,16 @@ def on_its_own(machine: "Machine", args: list[Any]) -> int:
         machine.call(work, [], {})
     except Raised as stop:
         code = 1 if stop.kind != "SystemExit" else 0 if stop.value is None else stop.value
-        if code != 0 and not (isinstance(target, Func) and is_plain(given) and code == 1):
+        if code != 0 and (code != 1 or not is_plain(given) or _may_tell(target)):
             raise
         machine.trace.is_unheard |= code != 0
         return int(code)
     return 0
+
+
+def _may_tell(target: Any) -> bool:
+    """Whether the test may wait for something of a worker: it puts or sends some, or is more than a function."""
+    return not isinstance(target, Func) or not _TELLING.isdisjoint(methods_called(target.node))
 
 
 def heard(machine: "Machine", args: list[Any]) -> Any:
