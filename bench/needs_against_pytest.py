@@ -7,9 +7,10 @@ A test agrees where the whole profile does: runs, skips, fails or is absent at 0
 the evaluator was mended for what it has, so this says that none of it was lost, not that all suites are understood.
 `--grammar bodies` writes tests that reach a device, or do not, by the means that Python has (loops, exceptions,
 contexts, generators, special methods, the standard library), `--grammar ranks` tests that start processes of ranks,
-threads and scripts; how many devices a test uses is compared there, too.
+threads and scripts, `--grammar trees` whole projects, whose guards, fixtures, hooks and classes are spread over
+packages and conftests; how many devices a test uses is compared there, too.
 
-    python bench/needs_against_pytest.py [--grammar bodies|ranks] [--seed 1] [--projects 6] [--show 20]
+    python bench/needs_against_pytest.py [--grammar bodies|ranks|trees] [--seed 1] [--projects 6] [--show 20]
 """
 
 import argparse
@@ -75,6 +76,11 @@ class Drawn:
             return "\n".join(indent + line if line else line for line in text.split("\n"))
 
         return _WORD.sub(replaced, self._draws.choice(self._grammar[name]))
+
+    def tree(self) -> dict[str, str]:
+        """A whole project: what is in each of its files, by path."""
+        parts = re.split(r"^=== (.+)\n?", self.word("project"), flags=re.MULTILINE)[1:]
+        return {path: text for path, text in batched(parts, 2) if text.strip() != "absent"}
 
     def file(self) -> str:
         """A test file."""
@@ -147,12 +153,25 @@ def _letters(said: dict[str, Any], *, is_counted: bool) -> str:
     )
 
 
+def write(project: Path, drawn: Drawn, *, is_tree: bool) -> None:
+    """Write a project: test files beside helpers that all have, or a tree of its own."""
+    if is_tree:
+        for path, text in drawn.tree().items():
+            (project / path).parent.mkdir(parents=True, exist_ok=True)
+            (project / path).write_text(text, encoding="utf-8")
+        return
+    shutil.copytree(WRITTEN / "tests", project / "tests")
+    (project / "pytest.ini").write_text("[pytest]\npythonpath = tests\n", encoding="utf-8")
+    for number in range(FILES):
+        (project / f"tests/test_{number}.py").write_text(drawn.file(), encoding="utf-8")
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--projects", type=int, default=6)
-    parser.add_argument("--grammar", choices=("grammar", "bodies", "ranks"), default="grammar")
+    parser.add_argument("--grammar", choices=("grammar", "bodies", "ranks", "trees"), default="grammar")
     parser.add_argument("--show", type=int, default=20, help="how many of the tests that differ are printed")
     args = parser.parse_args()
     rows: list[tuple[str, ...]] = []
@@ -161,11 +180,7 @@ def main() -> None:
     for seed in range(args.seed, args.seed + args.projects):
         with tempfile.TemporaryDirectory() as folder:
             project = Path(folder)
-            shutil.copytree(WRITTEN / "tests", project / "tests")
-            (project / "pytest.ini").write_text("[pytest]\npythonpath = tests\n", encoding="utf-8")
-            drawn = Drawn(seed, args.grammar)
-            for number in range(FILES):
-                (project / f"tests/test_{number}.py").write_text(drawn.file(), encoding="utf-8")
+            write(project, Drawn(seed, args.grammar), is_tree=args.grammar == "trees")
             compared = compare(project, is_counted=args.grammar != "grammar")
         counts = Counter(
             "agree" if true == mine else "missing" if mine == "-" else "unknown" if "u" in mine else f"differ, {sure}"

@@ -3,11 +3,12 @@
 import ast
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from fnmatch import fnmatch
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
+
+from sooner.plan.needs import values_of
 
 _HIDDEN: Final = (".*",)
 """Of the folders that pytest does not enter unless told otherwise those that `python_files` has not left out."""
@@ -26,8 +27,8 @@ class Ignored:
         self._root = root
         self._folders = tuple(words_of(options.get("norecursedirs"))) or _HIDDEN
         words = words_of(options.get("addopts"))
-        self._paths = frozenset(root / each for each in _values(words, "--ignore"))
-        self._globs = tuple(str(root / each) for each in _values(words, "--ignore-glob"))
+        self._paths = frozenset(root / each for each in values_of(words, "--ignore"))
+        self._globs = tuple(str(root / each) for each in values_of(words, "--ignore-glob"))
         self._told: dict[Path, tuple[frozenset[Path], tuple[str, ...]]] = {}
 
     def leaves_out(self, path: Path, start: Path) -> bool:
@@ -68,14 +69,6 @@ def words_of(value: Any) -> list[str]:
         except ValueError:
             return value.split()
     return [str(each) for each in value] if isinstance(value, list) else []
-
-
-def _values(words: Sequence[str], option: str) -> Iterator[str]:
-    for word, after in pairwise((*words, "")):
-        if word == option and after:
-            yield after
-        elif word.startswith(f"{option}="):
-            yield word.removeprefix(f"{option}=")
 
 
 def _lists(path: Path) -> dict[str, list[str]]:

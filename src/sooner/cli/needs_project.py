@@ -15,7 +15,7 @@ from sooner.cli.needs_ignored import Ignored, words_of
 from sooner.cli.settings import project_table
 from sooner.door.needs_tree import python_files
 from sooner.model.errors import SettingsError, UsageError
-from sooner.plan.needs import Names
+from sooner.plan.needs import PytestSettings
 
 _OWN_FILES: Final = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
 """Pytest's own: they count even if they are empty."""
@@ -27,7 +27,7 @@ class Project(Struct, frozen=True, kw_only=True):
 
     root: Path
     """pytest's rootdir: node ids are relative to it."""
-    names: Names
+    settings: PytestSettings
     tests: tuple[str, ...]
     """The test files that were asked for, relative to the root."""
     rules: tuple[Path, ...]
@@ -52,12 +52,12 @@ def find_project(paths: Sequence[str]) -> Project:
             raise UsageError(f"there is no {path}: name test files or folders of the project")
     places = [path.resolve() for path, _ in given]
     root, options = _root(places)
-    names, ignored = _names(options), Ignored(root, options)
+    settings, ignored = _settings(options), Ignored(root, options)
     found: dict[str, bool] = {}
     some: dict[str, list[str]] = {}
     whole: set[str] = set()
     for place, (_, test) in zip(places, given, strict=True):
-        for path in _tests(root, place, names):
+        for path in _tests(root, place, settings):
             relative = _relative(root, path)
             found[relative] = place.is_dir() and ignored.leaves_out(path, place) and found.get(relative, True)
             if test:
@@ -67,10 +67,10 @@ def find_project(paths: Sequence[str]) -> Project:
     tests = tuple(path for path, is_left_out in found.items() if not is_left_out)
     return Project(
         root=root,
-        names=names,
+        settings=settings,
         tests=tests,
         rules=_own_rules(root),
-        lists=frozenset(each for each in tests if not _is_usual(each, names) and _has_a_list(root / each)),
+        lists=frozenset(each for each in tests if not _is_usual(each, settings) and _has_a_list(root / each)),
         left_out=tuple(path for path, is_left_out in found.items() if is_left_out),
         some={path: tests for path, tests in some.items() if path not in whole},
     )
@@ -151,16 +151,18 @@ def _toml(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _names(options: dict[str, Any]) -> Names:
-    usual = Names()
+def _settings(options: dict[str, Any]) -> PytestSettings:
+    usual = PytestSettings()
 
     def listed(key: str, default: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(words_of(options.get(key))) or default
 
-    return Names(
+    return PytestSettings(
         files=listed("python_files", usual.files),
         classes=listed("python_classes", usual.classes),
         functions=listed("python_functions", usual.functions),
+        options=tuple(words_of(options.get("addopts"))),
+        fixtures=tuple(words_of(options.get("usefixtures"))),
     )
 
 
@@ -175,20 +177,20 @@ def _own_rules(root: Path) -> tuple[Path, ...]:
     return tuple(path.parent / each for each in listed)
 
 
-def _tests(root: Path, place: Path, names: Names) -> Iterator[Path]:
+def _tests(root: Path, place: Path, settings: PytestSettings) -> Iterator[Path]:
     if place.is_file():
         yield place
         return
     for path in python_files(place):
         relative = _relative(root, path)
-        if _is_usual(relative, names) or ("test" in relative and _has_a_list(path)):
+        if _is_usual(relative, settings) or ("test" in relative and _has_a_list(path)):
             yield path
 
 
-def _is_usual(relative: str, names: Names) -> bool:
+def _is_usual(relative: str, settings: PytestSettings) -> bool:
     """Whether pytest would collect a file."""
     name = relative.rpartition("/")[2]
-    return any(fnmatch(name, pattern) or fnmatch(relative, pattern) for pattern in names.files)
+    return any(fnmatch(name, pattern) or fnmatch(relative, pattern) for pattern in settings.files)
 
 
 def _has_a_list(path: Path) -> bool:

@@ -29,7 +29,7 @@ def static_needs(project: Project, rules: Sequence[Path], jobs: int = 0, *, is_k
     Raises:
         SettingsError: A rule table that cannot be read or is not understood.
     """
-    kept = kept_answers(project.root, project.names, rules, is_kept=is_kept)
+    kept = kept_answers(project.root, project.settings, rules, is_kept=is_kept)
     found = {path: kept.rows(path) for path in project.tests}
     lost = [path for path, rows in found.items() if rows is None]
     new: dict[str, Answer[Found]] = {}
@@ -41,7 +41,7 @@ def static_needs(project: Project, rules: Sequence[Path], jobs: int = 0, *, is_k
                 tell("test files", len(new), len(lost))
 
             if lost or not found:  # without a file the rules are checked all the same
-                evaluated(project.root, lost, Found.of, names=project.names, rules=rules, jobs=jobs, done=take)
+                evaluated(project.root, lost, Found.of, settings=project.settings, rules=rules, jobs=jobs, done=take)
     finally:  # what was found until somebody had enough need not be found again
         if is_kept and new:
             with suppress(OSError):

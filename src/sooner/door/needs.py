@@ -89,6 +89,8 @@ def of_tests(
     cache: Path | None = None,
     classes: Sequence[str] = ("Test",),
     functions: Sequence[str] = ("test",),
+    options: Sequence[str] = (),
+    fixtures: Sequence[str] = (),
     rules: Sequence[Path] = (),
     seconds: float = 60.0,
 ) -> Needs:
@@ -100,6 +102,8 @@ def of_tests(
         cache: The file that answers are kept in; it is replaced by rename, and one that is damaged counts as empty.
         classes: pytest's `python_classes`.
         functions: pytest's `python_functions`.
+        options: pytest's `addopts`.
+        fixtures: pytest's `usefixtures`.
         rules: Users' rule tables (`needs-rules`), looked at first.
         seconds: Files that are not evaluated after so many seconds are left out (`Needs.missing`).
 
@@ -107,13 +111,15 @@ def of_tests(
         SettingsError: A rule table that is not understood.
     """
     asked = list(dict.fromkeys(paths))
-    kept = Kept[list[Row]](root, cache, list[Row], key=repr((list(classes), list(functions))), rules=rules)
+    settings = {"classes": classes, "functions": functions, "options": options, "fixtures": fixtures}
+    key = repr({name: list(each) for name, each in settings.items()})
+    kept = Kept[list[Row]](root, cache, list[Row], key=key, rules=rules)
     found = {path: kept.rows(path) for path in asked}
     lost = [path for path, rows in found.items() if rows is None]
     missing: list[str] = []
     count = 0
     if lost:
-        new, count = _asked(root, lost, classes=classes, functions=functions, rules=rules, seconds=seconds)
+        new, count = _asked(root, lost, settings=settings, rules=rules, seconds=seconds)
         missing = [path for path in lost if path not in new]
         kept.add(new)
         kept.save()
@@ -126,8 +132,7 @@ def _asked(
     root: Path,
     paths: Sequence[str],
     *,
-    classes: Sequence[str],
-    functions: Sequence[str],
+    settings: Mapping[str, Sequence[str]],
     rules: Sequence[Path],
     seconds: float,
 ) -> tuple[dict[str, Answer[list[Row]]], int]:
@@ -137,16 +142,16 @@ def _asked(
     """
     from sooner.door.needs_asking import evaluated
     from sooner.door.needs_shared import kept_answers
-    from sooner.plan.needs import Names
+    from sooner.plan.needs import PytestSettings
     from sooner.warm.forking import fork_refusal
 
-    names = Names(classes=tuple(classes), functions=tuple(functions))
-    shared = kept_answers(root, names, rules)
+    told = PytestSettings(**{name: tuple(each) for name, each in settings.items()})
+    shared = kept_answers(root, told, rules)
     known = {path: answer for path in paths if (answer := shared.answer(path)) is not None}
     found = {path: Answer(_rows(each.rows), each.files, each.names, each.sums) for path, each in known.items()}
     lost = [path for path in paths if path not in found]
     jobs = 1 if fork_refusal() else 0
-    new = evaluated(root, lost, _rows, names=names, rules=rules, seconds=seconds, jobs=jobs)
+    new = evaluated(root, lost, _rows, settings=told, rules=rules, seconds=seconds, jobs=jobs)
     return found | new, len(new)
 
 

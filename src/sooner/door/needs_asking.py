@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from sooner.door.needs_kept import Answer, Rows
 from sooner.door.needs_tree import Contents, sources_of
 from sooner.model.errors import SettingsError
-from sooner.plan.needs import Inference, Names, OutOfTime, TestNeeds, load_rules
+from sooner.plan.needs import Inference, OutOfTime, PytestSettings, TestNeeds, load_rules
 from sooner.run.in_processes import in_processes
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ def evaluated(
     paths: Sequence[str],
     rows: Callable[[Sequence[TestNeeds]], Rows],
     *,
-    names: Names,
+    settings: PytestSettings,
     rules: Sequence[Path],
     seconds: float = math.inf,
     jobs: int = 0,
@@ -58,7 +58,7 @@ def evaluated(
         root: The project.
         paths: Test files, relative to it.
         rows: From the needs of a file's tests to what is kept of them.
-        names: What pytest takes for tests.
+        settings: What pytest is configured to.
         rules: Users' rule tables, looked at first.
         seconds: What is not evaluated after so many is left out; with a limit the smallest files come first.
         jobs: Processes; 0 for one a CPU.
@@ -70,7 +70,7 @@ def evaluated(
     end = time.monotonic() + seconds
     contents = Contents(root)
     sources, tables = sources_of(root, contents), load_rules(rule_tables(rules))
-    inference = Inference(sources, tables, names, is_over=lambda: time.monotonic() > end)
+    inference = Inference(sources, tables, settings, is_over=lambda: time.monotonic() > end)
 
     def answer(path: str) -> Answer[Rows] | None:
         try:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from sooner.door.needs_kept import Kept
 from sooner.door.needs_tree import digest
-from sooner.plan.needs import Names, TestNeeds
+from sooner.plan.needs import PytestSettings, TestNeeds
 
 STATE: Final = ".sooner"
 """Below pytest's root directory."""
@@ -42,16 +42,16 @@ class Found(Struct, frozen=True, array_like=True):
         return (replace(self.kinds[number], nodeid=nodeid) for nodeid, number in self.tests)
 
 
-def kept_answers(root: Path, names: Names, rules: Sequence[Path], *, is_kept: bool = True) -> Kept[Found]:
+def kept_answers(root: Path, settings: PytestSettings, rules: Sequence[Path], *, is_kept: bool = True) -> Kept[Found]:
     """The answers that are kept for a project; those by other rule tables lie in files of their own.
 
     Args:
         root: pytest's root directory.
-        names: What pytest takes for tests.
+        settings: What pytest is configured to.
         rules: Users' rule tables, the first looked at first.
         is_kept: Without, there are none, and nothing is written.
     """
     tables = [os.path.relpath(each, root).encode() for each in rules]
     name = f"needs-{digest(*tables)[:8]}.msgpack" if tables else "needs.msgpack"
     place = root / STATE / name if is_kept else None
-    return Kept[Found](root, place, Found, key=repr((names.classes, names.functions)), rules=rules)
+    return Kept[Found](root, place, Found, key=repr(settings), rules=rules)

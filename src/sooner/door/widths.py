@@ -60,6 +60,8 @@ class Widths:
                 cache=folder / "needs.msgpack" if folder is not None else None,
                 classes=config.getini("python_classes"),
                 functions=config.getini("python_functions"),
+                options=config.getini("addopts"),
+                fixtures=config.getini("usefixtures"),
                 rules=config.getini("sooner_needs_rules"),
                 seconds=max(_LEAST_S, _SHARE * expected_s / devices) if expected_s else _AT_FIRST_S,
             )

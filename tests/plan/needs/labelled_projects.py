@@ -40,7 +40,7 @@ def labels(name: str) -> dict[str, Label]:
 def inferred(name: str) -> dict[str, TestNeeds]:
     project = find_project([str(PROJECTS / name)])
     rules = load_rules([("rules.toml", shipped_rules())])
-    inference = Inference(sources_of(project.root), rules, project.names)
+    inference = Inference(sources_of(project.root), rules, project.settings)
     return {each.nodeid: each for each in inference.of_files(project.tests)}
 
 

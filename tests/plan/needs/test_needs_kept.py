@@ -8,7 +8,7 @@ from sooner.door.needs import Need, Needs, of_tests
 from sooner.door.needs_asking import evaluated
 from sooner.door.needs_kept import Kept
 from sooner.model.errors import SettingsError
-from sooner.plan.needs import Names
+from sooner.plan.needs import PytestSettings
 
 HELPER = "import pytest, torch\ndef need(n):\n    return pytest.mark.skipif(torch.cuda.device_count() < n, reason='')\n"
 TEST = "from helper import need\n@need(2)\ndef test_a(): pass\n@need(4)\ndef test_b(): pass\n"
@@ -116,11 +116,11 @@ def test_what_changes_while_a_file_is_evaluated_is_evaluated_again(tree, path):
 
     first = kept()
     assert first.rows(PATHS[0]) is None
-    first.add(evaluated(tree, PATHS[:1], rows, names=Names(), rules=()))
+    first.add(evaluated(tree, PATHS[:1], rows, settings=PytestSettings(), rules=()))
     first.save()
     second = kept()
     assert second.rows(PATHS[0]) is None
-    second.add(evaluated(tree, PATHS[:1], rows, names=Names(), rules=()))
+    second.add(evaluated(tree, PATHS[:1], rows, settings=PytestSettings(), rules=()))
     second.save()
     assert kept().rows(PATHS[0]) is not None
 

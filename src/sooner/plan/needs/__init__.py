@@ -5,10 +5,10 @@ needs = infer_needs(sources, ["tests/test_model.py"], rules=load_rules([("rules.
 
 from collections.abc import Iterable
 
-from sooner.plan.needs.collection import Names
 from sooner.plan.needs.facts import SIZES, AtSize, Confidence, Derived, Evidence, TestNeeds, Verdict, derived
 from sooner.plan.needs.infer import Inference, OutOfTime
 from sooner.plan.needs.rules import Rules, load_rules
+from sooner.plan.needs.settings import PytestSettings, values_of
 from sooner.plan.needs.sources import Sources
 
 __all__ = [
@@ -18,8 +18,8 @@ __all__ = [
     "Derived",
     "Evidence",
     "Inference",
-    "Names",
     "OutOfTime",
+    "PytestSettings",
     "Rules",
     "Sources",
     "TestNeeds",
@@ -27,16 +27,19 @@ __all__ = [
     "derived",
     "infer_needs",
     "load_rules",
+    "values_of",
 ]
 
 
-def infer_needs(sources: Sources, paths: Iterable[str], *, rules: Rules, names: Names | None = None) -> list[TestNeeds]:
+def infer_needs(
+    sources: Sources, paths: Iterable[str], *, rules: Rules, settings: PytestSettings | None = None
+) -> list[TestNeeds]:
     """The needs of all tests of some files.
 
     Args:
         sources: The project's files.
         paths: The test files, relative to the project's root.
         rules: What is known of frameworks; `load_rules([("", "")])` for none.
-        names: What pytest takes for tests.
+        settings: What pytest is configured to.
     """
-    return list(Inference(sources, rules, names).of_files(paths))
+    return list(Inference(sources, rules, settings).of_files(paths))

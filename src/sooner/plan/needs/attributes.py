@@ -8,6 +8,7 @@ from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, memb
 from sooner.plan.needs.forwards import PARTS, applied, run_parts
 from sooner.plan.needs.kept import keep_parts, of_module
 from sooner.plan.needs.number_types import is_scalar_type
+from sooner.plan.needs.options import CONFIG
 from sooner.plan.needs.outside_kinds import case_has, class_has
 from sooner.plan.needs.signatures import parameters_of
 from sooner.plan.needs.special_methods import set_plainly
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
     from sooner.plan.needs.rules import Rule
 
+RUN: Final = "__run__"
+"""What unittest's own `run` does, among the attributes of a test case whose class has another one."""
 LACKING: Final = "__lacking__"
 """What an instance does not have, though its class is not known, among its attributes."""
 _OF_DEVICES: Final = {
@@ -48,6 +51,15 @@ _OF_DEVICES: Final = {
 """What `torch.cuda` has and `torch.cpu` has not (`torch/cpu/__init__.py` of PyTorch 2.0 to 2.9)."""
 _HAVE: Final = {"torch": {"cpu", "cuda"}, "torch.cuda": _OF_DEVICES}
 _LACK: Final = {"torch.cpu": _OF_DEVICES}
+_OF_CONFIG: Final = frozenset(
+    (
+        "add_cleanup", "addinivalue_line", "args", "args_source", "cache", "get_terminal_writer", "get_verbosity",
+        "getini", "getoption", "getvalue", "hook", "inicfg", "inifile", "inipath", "invocation_dir",
+        "invocation_params", "known_args_namespace", "notify_exception", "option", "pluginmanager", "rootdir",
+        "rootpath", "stash", "trace", "_store", "_metadata",
+    )
+)  # fmt: skip
+"""What pytest's `config` always has; anything else a conftest has given it (`workerinput`: pytest-xdist)."""
 _OF_FUNCTIONS: Final = frozenset(dir(lambda: None))
 _SET_BY_OTHERS: Final = ("__unittest", "__pytest", "__wrapped")
 """Beginnings of attributes of a function that its decorators may have set and that are marks here."""
@@ -142,6 +154,9 @@ class Attributes(State):
             return self._of_global(module, name, module.env.names[name])
         if name == "__name__":
             return module.name
+        if name == "__dict__" and module.is_test_code:
+            self.trace.ask(max((module.asked, *module.tainted.values())))
+            return module.env.names
         if module.path.endswith("__init__.py"):
             path = self.sources.relative(module.path, 1, name)
             full = f"{module.name}.{name}"
@@ -257,6 +272,8 @@ class Attributes(State):
 
     def _of_object(self, value: Super, name: str) -> Any:
         """What `object` and `type` have by a name, and bases that are not known."""
+        if name == "run" and isinstance(value.first, Inst) and RUN in value.first.attrs:
+            return value.first.attrs[RUN]
         if name == "__init__" and isinstance(value.first, Inst) and value.first.cls.is_a("Popen"):
             return Ext("subprocess.Popen")
         if name == "__setattr__":
@@ -353,6 +370,8 @@ def _has_outside(path: str, name: str) -> bool | None:
     """Whether what lies outside the tree has an attribute; None where that is not known."""
     if path == "request" or name in _LACK.get(path, ()):
         return False
+    if path == CONFIG:
+        return None if name in _OF_CONFIG else False
     is_type = path == "torch" and is_scalar_type(Ext(f"{path}.{name}"))
     return True if is_type or name in _HAVE.get(path, ()) else None
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
+from sooner.plan.needs.containers import Environment
 from sooner.plan.needs.expressions import Expressions
 from sooner.plan.needs.mocks import Mocked
 from sooner.plan.needs.values import (
@@ -19,7 +20,6 @@ from sooner.plan.needs.values import (
     Cls,
     Enough,
     Env,
-    Environment,
     Ext,
     Func,
     Inst,

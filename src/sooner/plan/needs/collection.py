@@ -14,6 +14,7 @@ from sooner.plan.needs.fixtures import OUTER, Fixtures
 from sooner.plan.needs.generated_cases import generated
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.plugins import turns_of
+from sooner.plan.needs.settings import PytestSettings
 from sooner.plan.needs.state import TEST_FUEL
 from sooner.plan.needs.values import (
     Bound,
@@ -63,26 +64,16 @@ class Item(Struct, frozen=True, kw_only=True):
     """Further cases that this entry stands for, where some parameter's values are not known and so no case's id is."""
 
 
-class Names(Struct, frozen=True, kw_only=True):
-    """What pytest is configured to take for tests."""
-
-    files: tuple[str, ...] = ("test_*.py", "*_test.py")
-    classes: tuple[str, ...] = ("Test",)
-    functions: tuple[str, ...] = ("test",)
-
-
-def collect(machine: Machine, path: str, names: Names) -> list[Item]:
+def collect(machine: Machine, path: str) -> list[Item]:
     """All tests of a file. A module that cannot be executed to its end gives those that it defined until then."""
     module = machine.load(path)
     fixtures = Fixtures(machine, path)
     module_marks = _marks_of(module.env.names.get("pytestmark"), machine)
     items: list[Item] = []
     for name, value in _named(module.env.names):
-        if isinstance(value, Cls) and _is_test_class(name, value, names):
-            items.extend(
-                _of_class(machine, path, name, value, module_marks=module_marks, fixtures=fixtures, names=names)
-            )
-        elif _matches(name, names.functions) and isinstance(value, Func | Native | Bound):
+        if isinstance(value, Cls) and _is_test_class(name, value, machine.settings):
+            items.extend(_of_class(machine, path, name, value, module_marks=module_marks, fixtures=fixtures))
+        elif _matches(name, machine.settings.functions) and isinstance(value, Func | Native | Bound):
             if isinstance(value, Func) and (
                 value.attrs.get("__fixture__") is not None or value.attrs.get("__test__") is False
             ):
@@ -150,22 +141,28 @@ def is_unittest(cls: Cls) -> bool:
     return False
 
 
-def _is_test_class(name: str, cls: Cls, names: Names) -> bool:
+def _is_test_class(name: str, cls: Cls, settings: PytestSettings) -> bool:
     if cls.attrs.get("__test__") is False or cls.find("__test__") is False:
         return False
     if is_unittest(cls):
         return True
-    return _matches(name, names.classes) and not isinstance(cls.find("__init__"), Func)
+    return _matches(name, settings.classes) and not isinstance(cls.find("__init__"), Func)
 
 
 def _of_class(
-    machine: Machine, path: str, name: str, cls: Cls, *, module_marks: list[Any], fixtures: Fixtures, names: Names
+    machine: Machine,
+    path: str,
+    name: str,
+    cls: Cls,
+    *,
+    module_marks: list[Any],
+    fixtures: Fixtures,
 ) -> Iterator[Item]:
     marks = [*class_marks(cls, machine), *module_marks]
     own = fixtures.of_class(cls)
     prefix = f"{path}::{name}"
     unittest = is_unittest(cls)
-    for method, value in _methods(cls, ("test",) if unittest else names.functions):
+    for method, value in _methods(cls, ("test",) if unittest else machine.settings.functions):
         yield from _cases(
             machine,
             f"{prefix}::{method}",
@@ -177,9 +174,9 @@ def _of_class(
             is_unittest_class=unittest,
         )
     for inner, value in cls.attrs.items():
-        if isinstance(value, Cls) and _is_test_class(inner, value, names) and not is_unittest(value):
+        if isinstance(value, Cls) and _is_test_class(inner, value, machine.settings) and not is_unittest(value):
             value.attrs[OUTER] = cls
-            yield from _of_class(machine, prefix, inner, value, module_marks=marks, fixtures=fixtures, names=names)
+            yield from _of_class(machine, prefix, inner, value, module_marks=marks, fixtures=fixtures)
 
 
 def _methods(cls: Cls, prefixes: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
@@ -203,9 +200,12 @@ def _is_fixture(value: Any) -> bool:
 def class_marks(cls: Cls, machine: Machine) -> list[Any]:
     """The marks of a class and of those that it inherits from."""
     marks: list[Any] = []
+    is_plain = not is_unittest(cls) and all(isinstance(each, Cls) or name_of(each) == "object" for each in cls.mro)
     for owner in cls.mro:
         if isinstance(owner, Cls):
-            marks.extend(_marks_of(owner.attrs.get("pytestmark"), machine))
+            own = _marks_of(owner.attrs.get("pytestmark"), machine)
+            # What unittest's decorators leave at a class only unittest looks at.
+            marks.extend(each for each in own if not (is_plain and isinstance(each, Mark) and each.wraps))
             marks.extend(_skip_as_attribute(owner.attrs) if is_unittest(cls) else ())
     return marks
 

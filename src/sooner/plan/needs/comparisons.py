@@ -21,6 +21,7 @@ from sooner.plan.needs.values import (
     Mod,
     OneOf,
     Soft,
+    Text,
     Unknown,
     hard,
     is_plain,
@@ -105,6 +106,8 @@ class Comparisons(SpecialMethods):
         if left is None or right is None:
             other = right if left is None else left
             return None if isinstance(other, Unknown) and not isinstance(other, Made) else False
+        if isinstance(left, Text) and isinstance(right, Text) and type(left) is type(right):
+            left, right = left.known(), right.known()  # texts only if nothing in them is not known
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return None
         if isinstance(left, Ext) or isinstance(right, Ext):

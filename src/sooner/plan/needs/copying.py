@@ -2,7 +2,8 @@
 
 from typing import Any, Protocol
 
-from sooner.plan.needs.values import UNKNOWN, Args, Environment, Ext, Kwargs
+from sooner.plan.needs.containers import Environment
+from sooner.plan.needs.values import UNKNOWN, Args, Ext, Kwargs
 
 
 class Copying(Protocol):

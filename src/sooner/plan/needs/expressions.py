@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs import sets
 from sooner.plan.needs.comparisons import HOST_ERRORS, Comparisons
+from sooner.plan.needs.containers import Defaulting, Environment
 from sooner.plan.needs.counted import uncounted, uncounted_in
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members, plain_of, same_key
 from sooner.plan.needs.file_paths import beside
@@ -26,11 +27,9 @@ from sooner.plan.needs.values import (
     UNKNOWN,
     Bound,
     Cls,
-    Defaulting,
     Dev,
     Enough,
     Env,
-    Environment,
     Ext,
     Func,
     Inst,

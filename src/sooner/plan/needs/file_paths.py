@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.data_files import of_path
 from sooner.plan.needs.values import MISSING, UNKNOWN, Args, Kwargs, Native, Text, Unknown, hard
-from sooner.plan.needs.written_programs import writing
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -35,25 +35,43 @@ class Located(Text):
         """The same file, the folder around it, its name and its parts; of anything else nothing is known."""
         if name == "strpath":
             return self.known()
-        if (writer := writing(machine, self, name)) is not MISSING:
-            return writer
+        if (method := of_path(machine, self, name)) is not MISSING:
+            return method
         if name in _SAME:
             return Native(name, lambda _args, _kwargs: self)
         if name == "joinpath":
             return Native(name, lambda args, _kwargs: _joined([self, *args]))
-        folder, sign, last = (self.pieces[-1] or "").rpartition("/")
-        if name == "parent" and sign:
+        whole = self.known()
+        if name == "parents" and isinstance(whole, str):
+            return [Located(["" if str(each) == "/" else str(each)]) for each in PurePosixPath(whole).parents]
+        if name == "parts" and isinstance(whole, str):
+            return PurePosixPath(whole).parts
+        return self._of_last(name)
+
+    def _of_last(self, name: str) -> Any:
+        """What follows from the last part alone, which is known where the ones before it are not."""
+        end = self.pieces[-1] or ""
+        folder, sign, last = end.rpartition("/")
+        if sign and name == "parent":
             return Located([*self.pieces[:-1], folder])
-        if name in _LAST and sign and last:
-            return _LAST[name](last)
-        if name == "parts" and isinstance(text := self.known(), str):
-            return PurePosixPath(text).parts
-        return Unknown(f"{_PATH}.{name}")
+        if sign and name == "with_name":
+            return Native(name, lambda args, _kwargs: _joined([Located([*self.pieces[:-1], folder]), *args]))
+        if sign and last and name == "with_suffix":
+            stem = Located([*self.pieces[:-1], end.removesuffix(PurePosixPath(last).suffix)])
+            return Native(name, lambda args, _kwargs: _joined([stem, *args], between=""))
+        return _LAST[name](last) if sign and last and name in _LAST else Unknown(f"{_PATH}.{name}")
 
 
 def path_of(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     """`pathlib.Path(...)`."""
     return _joined(args)
+
+
+def package_files(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """`importlib.resources.files("package")`."""
+    package = hard(args[0]) if args else None
+    place = machine.sources.module(package, machine.current[0]) if isinstance(package, str) else None
+    return Located([f"/{PurePosixPath(place).parent}"]) if place else Unknown("importlib.resources.files()")
 
 
 def beside(folder: Any, name: str) -> Text:
@@ -69,11 +87,11 @@ def absolute(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return path if isinstance(path, str) and path.startswith("/") else Unknown("path")
 
 
-def _joined(parts: Args) -> Any:
+def _joined(parts: Args, between: str = "/") -> Any:
     pieces: list[str | None] = []
     for part in map(hard, parts):
         more = part.pieces if isinstance(part, Text) else [part if isinstance(part, str) else None]
-        pieces = [*pieces, "/", *more] if pieces else list(more)
+        pieces = [*pieces, between, *more] if pieces else list(more)
     if not any(isinstance(each, str) and each != "/" for each in pieces):
         return Unknown(_PATH)
     return Located(_merged(pieces))

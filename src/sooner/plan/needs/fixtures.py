@@ -2,8 +2,6 @@
 
 import ast
 from collections.abc import Iterator
-from fnmatch import fnmatch
-from pathlib import PurePosixPath
 from typing import Any, Final
 
 from sooner.plan.needs.machine import Machine
@@ -115,39 +113,30 @@ def _run_by_itself(tree: ast.Module | None) -> list[ast.stmt]:
 def plugin_modules(machine: Machine, path: str) -> list[Mod]:
     """The modules whose fixtures and hooks count for a test file: its conftests, and before each what it names plugins.
 
-    `pytest_plugins` of a plugin, and of the test file itself, count too.
+    `pytest_plugins` of a plugin, and of the test file itself, count too; what pytest is always told to load is first.
     """
     found: dict[str, Mod] = {}
 
     def add(module: Mod) -> None:
         named = hard(module.env.names.get("pytest_plugins"))
         for each in [named] if isinstance(named, str) else machine.items_of(named) or []:
-            place = machine.sources.module(each, module.path) if isinstance(each, str) else None
-            if place and place not in found and place != path:
-                found[place] = machine.load(place)
-                add(found[place])
-                found[place] = found.pop(place)
+            if isinstance(each, str):
+                load(each, module.path)
 
+    def load(name: str, importer: str) -> None:
+        place = machine.sources.module(name, importer)
+        if place and place not in found and place != path:
+            found[place] = machine.plugin(place)
+            add(found[place])
+            found[place] = found.pop(place)
+
+    for each in machine.settings.plugins():
+        load(each, path)
     for conftest in machine.sources.conftests(path):
         add(machine.load(conftest))
         found[conftest] = machine.load(conftest)
     add(machine.load(path))
     return list(found.values())
-
-
-def is_left_out(machine: Machine, path: str) -> bool:
-    """Whether a conftest.py says that a file holds no tests (`collect_ignore`, `collect_ignore_glob`)."""
-    for conftest in machine.sources.conftests(path):
-        names = machine.load(conftest).env.names
-        inside = PurePosixPath(path).relative_to(PurePosixPath(conftest).parent)
-        above = [str(each) for each in (inside, *inside.parents)]
-        listed = [hard(each) for each in machine.items_of(names.get("collect_ignore")) or []]
-        globs = [hard(each) for each in machine.items_of(names.get("collect_ignore_glob")) or []]
-        if any(isinstance(each, str) and each.rstrip("/") in above[:-1] for each in listed):
-            return True
-        if any(isinstance(each, str) and any(fnmatch(name, each) for name in above[:-1]) for each in globs):
-            return True
-    return False
 
 
 class Fixtures:
@@ -215,19 +204,20 @@ class Fixtures:
         return own
 
     def closure(self, func: Any, marks: list[Any]) -> list[str]:
-        """All fixtures that a test uses, in pytest's order: wider scopes first."""
-        names = [*self.automatic]
+        """All fixtures that a test uses, in the order of pytest 9.1: wider scopes first, each before what it uses."""
+        names = [*self.automatic, *(each for each in self.machine.settings.fixtures if each in self.definitions)]
         for mark in marks:
             if isinstance(mark, Mark) and mark.name == "usefixtures":
                 names += [each for each in mark.args if isinstance(each, str)]
         names += argument_names(func)
-        seen = list(dict.fromkeys(names))
-        index = 0
-        while index < len(seen):
-            for found in self.chain(seen[index]):
-                wanted = argument_names(found.find("run") if isinstance(found, Cls) else found)
-                seen += [each for each in wanted if each not in seen]
-            index += 1
+        seen: dict[str, None] = {}
+        waiting = names[::-1]
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen[name] = None
+                chain = (each.find("run") if isinstance(each, Cls) else each for each in self.chain(name))
+                waiting += [each for found in chain for each in argument_names(found)][::-1]
         return sorted(seen, key=self._scope)
 
     def _scope(self, name: str) -> int:
@@ -336,7 +326,7 @@ class Values:
             "instance": self.instance,
             "getfixturevalue": Native("getfixturevalue", lambda args, _kwargs: self.value(str(hard(args[0])))),
             "config": self.fixtures.config,
-            "fixturenames": list(self.fixtures.definitions),
+            "fixturenames": UNKNOWN if self.item is None else self.item.attrs["fixturenames"],
             "addfinalizer": Native("addfinalizer", lambda _args, _kwargs: None),
         }
         if name in self.params:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from sooner.model.text import test_of
 from sooner.plan.needs.axes import NO_CASES
 from sooner.plan.needs.cases import FEW, Picks, axes_of, named_together, parts, shared
-from sooner.plan.needs.collection import Item, Names, collect, taint
+from sooner.plan.needs.collection import Item, collect, taint
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import (
     BETWEEN,
@@ -21,12 +21,14 @@ from sooner.plan.needs.facts import (
     Verdict,
     described,
 )
-from sooner.plan.needs.fixtures import is_left_out, underlying
+from sooner.plan.needs.fixtures import underlying
+from sooner.plan.needs.hooks import is_left_out
 from sooner.plan.needs.judgement import Judge, Judged
 from sooner.plan.needs.listed import entries, needs_of_entries
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.parameterized_classes import text_of
 from sooner.plan.needs.rules import Rules
+from sooner.plan.needs.settings import PytestSettings
 from sooner.plan.needs.sources import Sources
 from sooner.plan.needs.state import ANY_OPTION, EVERYWHERE, TEST_FUEL
 from sooner.plan.needs.values import Func, OutOfFuel, hard
@@ -51,7 +53,7 @@ class Inference:
     Args:
         sources: The project.
         rules: What is known of frameworks.
-        names: What pytest takes for tests.
+        settings: What pytest is configured to.
         is_over: Asked before each evaluation whether there is no time left.
     """
 
@@ -59,20 +61,22 @@ class Inference:
         self,
         sources: Sources,
         rules: Rules,
-        names: Names | None = None,
+        settings: PytestSettings | None = None,
         *,
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
         self.sources = sources
         self.rules = rules
-        self.names = names or Names()
+        self.settings = settings or PytestSettings()
         self.is_over = is_over
         self.machines: dict[int, Machine] = {}
 
     def machine(self, size: int) -> Machine:
         """The machine with so many visible devices."""
         if size not in self.machines:
-            self.machines[size] = Machine(size, self.sources, self.rules, lambda: self._smaller(size))
+            self.machines[size] = Machine(
+                size, self.sources, self.rules, lambda: self._smaller(size), settings=self.settings
+            )
         return self.machines[size]
 
     def _smaller(self, size: int) -> Iterator[Machine]:
@@ -119,7 +123,7 @@ class Inference:
         return [again.get(each.nodeid, each) for each in found]
 
     def _by(self, rules: Rules) -> "Inference":
-        return Inference(self.sources, rules, self.names, is_over=self.is_over)
+        return Inference(self.sources, rules, self.settings, is_over=self.is_over)
 
     def _entries(self, path: str) -> list[TestNeeds]:
         """The tests that are entries of a list of a framework's own runner."""
@@ -158,7 +162,7 @@ class _File:
         self._hurry()
         machine = self.inference.machine(size)
         try:
-            items = collect(machine, self.path, self.inference.names) if size not in self.left_out else []
+            items = collect(machine, self.path) if size not in self.left_out else []
         except (OutOfFuel, *HOST_ERRORS):
             items = []
         self.items[size] = {item.nodeid: item for item in items}

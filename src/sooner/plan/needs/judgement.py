@@ -6,12 +6,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from sooner.plan.needs.attributes import LACKING
+from sooner.plan.needs.attributes import RUN
 from sooner.plan.needs.axes import BY_POSITION
 from sooner.plan.needs.collection import Item, expression_of
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import AtSize, Verdict
-from sooner.plan.needs.file_paths import Located
 from sooner.plan.needs.fixtures import (
     OF_PYTEST,
     RANKS,
@@ -22,6 +21,7 @@ from sooner.plan.needs.fixtures import (
     is_worker,
     plugin_modules,
 )
+from sooner.plan.needs.hooks import DESELECTED, Hooks
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.masks import only_seen
 from sooner.plan.needs.replacing import is_patch, patch_now
@@ -37,7 +37,6 @@ from sooner.plan.needs.values import (
     Func,
     Inst,
     Mark,
-    Mod,
     Native,
     OutOfFuel,
     Raised,
@@ -50,35 +49,6 @@ from sooner.plan.needs.values import (
 
 _SKIP_EXITS: Final = range(72, 100)
 """Exit codes by which workers of PyTorch's tests say that a test is skipped (torch.testing._internal, TEST_SKIPS)."""
-
-DESELECTED: Final = "left out by a hook"
-
-
-class Collected(list[Any]):
-    """The items that a hook may leave some of out; what it does on a way that may not be gone counts for nothing."""
-
-    def __init__(self, machine: Machine, items: list[Any]) -> None:
-        super().__init__(items)
-        self._machine = machine
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        """As a list does it, where it is done for sure."""
-        if self._is_sure():
-            super().__setitem__(index, value)
-
-    def remove(self, value: Any) -> None:
-        """As a list does it, where it is done for sure."""
-        if self._is_sure():
-            super().remove(value)
-
-    def clear(self) -> None:
-        """As a list does it, where it is done for sure."""
-        if self._is_sure():
-            super().clear()
-
-    def _is_sure(self) -> bool:
-        self._machine.guesses += self._machine.forks > 0
-        return not self._machine.forks
 
 
 class Judged:
@@ -111,7 +81,6 @@ class Judge:
     Args:
         machine: Has evaluated the file.
         path: The file.
-        hooks: Whether conftest.py's hooks are looked at.
     """
 
     def __init__(self, machine: Machine, path: str) -> None:
@@ -121,8 +90,12 @@ class Judge:
         self.module = machine.load(path)
         self.fixtures = Fixtures(machine, path)
         self.plugins = plugin_modules(machine, path)
+        self.hooks = Hooks(machine, self.plugins, self.fixtures.config, self._stop)
         self.modules = [*self.plugins, self.module]
+        self.configured = {name: value for each in self.plugins for name, value in each.configured.items()}
         self._by_class: dict[int, Fixtures] = {}
+        self._expected: list[Mark] = []
+        """The marks by which the test at hand is expected to fail."""
 
     def judge(self, item: Item, ignored: frozenset[tuple[str, int]]) -> Judged:
         """Evaluate a test.
@@ -134,9 +107,9 @@ class Judge:
         machine = self.machine
         trace = machine.trace = Trace()
         machine.fuel, machine.depth, machine.guesses, machine.quiet = TEST_FUEL, 0, int(self.module.doubted), 0
-        machine.awaited = ()
+        machine.awaited, self._expected = (), []
         machine.overrides, machine.environment, machine.rank, machine.no_device_work = (
-            {},
+            dict(self.configured),
             machine.set_on_import(self.path),
             None,
             0,
@@ -172,6 +145,8 @@ class Judge:
         verdict, reason, place, soft = Verdict.RUN, "", ("", 0), False
         if isinstance(stop, Raised) and _is_skip_exit(stop):
             stop = Skip(stop.reason, stop.path, stop.line)
+        if isinstance(stop, Raised) and stop.device and self._is_expected(stop):
+            stop = Skip(f"expected: {stop}", stop.path, stop.line)
         if isinstance(stop, Raised) and stop.kind == "XFailed" and trace.is_idle:
             stop = Skip(stop.reason, stop.path, stop.line)  # given up before anything was done
         if isinstance(stop, Skip):
@@ -223,15 +198,15 @@ class Judge:
                 raise plugin.failed
         if self.module.failed is not None:
             self._stop(self.module.failed)
-        node = self._node(item)
-        self._select(node)
+        node = self.hooks.node(item, self.module)
+        self.hooks.select(node)
         self._marks(item)
         seen = self._marks_added(node, 0)
-        self._set_up_by_hooks(node)
+        self.hooks.set_up(node)
         self._marks_added(node, seen)
         self._set_up_module()
         if item.is_unittest and item.cls is not None:
-            self._run_unittest(item, item.cls)
+            self._run_unittest(item, item.cls, node)
         else:
             self._run_plain(item, node)
         self._doubt_marks(item, node)
@@ -292,6 +267,8 @@ class Judge:
             self._stop(Skip(reason_of(mark), mark.path, mark.line, soft=added))
         elif mark.name == "skipif" or (mark.name == "xfail" and mark.kwargs.get("run") is False):
             self._skip_if(mark)
+        elif mark.name == "xfail":
+            self._expect_failure(mark)
         elif mark.name == "__rule__":
             rule, args, kwargs = mark.args
             self._apply(rule, args, kwargs)
@@ -305,10 +282,7 @@ class Judge:
             self._stop(stop)
 
     def _skip_if(self, mark: Mark) -> None:
-        conditions = list(mark.args) or [mark.kwargs["condition"]] if mark.args or "condition" in mark.kwargs else []
-        conditions = (
-            conditions[:1] if mark.args and len(mark.args) > 1 and not _is_condition(mark.args[1]) else conditions
-        )
+        conditions = _conditions(mark)
         if not conditions:
             self._stop(Skip(reason_of(mark), mark.path, mark.line))
         for condition in conditions:
@@ -320,6 +294,18 @@ class Judge:
             self.machine.guesses += truth is None
             self.machine.trace.note(mark.path, mark.line, "guard")
 
+    def _expect_failure(self, mark: Mark) -> None:
+        """Remember `xfail`, where its condition holds."""
+        conditions = _conditions(mark)
+        if not conditions or any(self.machine.truth(self._condition(each)) for each in conditions):
+            self._expected.append(mark)
+
+    def _is_expected(self, stop: Raised) -> bool:
+        """Whether a test is marked to fail by what it has raised (`xfail(raises=RuntimeError)`)."""
+        kinds = [hard(each.kwargs.get("raises")) for each in self._expected]
+        every = (each if isinstance(each, tuple | list) else (each,) for each in kinds)
+        return any(each == (None,) or self.machine.catches(each, stop) for each in every)
+
     def _condition(self, condition: Any) -> Any:
         text = hard(condition)
         if isinstance(text, str):
@@ -328,73 +314,6 @@ class Judge:
         if isinstance(text, Func):
             return self.machine.call(text, [], {})
         return condition
-
-    def _node(self, item: Item) -> Inst:
-        """The item, as pytest's hooks and `request.node` see it."""
-        marks = [each for each in item.marks if isinstance(each, Mark)]
-
-        def closest(args: list[Any], kwargs: dict[str, Any]) -> Any:
-            name = hard(args[0] if args else kwargs.get("name"))
-            asked.append(name)
-            default = args[1] if len(args) > 1 else kwargs.get("default")
-            return next((each for each in [*marks, *added] if each.name == name), default)
-
-        def every(args: list[Any], kwargs: dict[str, Any]) -> Any:
-            name = hard(args[0] if args else kwargs.get("name"))
-            asked.append(name)
-            return [each for each in [*marks, *added] if name is None or each.name == name]
-
-        added: list[Any] = []
-        asked: list[Any] = []
-
-        def add(args: list[Any], _kwargs: dict[str, Any]) -> Any:
-            if args and isinstance(args[0], Mark):
-                added.append(args[0])
-            return None
-
-        node = Inst(Cls("Item", [Ext("pytest.Item")], Mod("pytest", "")))
-        keywords = {each.name: True for each in marks} | {item.base: True}
-        path = Located([f"/{self.path}"])
-        node.attrs |= {
-            "get_closest_marker": Native("get_closest_marker", closest), "iter_markers": Native("iter_markers", every),
-            "add_marker": Native("add_marker", add), "own_markers": marks, "keywords": keywords, "name": item.name,
-            "originalname": item.base, "nodeid": item.nodeid, "fixturenames": item.fixtures,
-            "config": self.fixtures.config,
-            "cls": item.cls, "function": item.func, "obj": item.func, "fspath": path, "path": path,
-            "funcargs": dict(item.params),
-            "__added__": added, "__asked__": asked, "module": self.module, "user_properties": [],
-        }  # fmt: skip
-        node.attrs[LACKING] = () if item.has_cases else ("callspec",)
-        if item.has_cases:
-            node.attrs["callspec"] = Inst(Cls("CallSpec", [Ext("pytest.CallSpec")], Mod("pytest", "")))
-            node.attrs["callspec"].attrs |= {"params": dict(item.params), "id": item.name.partition("[")[2][:-1]}
-        return node
-
-    def _select(self, node: Inst) -> None:
-        """What the conftests make of all items after they were collected: marks are added, items left out."""
-        for plugin in self.plugins:
-            modify = plugin.env.names.get("pytest_collection_modifyitems")
-            if isinstance(modify, Func):
-                items = Collected(self.machine, [node])
-                self._hook(modify, {"items": items, "config": self.fixtures.config, "session": UNKNOWN})
-                if node not in items:
-                    self._stop(Skip(DESELECTED, plugin.path, modify.node.lineno, soft=True))
-
-    def _set_up_by_hooks(self, node: Inst) -> None:
-        for plugin in self.plugins:
-            setup = plugin.env.names.get("pytest_runtest_setup")
-            if isinstance(setup, Func):
-                self._hook(setup, {"item": node})
-
-    def _hook(self, hook: Func, given: dict[str, Any]) -> None:
-        names = argument_names(hook)
-        try:
-            self.machine.call(hook, [], {name: given.get(name, UNKNOWN) for name in names})
-        except Skip as stop:
-            self._stop(stop)
-        except Raised as raised:  # most are our ignorance of what pytest gives to a hook
-            if raised.kind == "Failed":
-                self._stop(raised)
 
     def _marks_added(self, node: Inst, first: int) -> int:
         """Look at the marks that hooks have added, from one on; how many there are."""
@@ -416,7 +335,7 @@ class Judge:
             instance.attrs["__method__"] = item.base
             self._set_up(item.cls, instance, ("setup_class",), on_class=True)
         values.instance = instance
-        for name in item.fixtures:
+        for name in node.attrs["fixturenames"]:
             if name in fixtures.definitions or name in machine.rules.fixtures:
                 values.value(name)
         if instance is not None:
@@ -425,7 +344,7 @@ class Judge:
         kwargs = {name: values.value(name) for name in wanted} | {
             name: values.value(name) for name in item.params if name not in item.indirect and _takes(item.func, name)
         }
-        self._body(item, instance, kwargs)
+        self._body(item, instance, kwargs, node)
 
     def _refuse_a_worker(self, item: Item, fixtures: Fixtures) -> None:
         """Pytest takes a worker for a test by its name, and has no fixture for the rank that it is told.
@@ -473,8 +392,7 @@ class Judge:
             self._stop(stop)
             return UNKNOWN
 
-    def _run_unittest(self, item: Item, cls: Cls) -> None:
-        machine = self.machine
+    def _run_unittest(self, item: Item, cls: Cls, node: Inst) -> None:
         instance = Inst(cls)
         instance.attrs |= {"__method__": item.name, "_testMethodName": item.name}
         self._set_up(cls, instance, ("setUpClass",), on_class=True)
@@ -486,18 +404,54 @@ class Judge:
         fixtures = self._fixtures(cls)
         used = [name for name in item.fixtures if name in fixtures.definitions and name not in item.params]
         if used:
-            values = Values(fixtures, {}, frozenset(), self._node(item))
+            values = Values(fixtures, {}, frozenset(), node)
             values.instance = instance
             for name in used:
                 values.value(name)
-        self._set_up(cls, instance, ("setup_method", "setUp", "asyncSetUp"), on_class=False)
+        own = cls.find("run")
+        if isinstance(own, Func) and own.module.is_test_code and not own.module.is_model:
+            self._run_around(Bound(own, instance), item, instance, node)
+        else:
+            self._run_method(item, instance, node)
+
+    def _run_around(self, own: Bound, item: Item, instance: Inst, node: Inst) -> None:
+        """A class's own `run`: it may skip the test; where it does not surely come to unittest's, nothing else counts.
+
+        Raises:
+            Skip: It does.
+        """
+        machine = self.machine
+        known = machine.guesses, machine.forks
+
+        def reach(_args: list[Any], _kwargs: dict[str, Any]) -> None:
+            if machine.forks == known[1] and RUN in instance.attrs:
+                machine.guesses = known[0]
+                self._run_method(item, instance, node)
+
+        instance.attrs[RUN] = Native("run", reach)
+        place = own.func.module.path, own.func.node.lineno
+        try:
+            machine.call(own, [_result(place)], {})
+        except Raised:
+            if RUN not in instance.attrs:
+                raise
+        except Skip as stop:
+            self._stop(stop)
+        if RUN in instance.attrs:
+            machine.guesses = known[0]
+            self._run_method(item, instance, node)
+
+    def _run_method(self, item: Item, instance: Inst, node: Inst) -> None:
+        """What unittest's own `TestCase.run` does: the set-up, then the test."""
+        instance.attrs.pop(RUN, None)
+        self._set_up(instance.cls, instance, ("setup_method", "setUp", "asyncSetUp"), on_class=False)
         every = isinstance(item.func, Func) and item.func.node.args.kwarg is not None
         given = {name: value for name, value in item.params.items() if name != BY_POSITION}
         kwargs = {name: value for name, value in given.items() if every or _takes(item.func, name)}
-        del machine
-        self._body(item, instance, kwargs)
+        self._body(item, instance, kwargs, node)
 
-    def _body(self, item: Item, instance: Inst | None, kwargs: dict[str, Any]) -> None:
+    def _body(self, item: Item, instance: Inst | None, kwargs: dict[str, Any], node: Inst) -> None:
+        self.hooks.run(node)
         func = item.func if instance is None else self._method(item, instance)
         args = item.params.get(BY_POSITION, [])
         runner = instance.cls.find("__sooner_run__") if instance is not None else MISSING
@@ -518,6 +472,18 @@ class Judge:
         return Bound(item.func, instance)
 
 
+def _result(place: tuple[str, int]) -> Ext:
+    """What unittest keeps outcomes in."""
+
+    def skip(args: list[Any], _kwargs: dict[str, Any]) -> None:
+        reason = hard(args[-1]) if args else ""
+        raise Skip(reason if isinstance(reason, str) else "skipped", *place)
+
+    result = Ext("unittest.TestResult")
+    result.attrs["addSkip"] = Native("addSkip", skip)
+    return result
+
+
 def _takes(func: Any, name: str) -> bool:
     return name in argument_names(func) or _has_default(func, name)
 
@@ -536,6 +502,13 @@ def _wants_more(init: Func) -> bool:
     args = init.node.args
     required = len(args.posonlyargs) + len(args.args) - len(args.defaults)
     return required > len(("self", "name")) or any(default is None for default in args.kw_defaults)
+
+
+def _conditions(mark: Mark) -> list[Any]:
+    """The conditions of `skipif` and `xfail`; of some that only one is, the others are no conditions."""
+    if not mark.args:
+        return [mark.kwargs["condition"]] if "condition" in mark.kwargs else []
+    return list(mark.args[:1]) if len(mark.args) > 1 and not _is_condition(mark.args[1]) else list(mark.args)
 
 
 def _extent(judged: Judged) -> tuple[bool, bool, int, int, int]:

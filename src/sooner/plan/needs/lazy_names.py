@@ -40,6 +40,7 @@ class LazyNames(dict[str, Any]):
             self._found = None
         self.has_stars = bool(self._stars)
         """Whether any statement imports all names of another module."""
+        self._stars += (each for each in tree.body if _fills_globals(each))
 
     def __contains__(self, name: object) -> bool:
         if isinstance(name, str) and name in self._pending:
@@ -83,6 +84,14 @@ class LazyNames(dict[str, Any]):
     def every(self) -> list[str]:
         """All names, made or not."""
         return list(dict.fromkeys([*self, *self._pending]))
+
+
+def _fills_globals(statement: ast.stmt) -> bool:
+    """Whether a loop or a call makes names that no text has: `globals()[name] = ...`, `globals().update(...)`."""
+    if not isinstance(statement, ast.For | ast.Expr):
+        return False
+    calls = (each.func for each in ast.walk(statement) if isinstance(each, ast.Call))
+    return any(isinstance(each, ast.Name) and each.id == "globals" for each in calls)
 
 
 def _place(statement: ast.stmt) -> tuple[int, int]:

@@ -16,7 +16,9 @@ from sooner.plan.needs.masks import only_seen
 from sooner.plan.needs.natives import Natives
 from sooner.plan.needs.replacing import replaces_devices
 from sooner.plan.needs.rules import Rules
+from sooner.plan.needs.settings import PytestSettings
 from sooner.plan.needs.sources import Sources, module_name
+from sooner.plan.needs.starting import start
 from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, DOUBTED, LIBRARY_FUEL, MODULE_FUEL
 from sooner.plan.needs.suspending import resumed
 from sooner.plan.needs.testing_names import is_guard_call
@@ -48,8 +50,6 @@ _OTHER_VENDORS: Final = ("mps", "xpu", "hpu", "npu", "mlu", "musa", "sdaa", "tpu
 """Kinds of devices that are not there on a machine with NVIDIA's or AMD's."""
 
 
-_AT_START: Final = ("pytest_configure", "pytest_sessionstart")
-"""Hooks that pytest calls once, before it collects."""
 _SPREADING: Final = (
     "DataParallel",
     "data_parallel",
@@ -68,12 +68,20 @@ class Machine(Defining):
         sources: The project.
         rules: What is known of frameworks.
         smaller: The machines with fewer devices, the most of them first.
+        settings: What pytest is configured to.
     """
 
     def __init__(
-        self, size: int, sources: Sources, rules: Rules, smaller: Callable[[], Iterable["Machine"]] = tuple
+        self,
+        size: int,
+        sources: Sources,
+        rules: Rules,
+        smaller: Callable[[], Iterable["Machine"]] = tuple,
+        *,
+        settings: PytestSettings,
     ) -> None:
         super().__init__(size, sources, rules)
+        self.settings = settings
         self.smaller = smaller
         self.made_by_itself = {}
         self.built, self.written = set(), {}
@@ -121,7 +129,7 @@ class Machine(Defining):
     def _execute(self, module: Mod, tree: ast.Module) -> None:
         module.env.names |= _module_names(module)
         is_first = not self.loading
-        with self._apart(quiet=0):
+        with self.apart(quiet=0):
             self.loading = True
             if is_first:
                 self.environment = self.set_on_import(module.path)
@@ -129,31 +137,23 @@ class Machine(Defining):
                 for statement in tree.body:
                     with only_seen(self):
                         self._execute_one(module, statement)
-                self._start(module)
+                if module.path.endswith("conftest.py"):
+                    start(self, module)
             except (Raised, Skip) as stop:
                 module.failed = stop
             except (Return, Loop):
                 pass
             module.doubted = self.trace.doubted
 
-    def _start(self, module: Mod) -> None:
-        """What a conftest.py does when pytest starts, before it imports any test: what it sets, and whether it can.
-
-        What it does with a device is no test's work; most that it raises else is our ignorance of pytest's own objects.
-
-        Raises:
-            Raised: A device is not there.
-        """
-        hooks = [module.env.names.get(each) for each in _AT_START] if module.path.endswith("conftest.py") else []
-        for hook in (each for each in hooks if isinstance(each, Func)):
-            self.trace.asked = self.trace.reach = 0
-            try:
-                self.call(hook, [UNKNOWN] * len(hook.positional), {})
-            except (Raised, Skip, OutOfFuel, *HOST_ERRORS) as stop:
-                if isinstance(stop, Raised) and stop.device:
-                    raise
-            finally:
-                module.asked = max(module.asked, self.trace.asked, self.trace.reach)
+    def plugin(self, path: str) -> Mod:
+        """A module of the tree that is a plugin of pytest's, as it is when pytest has started."""
+        module = self.load(path)
+        if not module.is_plugin and not path.endswith("conftest.py"):
+            module.is_plugin = True
+            with self.apart(quiet=0), suppress(Raised):
+                self.loading = True
+                start(self, module)
+        return module
 
     def set_on_import(self, path: str) -> dict[str, Any]:
         """The environment that a file's tests find: what it sets while it is imported, and each conftest.py above."""
@@ -165,7 +165,7 @@ class Machine(Defining):
 
     def _execute_lazily(self, module: Mod, statement: ast.stmt) -> None:
         """One statement of a module of the library under test, when a name that it makes is asked for."""
-        with self._apart(quiet=1):
+        with self.apart(quiet=1):
             self.fuel = LIBRARY_FUEL * 4
             with self._made_when_asked(module, statement), suppress(*_LEAVING, OutOfFuel, *HOST_ERRORS):
                 self.run([statement], module.env)
@@ -220,7 +220,7 @@ class Machine(Defining):
     def finish(self) -> None:
         """Do what fixtures do after the test: what they have changed is as before, and nothing else comes of it."""
         unfinished, self.unfinished = self.unfinished, ()
-        with self._apart(quiet=0):
+        with self.apart(quiet=0):
             self.fuel = LIBRARY_FUEL * 4
             for rest in reversed(unfinished):
                 with suppress(Raised, Skip, OutOfFuel, *HOST_ERRORS):
@@ -235,7 +235,7 @@ class Machine(Defining):
                 module.env.names[name] = self.natives.constant(full)
 
     @contextmanager
-    def _apart(self, *, quiet: int) -> Iterator[None]:
+    def apart(self, *, quiet: int) -> Iterator[None]:
         """Evaluate something that is no part of the test at hand."""
         state = self.fuel, self.trace, self.depth, self.current, self.overrides, self.guesses, self.quiet
         self.fuel, self.depth, self.overrides = MODULE_FUEL, min(self.depth, DEEPEST // 2), {}
@@ -329,7 +329,8 @@ class Machine(Defining):
         if self.rules.is_model(name) and (path is None or self.rules.insists(name)):
             return self.load_model(self.rules.model_name(name))
         outside = "pytest" if name == "py.test" else name  # its name of long ago
-        return self._whole(self.load(path)) if path and path != importer else self._outside(outside, importer)
+        is_there = path and (path != importer or path.endswith("/__init__.py"))  # a package may name itself
+        return self._whole(self.load(path)) if path and is_there else self._outside(outside, importer)
 
     def _outside(self, name: str, importer: str) -> Ext:
         """What is not in the tree; in a package of the tree's own it is compiled, or made when that is built."""
@@ -568,7 +569,8 @@ def _is_value(value: Any) -> bool:
 
 
 def _module_names(module: Mod) -> dict[str, Any]:
-    return {"__name__": module.name, "__file__": f"/{module.path}", "__doc__": ""}
+    package = module.name if module.path.endswith("__init__.py") else module.name.rpartition(".")[0]
+    return {"__name__": module.name, "__package__": package, "__file__": f"/{module.path}", "__doc__": ""}
 
 
 def _taint(module: Mod, names: Iterable[str], asked: int) -> None:

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs import sets
 from sooner.plan.needs.comparisons import HOST_ERRORS
+from sooner.plan.needs.containers import Environment
 from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.data_files import opened
 from sooner.plan.needs.enumerations import is_mixed_member, plain_of
 from sooner.plan.needs.growth import has_wide_field, power
 from sooner.plan.needs.iterating import ITERATING
@@ -31,7 +33,6 @@ from sooner.plan.needs.values import (
     Bound,
     Cls,
     Dev,
-    Environment,
     Ext,
     Func,
     Function,
@@ -50,7 +51,6 @@ from sooner.plan.needs.values import (
     is_plain,
     name_of,
 )
-from sooner.plan.needs.written_programs import opened
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -371,6 +371,12 @@ def _text_of(machine: "Machine", value: Inst) -> Any:
     return UNKNOWN if text is None else text
 
 
+def _repr(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    value = hard(args[0]) if args else UNKNOWN
+    method = value.cls.find("__repr__") if isinstance(value, Inst) else MISSING
+    return machine.call(method, [value], {}) if isinstance(method, Func) else _host(repr)(machine, args, kwargs)
+
+
 def _type(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     value = hard(args[0]) if args else UNKNOWN
     if len(args) == 3 and isinstance(value, str):  # noqa: PLR2004 - type(name, bases, attributes)
@@ -420,10 +426,24 @@ def _callable(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return UNKNOWN if isinstance(value, Unknown | Ext | Inst) else False
 
 
+_FROM_LIST: Final = 3
+"""The place of `fromlist` among the arguments of `__import__`."""
+
+
 def _vars(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     """The names of an object itself."""
     value = hard(args[0]) if len(args) == 1 else UNKNOWN
-    return machine.attribute(value, "__dict__") if isinstance(value, Cls | Inst) else UNKNOWN
+    return machine.attribute(value, "__dict__") if isinstance(value, Cls | Inst | Mod) else UNKNOWN
+
+
+def _import(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """`__import__("package.module")` gives the package, unless it is told what is wanted of the module."""
+    name = hard(args[0] if args else kwargs.get("name"))
+    if not isinstance(name, str) or len(args) > _FROM_LIST + 1:
+        return UNKNOWN
+    wanted = args[_FROM_LIST] if len(args) > _FROM_LIST else kwargs.get("fromlist", ())
+    machine.imported(name, machine.current[0])
+    return machine.imported(name if machine.truth(wanted) else name.partition(".")[0], machine.current[0])
 
 
 def _dir(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -462,7 +482,7 @@ BUILTINS: Final[dict[str, Function]] = {
     "int": _by_method("__int__", _host(int)), "float": _by_method("__float__", _host(float)),
     "abs": _by_method("__abs__", _host(abs)), "sum": _sum, "round": _host(round),
     "pow": _host(power), "bin": _host(bin), "oct": _host(oct), "ascii": _host(ascii),
-    "divmod": _host(divmod), "repr": _host(repr), "ord": _host(ord), "chr": _host(chr),
+    "divmod": _host(divmod), "repr": _repr, "ord": _host(ord), "chr": _host(chr),
     "hex": _host(hex), "bytes": _unknown, "str": _str, "list": _made_of(list), "tuple": _made_of(tuple),
     "set": _made_of(set), "frozenset": _made_of(frozenset), "reversed": _made_of(lambda each: each[::-1]),  # type: ignore[arg-type]
     "dict": _dict, "range": _range, **ITERATING, "sorted": _sorted,
@@ -473,7 +493,7 @@ BUILTINS: Final[dict[str, Function]] = {
     "exec": _nothing, "compile": _compiled, "format": _host(format), "slice": _host(slice), "memoryview": _unknown,
     "bytearray": _unknown, "complex": _host(complex), "property": _wrapped("property"),
     "staticmethod": _wrapped("staticmethod"), "classmethod": _wrapped("classmethod"),
-    "__import__": _unknown, "exit": _unknown, "quit": _unknown,
+    "__import__": _import, "exit": _unknown, "quit": _unknown,
 }  # fmt: skip
 
 

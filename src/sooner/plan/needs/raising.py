@@ -2,7 +2,7 @@
 
 import ast
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -39,6 +39,7 @@ class Raising(Matching):
     trying: int
     trace: "Trace"
     awaited: tuple[Any, ...]
+    built: set[str]
 
     @abstractmethod
     def run(self, body: Sequence[ast.stmt], env: Env) -> None:
@@ -129,7 +130,23 @@ class Raising(Matching):
             if not self._is_handled(node, as_raised(skip), env):
                 raise
         else:
+            if (fallback := self._fallback(node, env)) is not None:
+                self.run(fallback.body, env)
             self.run(node.orelse, env)
+
+    def _fallback(self, node: ast.Try, env: Env) -> ast.ExceptHandler | None:
+        """What imports the same names from the tree, where the body imports them from what is compiled or not there.
+
+        Of two implementations of the same the one that can be read tells what either does.
+        """
+        wanted = set(_imported_names(node.body))
+        if not wanted or not all(isinstance(each, ast.ImportFrom) for each in node.body):
+            return None
+        made = (env.names.get(each) for each in wanted)
+        if not any(isinstance(each, Ext) and each.path.rpartition(".")[0] in self.built for each in made):
+            return None
+        every = (each for each in node.handlers if each.type is None or _IMPORT_ERRORS & _names_in(each.type))
+        return next((each for each in every if wanted <= set(_imported_names(each.body))), None)
 
     def _handle_if_named(self, node: ast.Try, raised: Raised, env: Env) -> None:
         if not self._is_handled(node, raised, env):
@@ -193,6 +210,16 @@ class Raising(Matching):
         return bool(names & (above(raised.kind) | _PARENTS.get(raised.kind, set())))
 
 
+def _imported_names(body: Sequence[ast.stmt]) -> Iterator[str]:
+    for statement in body:
+        if isinstance(statement, ast.ImportFrom):
+            yield from (each.asname or each.name for each in statement.names)
+
+
+def _names_in(node: ast.expr) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
 def _again(caught: Any) -> Exception:
     """What a bare `raise` raises."""
     if not isinstance(caught, Raised):
@@ -218,6 +245,7 @@ def _message(value: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
+_IMPORT_ERRORS: Final = {"ImportError", "ModuleNotFoundError"}
 _OF_CUDA: Final = {"CUDARuntimeError", "CUDADriverError", "CudaAPIError", "CudaSupportError"}
 """What CuPy and Numba raise where a device is not there."""
 _PARENTS: Final = {

@@ -168,6 +168,11 @@ class Sources:
                 return text
         return None
 
+    def data(self, path: str, reader: str) -> str | None:
+        """The text of a file that a module reads; its being missing is remembered, too."""
+        self._uses.setdefault(reader, set()).add(path)
+        return self.read(path)
+
     def _used(self, importer: str, name: str, found: str | None) -> str | None:
         """Remember that a file's answers follow from another one, or from there being none of that name."""
         self._sought.setdefault(importer, set()).add(name.rpartition(".")[2])

@@ -1,7 +1,6 @@
 """The few functions of the standard library whose results decide about tests."""
 
 import ast
-import json
 import math
 import posixpath
 import re
@@ -13,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs import copying, text_patterns
 from sooner.plan.needs.comparisons import HOST_ERRORS
+from sooner.plan.needs.containers import Defaulting, Deque, Environment
 from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.data_files import DATA_FILES
 from sooner.plan.needs.dispatching import single_dispatch
-from sooner.plan.needs.file_paths import absolute, path_of
+from sooner.plan.needs.file_paths import absolute, package_files, path_of
 from sooner.plan.needs.iterating import filtering
 from sooner.plan.needs.python_names import BUILTINS, members
 from sooner.plan.needs.special_methods import FACTORY, set_plainly
@@ -27,10 +28,7 @@ from sooner.plan.needs.values import (
     Bound,
     Cls,
     Code,
-    Defaulting,
-    Deque,
     Env,
-    Environment,
     Ext,
     Func,
     Function,
@@ -313,17 +311,6 @@ def _as_dict(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return {name: UNKNOWN if isinstance(hard(each), Inst) else each for name, each in values.items()}
 
 
-def _loads(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-    """What a text of JSON says."""
-    text = hard(args[0]) if len(args) == 1 and not kwargs else None
-    if not isinstance(text, str):
-        return UNKNOWN
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return UNKNOWN
-
-
 def _product_of(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     """`numpy.prod` of a list of numbers."""
     numbers = hard(args[0]) if len(args) == 1 and not kwargs else None
@@ -374,11 +361,16 @@ def _getenv(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     return environment_value(machine, name, default) if isinstance(name, str) else UNKNOWN
 
 
-def _import_module(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    """A module of the tests by its name: a worker looks up there what it was told to run."""
-    name = hard(args[0]) if len(args) == 1 else None
-    path = machine.sources.module(name, machine.current[0] or "") if isinstance(name, str) else None
-    return machine.load(path) if path and machine.sources.is_test_code(path) else Unknown("importlib.import_module()")
+def _import_module(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """A module of the tree by its name, as helpers import what they are told to."""
+    name, importer = hard(args[0] if args else kwargs.get("name")), machine.current[0]
+    if not isinstance(name, str):
+        return Unknown("importlib.import_module()")
+    level = len(name) - len(name.lstrip("."))
+    if not level:
+        return machine.imported(name, importer)
+    path = machine.sources.relative(importer, level, name[level:])
+    return machine.load(path) if path else Unknown("importlib.import_module()")
 
 
 def _environ_copy(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
@@ -556,7 +548,7 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "pydantic.Field": _field_of_model,
     "msgspec.field": _field, "dataclasses.replace": _replaced,
     "dataclasses.asdict": _as_dict, "dataclasses.fields": _fields,
-    "object.__setattr__": _set_plainly, "json.loads": _loads, "numpy.prod": _product_of,
+    "object.__setattr__": _set_plainly, "numpy.prod": _product_of,
     "attr.s": _dataclass, "attrs.define": _dataclass,
     "types.SimpleNamespace": _namespace, "argparse.Namespace": _namespace,
     "collections.namedtuple": _namedtuple, "collections.OrderedDict": BUILTINS["dict"],
@@ -576,10 +568,11 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "math.gcd": _computed(math.gcd), "math.lcm": _computed(math.lcm), "math.isqrt": _computed(math.isqrt),
     "os.path.basename": _computed(posixpath.basename), "os.path.dirname": _computed(posixpath.dirname),
     "os.path.abspath": absolute, "os.path.realpath": absolute, "pathlib.Path": path_of, "pathlib.PurePath": path_of,
+    "importlib.resources.files": package_files,
     "platform.system": _constant("Linux"), "os.path.join": _path_join,
     "os.cpu_count": _constant(Soft(64)), "multiprocessing.cpu_count": _constant(Soft(64)),
     "operator.attrgetter": _attribute_getter, "shlex.split": _shlex_split, "abc.abstractmethod": _same,
     "typing.get_args": _get_args,
     "typing.cast": lambda _machine, args, _kwargs: args[-1] if args else UNKNOWN, "typing.final": _same,
     "parameterized.parameterized.to_safe_name": _safe_name, "typing.overload": _same, "typing.no_type_check": _same,
-} | _operators() | text_patterns.FUNCTIONS  # fmt: skip
+} | _operators() | text_patterns.FUNCTIONS | DATA_FILES  # fmt: skip

@@ -6,7 +6,7 @@ otherwise (an environment variable) is `Soft`; what lives outside the tree is `E
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -141,55 +141,6 @@ class Ext:
         return hash(self.path)
 
 
-class Environment(dict[str, Any]):
-    """A copy of the environment: what the test has set is known, anything else not."""
-
-    def __init__(self, known: Mapping[str, Any]) -> None:
-        super().__init__({name: each for name, each in known.items() if each is not MISSING})
-
-    def __missing__(self, key: str) -> Any:
-        """A variable that the test has not set."""
-        return Unknown(f"os.environ[{key}]")
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """As `os.environ.get`: the default holds as long as nobody sets the variable."""
-        return self[key] if key in self else Soft(default)
-
-
-class Defaulting(dict[Any, Any]):
-    """A dict that makes what is not there: `defaultdict`, `Counter`."""
-
-    def __init__(self, known: Mapping[Any, Any], make: Callable[[], Any]) -> None:
-        super().__init__(known)
-        self._make = make
-
-    def __missing__(self, key: Any) -> Any:
-        """The value of a key that nobody has set."""
-        self[key] = self._make()
-        return self[key]
-
-
-class Deque(list[Any]):
-    """A list that is longer or shorter at its left end, too."""
-
-    def appendleft(self, value: Any) -> None:
-        """As `collections.deque` has it, as the others."""
-        self.insert(0, value)
-
-    def popleft(self) -> Any:
-        """The first one, or IndexError."""
-        return self.pop(0)
-
-    def extendleft(self, values: Iterable[Any]) -> None:
-        """The last of them becomes the first one."""
-        self[:0] = list(values)[::-1]
-
-    def rotate(self, steps: int = 1) -> None:
-        """The last ones come to the front."""
-        steps %= max(len(self), 1)
-        self[:] = self[len(self) - steps :] + self[: len(self) - steps]
-
-
 class Stream(list[Any]):
     """What an iterator or a generator still has to give: `next` takes the first of it.
 
@@ -308,8 +259,8 @@ class Mod:
     """A module of the tree (or of the rule table), with the names that its body made."""
 
     __slots__ = (
-        "asked", "doubted", "env", "failed", "held", "is_model", "is_test_code", "name", "path", "questioned",
-        "tainted",
+        "asked", "configured", "doubted", "env", "failed", "held", "is_model", "is_plugin", "is_test_code", "name",
+        "path", "questioned", "registered", "tainted",
     )  # fmt: skip
 
     def __init__(self, name: str, path: str, *, is_test_code: bool = True, is_model: bool = False) -> None:
@@ -317,6 +268,8 @@ class Mod:
         self.path = path
         self.is_test_code = is_test_code
         self.is_model = is_model
+        self.is_plugin = False
+        """Whether pytest has started with it."""
         self.failed: Exception | None = None
         self.doubted = False
         """Whether it skips itself, while it is imported, under a condition that is not known."""
@@ -328,6 +281,10 @@ class Mod:
         """Names of what was put on devices while it was imported: the devices, and where that stands."""
         self.asked = 0
         """What was asked about them by statements that may have changed anything (`Trace.asked`)."""
+        self.configured: dict[str, Any] = {}
+        """What it sets when pytest starts: `config.have`, `pytest.have`."""
+        self.registered: list[Any] = []
+        """Plugins of pytest's that it makes then."""
         self.env = Env(self)
 
     def asked_by(self, name: str) -> int:

@@ -1,7 +1,6 @@
 """Programs that a test writes into a file, and then starts: `script.write_text(...)`, `open(script, "w").write(...)`.
 
-They are kept by the name of the file, which is what a command and the test agree upon. What a test reads are sources of
-the tree (`open(__file__).read()`).
+They are kept by the name of the file, which is what a command and the test agree upon.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +10,7 @@ from sooner.plan.needs.values import MISSING, UNKNOWN, Args, Kwargs, Native, Tex
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
-_FILE: Final = "file"
+FILE: Final = "file"
 _TEMPORARY: Final = "/tmp/written-"  # noqa: S108 - a name, no file
 _SUFFIXES: Final = (".py",)
 
@@ -51,7 +50,7 @@ class File(Unknown):
     __slots__ = ("name",)
 
     def __init__(self, name: Any) -> None:
-        super().__init__(_FILE)
+        super().__init__(FILE)
         self.name = name
 
     def attribute(self, machine: "Machine", name: str) -> Any:
@@ -65,40 +64,11 @@ class File(Unknown):
 
         if name == "write":
             return Native("write", written)
-        return self if name == "__enter__" else Unknown(f"{_FILE}.{name}")
+        return self if name == "__enter__" else Unknown(f"{FILE}.{name}")
 
 
-class Source(File):
-    """A file of the tree that is open for reading."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, name: str, text: str) -> None:
-        super().__init__(name)
-        self.text = text
-
-    def attribute(self, machine: "Machine", name: str) -> Any:
-        """Its whole text; of anything else nothing is known."""
-        if name == "read":
-            return Native(name, lambda args, _kwargs: UNKNOWN if args else self.text)
-        return Unknown(f"{_FILE}.{name}") if name == "write" else super().attribute(machine, name)
-
-
-def _source(machine: "Machine", path: Any) -> Any:
-    """A module's own file; of any other that is read nothing is known."""
-    path = hard(path)
-    if not isinstance(path, str) or not path.startswith("/") or name_of_file(path) in ("", *machine.written):
-        return UNKNOWN
-    text = machine.sources.read(path[1:])
-    return UNKNOWN if text is None else Source(path, text)
-
-
-def opened(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-    """`open(path, "w")`, or `open(__file__)`."""
-    mode = hard(kwargs.get("mode", args[1] if len(args) > 1 else "r"))
-    path = args[0] if args else kwargs.get("file", UNKNOWN)
-    if mode in ("r", "rt"):
-        return _source(machine, path)
+def opened_to_write(machine: "Machine", path: Any, mode: Any) -> Any:
+    """`open(path, "w")`."""
     if not name_of_file(path) or not isinstance(mode, str) or not set(mode) & set("wax"):
         return UNKNOWN
     if "a" not in mode:
@@ -116,8 +86,6 @@ def temporary(machine: "Machine", _args: Args, kwargs: Kwargs) -> Any:
 
 def writing(machine: "Machine", path: Text, name: str) -> Any:
     """`path.write_text(text)`; MISSING for other attributes, and of files that are no programs."""
-    if name == "open" and name_of_file(path):
-        return Native(name, lambda args, kwargs: opened(machine, [path, *args], kwargs))
     if name != "write_text" or not name_of_file(path):
         return MISSING
 
