@@ -171,7 +171,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--projects", type=int, default=6)
-    parser.add_argument("--grammar", choices=("grammar", "bodies", "ranks", "trees"), default="grammar")
+    parser.add_argument("--grammar", choices=("grammar", "bodies", "ranks", "trees", "sizes"), default="grammar")
     parser.add_argument("--show", type=int, default=20, help="how many of the tests that differ are printed")
     args = parser.parse_args()
     rows: list[tuple[str, ...]] = []

@@ -232,6 +232,16 @@ class Attributes(State):
     def _told_by(self, rule: "Rule", value: Inst) -> Any:
         return self.natives.value_of(rule, "value", [value], {})
 
+    def item_of_class(self, cls: Cls, index: Any) -> Any:
+        """`Class[index]`: what it or its metaclass makes of that, a member of an enumeration, or itself (generics)."""
+        method = cls.find("__class_getitem__")
+        meta = cls.find(METACLASS)
+        if method is MISSING and isinstance(meta, Cls):
+            method = meta.find("__getitem__")
+        if isinstance(method, Func):
+            return self.call(Bound(method, cls), [index], {})
+        return members(cls).get(index, UNKNOWN) if isinstance(index, str) else cls
+
     def _of_class(self, value: Cls, name: str) -> Any:
         found = value.find(name)
         if found is not MISSING:
@@ -320,6 +330,7 @@ class Attributes(State):
         if name == "__code__":
             return Code(value)
         known: dict[str, Any] = {"__name__": value.name, "__module__": value.module.name}
+        known |= {"__defaults__": tuple(value.defaults) or None, "__kwdefaults__": dict(value.kw_defaults) or None}
         known |= {"__qualname__": value.within + value.name, "__dict__": value.attrs, "__doc__": ""}
         return known[name] if name in known else Unknown(f"{value.name}.{name}")
 

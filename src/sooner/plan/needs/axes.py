@@ -171,6 +171,11 @@ def _value_id(machine: Machine, value: Any, name: str, index: int, by: Any) -> s
             return None
         if isinstance(made, str | int | float | bool):
             return str(made)
+    for hook in machine.id_hooks:
+        given = {"val": value, "argname": name}
+        made = quietly(machine, hook, [given.get(each, UNKNOWN) for each in hook.positional])
+        if isinstance(made, str):
+            return made
     return plain_id(value, name, index)
 
 

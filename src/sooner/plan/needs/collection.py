@@ -69,6 +69,8 @@ def collect(machine: Machine, path: str) -> list[Item]:
     module = machine.load(path)
     fixtures = Fixtures(machine, path)
     module_marks = _marks_of(module.env.names.get("pytestmark"), machine)
+    hooks = (each.env.names.get("pytest_make_parametrize_id") for each in reversed(fixtures.modules[:-1]))
+    machine.id_hooks = tuple(each for each in hooks if isinstance(each, Func))
     items: list[Item] = []
     for name, value in _named(module.env.names):
         if isinstance(value, Cls) and _is_test_class(name, value, machine.settings):

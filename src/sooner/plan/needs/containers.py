@@ -34,6 +34,22 @@ class Defaulting(dict[Any, Any]):
         return self[key]
 
 
+class Counting(Defaulting):
+    """`collections.Counter`."""
+
+    def most_common(self, most: int | None = None) -> list[tuple[Any, int]]:
+        """The keys with the largest numbers."""
+        return sorted(self.items(), key=lambda each: each[1], reverse=True)[:most]
+
+    def elements(self) -> list[Any]:
+        """Each key, so often."""
+        return [key for key, number in self.items() for _ in range(number)]
+
+    def total(self) -> int:
+        """All numbers together."""
+        return sum(self.values())
+
+
 class Deque(list[Any]):
     """A list that is longer or shorter at its left end, too."""
 

@@ -27,6 +27,7 @@ from sooner.plan.needs.values import (
     UNKNOWN,
     Bound,
     Cls,
+    Decided,
     Dev,
     Enough,
     Env,
@@ -106,7 +107,7 @@ class Expressions(Comparisons, ABC):
         """Whether a value is true; None where that is not known."""
         value = hard(value)
         if isinstance(value, Unknown):
-            return None
+            return value.truth if isinstance(value, Decided) else None
         if isinstance(value, Ext):
             return None if value.path.rpartition(".")[2].isupper() or "_" in value.path else True
         if isinstance(value, Inst):
@@ -270,7 +271,7 @@ class Expressions(Comparisons, ABC):
             if truth is deciding:
                 if isinstance(value, Soft):
                     return deciding if self._decided(node.values[place + 1 :], env, deciding=deciding) else value
-                return deciding if unknown else value
+                return value if not unknown else deciding if isinstance(value, bool) else Decided(truth=deciding)
         if unknown:
             return UNKNOWN
         return Soft(hard(value)) if soft else value
@@ -418,7 +419,7 @@ class Expressions(Comparisons, ABC):
         if isinstance(value, Func):  # Python's own have no items: somebody has made a kernel of it
             return Native("kernel", lambda _args, _kwargs: self.launch_kernel(value))
         if isinstance(value, Cls):
-            return members(value).get(index, UNKNOWN) if isinstance(index, str) else value
+            return cast("Machine", self).item_of_class(value, index)
         if isinstance(value, Inst):
             method = value.cls.find("__getitem__")
             if method is MISSING and isinstance(index, int | slice):

@@ -16,6 +16,7 @@ _SAME: Final = ("resolve", "absolute", "expanduser")
 _LAST: Final[dict[str, Callable[[str], str]]] = {
     "name": str,
     "basename": str,
+    "suffix": lambda last: PurePosixPath(last).suffix,
     "stem": lambda last: PurePosixPath(last).stem,
     "purebasename": lambda last: PurePosixPath(last).stem,
 }
@@ -59,7 +60,8 @@ class Located(Text):
         if sign and last and name == "with_suffix":
             stem = Located([*self.pieces[:-1], end.removesuffix(PurePosixPath(last).suffix)])
             return Native(name, lambda args, _kwargs: _joined([stem, *args], between=""))
-        return _LAST[name](last) if sign and last and name in _LAST else Unknown(f"{_PATH}.{name}")
+        is_whole = bool(sign) or len(self.pieces) == 1
+        return _LAST[name](last) if is_whole and last and name in _LAST else Unknown(f"{_PATH}.{name}")
 
 
 def path_of(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:

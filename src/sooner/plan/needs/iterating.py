@@ -1,5 +1,7 @@
 """Python's builtins that go over values one after the other: `zip`, `map`, `iter`, `next`, ..."""
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
@@ -48,6 +50,20 @@ class Numbered(Unknown):
         self.start = start
 
 
+class Endless(Unknown):
+    """An iterator without an end.
+
+    Args:
+        values: It, as Python has it: what is taken from it is gone.
+    """
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Iterator[Any]) -> None:
+        super().__init__("itertools")
+        self.values = values
+
+
 def turn_of(values: Any) -> Any:
     """What a loop is given in the one turn that stands for all, where nobody knows how often it turns."""
     return (OneOf(values.start), UNKNOWN) if isinstance(values, Numbered) else UNKNOWN
@@ -55,6 +71,13 @@ def turn_of(values: Any) -> Any:
 
 def _zip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     columns = [_column(machine, each) for each in args]
+    least = min((len(each) for each in columns if each is not None), default=None)
+    if least is not None:
+        endless = {place: each for place, each in enumerate(map(hard, args)) if isinstance(each, Endless)}
+        columns = [
+            list(islice(endless[place].values, least)) if place in endless else each
+            for place, each in enumerate(columns)
+        ]
     known = [each for each in columns if each is not None]
     if len(known) < len(columns):
         if not known or machine.loading:  # cases of a test are as many as there are, or nobody knows how many
@@ -105,6 +128,8 @@ def _next(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
         return told
     if isinstance(value, Stream) and value:
         return value[0] if machine.forks else value.pop(0)
+    if isinstance(value, Endless):
+        return next(value.values)
     values = machine.items_of(value)
     if values is None and isinstance(value, Numbered):
         return turn_of(value)

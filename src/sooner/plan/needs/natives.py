@@ -1,6 +1,7 @@
 """What lies outside the tree: attributes and calls of modules that are not there; rules decide where there are any."""
 
 from collections.abc import Callable
+from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs import unseen
@@ -19,7 +20,8 @@ from sooner.plan.needs.named_devices import device_named
 from sooner.plan.needs.number_types import of_number_type
 from sooner.plan.needs.options import Options
 from sooner.plan.needs.outside_kinds import record_text
-from sooner.plan.needs.python_names import BUILTINS, method_of
+from sooner.plan.needs.plain_functions import computed
+from sooner.plan.needs.python_names import BUILTINS, HOST_TYPES, method_of
 from sooner.plan.needs.replacing import is_patch, patched, switch_of
 from sooner.plan.needs.rule_words import words
 from sooner.plan.needs.rules import Rule
@@ -130,9 +132,17 @@ class Natives(GivenDevices):
     def _of_native(self, value: Native, name: str) -> Any:
         if (value.name, name) == ("type", "__new__"):
             return Native(name, self.machine.made_plainly)
-        if value.name in ("dict", "str", "bytes") and name in ("fromkeys", "join", "format", "maketrans"):
-            return Native(f"{value.name}.{name}", lambda _args, _kwargs: UNKNOWN)
+        kind = HOST_TYPES.get(value.name)
+        if isinstance(kind, type) and isinstance(getattr(kind, name, None), BuiltinFunctionType):
+            made = computed(getattr(kind, name))  # of the type itself: `dict.fromkeys`, `int.from_bytes`
+            return Native(f"{value.name}.{name}", lambda args, kwargs: made(self.machine, args, kwargs))
+        if isinstance(kind, type) and callable(getattr(kind, name, None)) and not name.startswith("__"):
+            return Native(f"{value.name}.{name}", lambda args, kwargs: self._of_first(name, args, kwargs))
         return Native(f"{value.name}.{name}", lambda args, _kwargs: args[0] if len(args) == 1 else UNKNOWN)
+
+    def _of_first(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A method that is called by its type (`map(str.strip, lines)`)."""
+        return self.machine.call(self.machine.attribute(args[0], name), args[1:], kwargs) if args else UNKNOWN
 
     def outside_attribute(self, value: Any, name: str) -> Any:
         """`value.name`, where value is outside or unknown."""

@@ -13,6 +13,7 @@ from sooner.plan.needs.growth import has_wide_field, power
 from sooner.plan.needs.iterating import ITERATING
 from sooner.plan.needs.kept import Loader
 from sooner.plan.needs.number_types import is_scalar_type, scalar_name, scalar_of_dtype
+from sooner.plan.needs.ordering import in_order, most
 from sooner.plan.needs.outside_kinds import (
     MAPPINGS,
     above,
@@ -107,45 +108,6 @@ def _len(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return UNKNOWN if items is None else len(items)
 
 
-def _most(pick: Callable[[Any], Any], *, largest: bool) -> Function:
-    """`min` or `max`: of a mixture of known and unknown there is no answer."""
-
-    def called(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-        values = machine.items_of(args[0]) if len(args) == 1 else args
-        if values is None:
-            return UNKNOWN
-        if "key" in kwargs and values:
-            keys = keys_of(machine, kwargs["key"], values)
-            return UNKNOWN if keys is None else values[keys.index(pick(keys))]
-        if not values:
-            if "default" in kwargs:
-                return kwargs["default"]
-            raise Raised("ValueError", "max() or min() of nothing")
-        known = [hard(each) for each in values if is_plain(hard(each))]
-        if len(known) < len(values):
-            return 0 if not largest and 0 in known else UNKNOWN
-        try:
-            result = pick(known)
-        except HOST_ERRORS:
-            return UNKNOWN
-        return Soft(result) if any(isinstance(each, Soft) and each.value == result for each in values) else result
-
-    return called
-
-
-def keys_of(machine: "Machine", key: Any, values: list[Any]) -> list[Any] | None:
-    """What each value is compared by; None where that is not known, or they cannot be compared."""
-    keys = values if hard(key) is None else [machine.call(key, [each], {}) for each in values]
-    keys = [hard(each) for each in keys]
-    if not is_plain(keys):
-        return None
-    try:
-        sorted(keys)
-    except HOST_ERRORS:
-        return None
-    return keys
-
-
 def _quantified(machine: "Machine", args: Args, deciding: bool) -> Any:  # noqa: FBT001 - True for any, False for all
     values = machine.items_of(args[0]) if args else None
     if values is None:
@@ -166,7 +128,7 @@ def _isinstance(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return True if True in answers else UNKNOWN if None in answers else False
 
 
-_HOST_TYPES: Final[dict[str, Any]] = {
+HOST_TYPES: Final[dict[str, Any]] = {
     "int": int, "str": str, "list": list, "tuple": tuple, "dict": dict, "set": set, "float": float, "bool": bool,
     "bytes": bytes, "frozenset": frozenset, "Mapping": dict, "Sequence": (list, tuple, str),
     "Iterable": (list, tuple, set, dict, str),
@@ -187,7 +149,7 @@ def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
     if isinstance(value, Param) or is_scalar_type(value):
         return False if isinstance(kind, Native | Cls) else None
     if isinstance(kind, Native | Ext) and isinstance(value, PLAIN):
-        host = _HOST_TYPES.get(name_of(kind))
+        host = HOST_TYPES.get(name_of(kind))
         return isinstance(value, host) if host is not None else False
     if isinstance(value, Inst):
         return _is_of_class(value, kind)
@@ -213,10 +175,10 @@ def _is_of_class(value: Inst, kind: Any) -> bool | None:
 
 def _is_member(value: Inst, kind: str) -> bool | None:
     """Whether a member of an enumeration is of a type of Python's: of that of its value where it is one of these."""
-    if "_value_" not in value.attrs or kind not in _HOST_TYPES:
+    if "_value_" not in value.attrs or kind not in HOST_TYPES:
         return None
     if is_mixed_member(value):
-        return isinstance(hard(value.attrs["_value_"]), _HOST_TYPES[kind]) or kind == "Enum"
+        return isinstance(hard(value.attrs["_value_"]), HOST_TYPES[kind]) or kind == "Enum"
     return kind == "Enum"
 
 
@@ -317,15 +279,6 @@ def _range(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     except HOST_ERRORS:
         return UNKNOWN
     return Soft(made) if any(isinstance(each, Soft) for each in args) else made
-
-
-def _sorted(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-    values = machine.items_of(args[0]) if args else None
-    keys = None if values is None else keys_of(machine, kwargs.get("key"), values)
-    if values is None or keys is None:
-        return UNKNOWN if values is None else values
-    places = sorted(range(len(values)), key=keys.__getitem__, reverse=bool(hard(kwargs.get("reverse", False))))
-    return [values[place] for place in places]
 
 
 def _str(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -476,25 +429,31 @@ def _wrapped(kind: str) -> Function:
 
 
 BUILTINS: Final[dict[str, Function]] = {
-    "len": _len, "min": _most(min, largest=False), "max": _most(max, largest=True),
+    "len": _len, "min": most(min, largest=False), "max": most(max, largest=True),
     "any": lambda machine, args, _kwargs: _quantified(machine, args, deciding=True),
     "all": lambda machine, args, _kwargs: _quantified(machine, args, deciding=False),
     "int": _by_method("__int__", _host(int)), "float": _by_method("__float__", _host(float)),
     "abs": _by_method("__abs__", _host(abs)), "sum": _sum, "round": _host(round),
     "pow": _host(power), "bin": _host(bin), "oct": _host(oct), "ascii": _host(ascii),
     "divmod": _host(divmod), "repr": _repr, "ord": _host(ord), "chr": _host(chr),
-    "hex": _host(hex), "bytes": _unknown, "str": _str, "list": _made_of(list), "tuple": _made_of(tuple),
+    "hex": _host(hex), "bytes": _host(bytes), "str": _str, "list": _made_of(list), "tuple": _made_of(tuple),
     "set": _made_of(set), "frozenset": _made_of(frozenset), "reversed": _made_of(lambda each: each[::-1]),  # type: ignore[arg-type]
-    "dict": _dict, "range": _range, **ITERATING, "sorted": _sorted,
+    "dict": _dict, "range": _range, **ITERATING, "sorted": in_order,
     "isinstance": _isinstance, "issubclass": _issubclass,
     "getattr": _getattr, "hasattr": _hasattr, "setattr": _setattr, "delattr": _delattr, "callable": _callable,
-    "type": _type, "super": _super, "print": _nothing, "id": _identity, "hash": _unknown, "vars": _vars,
+    "type": _type, "super": _super, "print": _nothing, "id": _identity, "vars": _vars,
     "globals": _globals, "locals": _unknown, "dir": _dir, "open": opened, "input": _unknown, "eval": _unknown,
     "exec": _nothing, "compile": _compiled, "format": _host(format), "slice": _host(slice), "memoryview": _unknown,
     "bytearray": _unknown, "complex": _host(complex), "property": _wrapped("property"),
     "staticmethod": _wrapped("staticmethod"), "classmethod": _wrapped("classmethod"),
     "__import__": _import, "exit": _unknown, "quit": _unknown,
 }  # fmt: skip
+
+
+def _hash(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """Of a number, which is the same in each process."""
+    value = uncounted(hard(args[0])) if args else None
+    return hash(value) if isinstance(value, int | float) else UNKNOWN
 
 
 def _bool(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -504,7 +463,7 @@ def _bool(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return Soft(truth) if isinstance(args[0], Soft) else truth
 
 
-BUILTINS["bool"] = _bool
+BUILTINS.update({"bool": _bool, "hash": _hash})
 
 
 def method_of(machine: "Machine", value: Any, name: str) -> Any:
@@ -582,7 +541,7 @@ def _is_too_long(value: str | bytes, name: str, args: Args) -> bool:
 
 def _extended(machine: "Machine", value: Any, name: str, args: Args, kwargs: Kwargs) -> Any:
     if name == "sort":
-        value[:] = _sorted(machine, [value], kwargs)
+        value[:] = in_order(machine, [value], kwargs)
         return None
     if isinstance(value, dict):
         other = hard(args[0])

@@ -1,23 +1,20 @@
 """The few functions of the standard library whose results decide about tests."""
 
 import ast
+import functools
 import math
-import posixpath
 import re
 import textwrap
-from collections import Counter
-from collections.abc import Callable
-from itertools import chain, combinations, islice, pairwise, permutations, product, zip_longest
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs import copying, text_patterns
-from sooner.plan.needs.comparisons import HOST_ERRORS
-from sooner.plan.needs.containers import Defaulting, Deque, Environment
-from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.containers import Counting, Defaulting, Deque, Environment
 from sooner.plan.needs.data_files import DATA_FILES
 from sooner.plan.needs.dispatching import single_dispatch
 from sooner.plan.needs.file_paths import absolute, package_files, path_of
-from sooner.plan.needs.iterating import filtering
+from sooner.plan.needs.iterators import ITERATORS
+from sooner.plan.needs.plain_functions import PLAIN_FUNCTIONS
 from sooner.plan.needs.python_names import BUILTINS, members
 from sooner.plan.needs.special_methods import FACTORY, set_plainly
 from sooner.plan.needs.suspending import AROUND
@@ -52,7 +49,6 @@ from sooner.plan.needs.written_programs import temporary
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
-_MOST_COMBINATIONS: Final = 4096
 _PARTIAL_METHOD: Final = cast(
     "ast.FunctionDef",
     ast.parse("def method(self, *more, **named):\n    return func(self, *first, *more, **{**given, **named})").body[0],
@@ -156,99 +152,13 @@ def _cached_property(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return Wrapped("property", args[0]) if args else UNKNOWN
 
 
-def _reduce(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    values = machine.items_of(args[1]) if len(args) > 1 else None
-    if values is None:
-        return UNKNOWN
-    values = [*args[2:3], *values]
-    if not values:
-        return UNKNOWN
-    result = values[0]
-    for each in values[1:]:
-        result = machine.call(args[0], [result, each], {})
-    return result
-
-
-def _combining(combine: Callable[..., Any]) -> Function:
-    def called(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-        columns = [uncounted(each) if isinstance(each, int) else machine.items_of(each) for each in args]
-        if None in columns:
-            return UNKNOWN
-        names = {key: hard(each) for key, each in kwargs.items()}
-        try:
-            made = []
-            for count, each in enumerate(combine(*columns, **names)):
-                if count > _MOST_COMBINATIONS:
-                    return UNKNOWN
-                made.append(each)
-        except HOST_ERRORS:
-            return UNKNOWN
-        return made
-
-    return called
-
-
-def _repeated(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-    times = uncounted(hard(args[1] if len(args) > 1 else kwargs.get("times")))
-    return [args[0]] * times if args and isinstance(times, int) and 0 <= times <= _MOST_COMBINATIONS else UNKNOWN
-
-
-def _while(*, taken: bool) -> Function:
-    """`takewhile` or `dropwhile`."""
-
-    def called(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-        values = machine.items_of(args[1]) if len(args) > 1 else None
-        if values is None:
-            return UNKNOWN
-        for place, each in enumerate(values):
-            truth = machine.truth(machine.call(args[0], [each], {}))
-            if truth is None:
-                return UNKNOWN
-            if not truth:
-                return values[:place] if taken else values[place:]
-        return values if taken else []
-
-    return called
-
-
-def _starmap(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    rows = machine.items_of(args[1]) if len(args) > 1 else None
-    given = [machine.items_of(row) for row in rows or []]
-    if rows is None or None in given:
-        return UNKNOWN
-    return [machine.call(args[0], each or [], {}) for each in given]
-
-
-def _accumulated(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-    values = machine.items_of(args[0]) if args else None
-    if values is None or "initial" in kwargs:
-        return UNKNOWN
-    function = args[1] if len(args) > 1 else kwargs.get("func", Ext("operator.add"))
-    found = values[:1]
-    for each in values[1:]:
-        found.append(machine.call(function, [found[-1], each], {}))
-    return found
-
-
-def _computed(function: Callable[..., Any], *, is_operator: bool = False) -> Function:
-    def called(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-        values = [hard(each) if is_operator else uncounted(hard(each)) for each in args]
-        if not is_plain(values):
-            return UNKNOWN
-        try:
-            result = function(*values)
-        except HOST_ERRORS:
-            return UNKNOWN
-        return Soft(result) if any(isinstance(each, Soft) for each in args) else result
-
-    return called
-
-
-def _dataclass(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+def _dataclass(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     def decorate(inner: Args, _names: Kwargs) -> Any:
         cls = inner[0] if inner else UNKNOWN
         if isinstance(cls, Cls):
             make_record(cls, cls.attrs.get("__fieldnames__", []))
+            if hard(kwargs.get("order")) is True:
+                cls.attrs["__order__"] = cls.attrs["__record__"]
         return cls
 
     return decorate(args, {}) if args else Native("dataclass", decorate)
@@ -412,20 +322,50 @@ def _contextmanager(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return UNKNOWN
 
 
+def _reduce(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    values = machine.items_of(args[1]) if len(args) > 1 else None
+    if values is None:
+        return UNKNOWN
+    values = [*args[2:3], *values]
+    if not values:
+        return UNKNOWN
+    result = values[0]
+    for each in values[1:]:
+        result = machine.call(args[0], [result, each], {})
+    return result
+
+
 def _default_dict(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     factory = args[0] if args else kwargs.pop("default_factory", None)
     known = BUILTINS["dict"](machine, args[1:], kwargs)
     return known if hard(factory) is None else Defaulting(known, lambda: machine.call(factory, [], {}))
 
 
+def _ordered(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    made = BUILTINS["dict"](machine, args, kwargs)
+    return OrderedDict(made) if type(made) is dict else made
+
+
+def _first(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    return args[0] if args else UNKNOWN
+
+
+def _chained(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """`ChainMap(...)`, as long as nobody changes it: the first of several that has a key."""
+    maps = [hard(each) for each in args]
+    if not all(isinstance(each, dict) for each in maps):
+        return UNKNOWN
+    return {key: value for each in reversed(maps) for key, value in each.items()}
+
+
 def _counter(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     given = hard(args[0]) if args else kwargs
     if isinstance(given, dict):
-        return Defaulting(given, lambda: 0)
+        return Counting(given, lambda: 0)
     values = machine.items_of(given)
     if values is None or not is_plain(values):
         return UNKNOWN
-    return Defaulting(Counter(machine.key(each) for each in values), lambda: 0)
+    return Counting(Counter(machine.key(each) for each in values), lambda: 0)
 
 
 def _deque(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
@@ -457,8 +397,11 @@ def _constant(value: Any) -> Function:
 
 
 def _attribute_getter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    name = hard(args[0]) if args else None
-    return Native("attrgetter", lambda inner, _names: machine.attribute(inner[0], str(name)))
+    def get(inner: Args, _names: Kwargs) -> Any:
+        found = [functools.reduce(machine.attribute, str(hard(each)).split("."), inner[0]) for each in args]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    return Native("attrgetter", get)
 
 
 def _path_join(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -518,17 +461,6 @@ def _fields(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return tuple(fields)
 
 
-def _operators() -> dict[str, Function]:
-    import operator
-
-    names = ("lt", "le", "gt", "ge", "eq", "ne", "add", "sub", "mul", "floordiv", "mod", "and_", "or_", "not_")
-    return {f"operator.{name}": _computed(getattr(operator, name), is_operator=True) for name in names}
-
-
-_OF_NUMBERS: Final = (
-    math.exp, math.pow, math.log10, math.log1p, math.hypot, math.fsum, math.trunc, math.copysign, math.fabs,
-    math.isclose, math.isinf, math.isnan, math.sin, math.cos, math.tan, math.radians,
-)  # fmt: skip
 STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "functools.wraps": _wraps, "functools.update_wrapper": _update_wrapper, "types.FunctionType": _function,
     "inspect.getfile": _file_of, "inspect.getsourcefile": _file_of, "inspect.signature": _signature,
@@ -538,20 +470,14 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "functools.lru_cache": _same, "functools.cache": _same, "functools.total_ordering": _same,
     "functools.singledispatch": single_dispatch,
     "functools.cached_property": _cached_property, "functools.reduce": _reduce, "wrapt.decorator": _same,
-    "itertools.product": _combining(product), "itertools.chain": _combining(chain),
-    "itertools.chain.from_iterable": _combining(chain.from_iterable),
-    "itertools.zip_longest": _combining(zip_longest), "itertools.islice": _combining(islice),
-    "itertools.pairwise": _combining(pairwise), "itertools.repeat": _repeated, "itertools.starmap": _starmap,
-    "itertools.takewhile": _while(taken=True), "itertools.dropwhile": _while(taken=False),
-    "itertools.accumulate": _accumulated, "itertools.filterfalse": filtering(kept=False),
-    "itertools.permutations": _combining(permutations), "itertools.combinations": _combining(combinations),
     "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "pydantic.Field": _field_of_model,
     "msgspec.field": _field, "dataclasses.replace": _replaced,
     "dataclasses.asdict": _as_dict, "dataclasses.fields": _fields,
     "object.__setattr__": _set_plainly, "numpy.prod": _product_of,
     "attr.s": _dataclass, "attrs.define": _dataclass,
     "types.SimpleNamespace": _namespace, "argparse.Namespace": _namespace,
-    "collections.namedtuple": _namedtuple, "collections.OrderedDict": BUILTINS["dict"],
+    "collections.namedtuple": _namedtuple, "collections.OrderedDict": _ordered,
+    "collections.ChainMap": _chained, "types.MappingProxyType": _first,
     "collections.defaultdict": _default_dict, "collections.Counter": _counter, "collections.deque": _deque,
     "operator.itemgetter": _item_getter, "operator.methodcaller": _method_caller,
     "contextlib.contextmanager": _contextmanager,
@@ -561,12 +487,6 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "importlib.import_module": _import_module, "tempfile.NamedTemporaryFile": temporary,
     "os.environ.copy": _environ_copy, "copy.copy": copying.shallow, "copy.deepcopy": copying.deep,
     "importlib.util.find_spec": _find_spec, "textwrap.dedent": _dedent, "inspect.cleandoc": _dedent,
-    "math.ceil": _computed(math.ceil), "math.floor": _computed(math.floor), "math.sqrt": _computed(math.sqrt),
-    "math.prod": _computed(math.prod), "math.log2": _computed(math.log2), "math.log": _computed(math.log),
-    **{f"math.{each.__name__}": _computed(each) for each in _OF_NUMBERS},
-    "os.path.splitext": _computed(posixpath.splitext),
-    "math.gcd": _computed(math.gcd), "math.lcm": _computed(math.lcm), "math.isqrt": _computed(math.isqrt),
-    "os.path.basename": _computed(posixpath.basename), "os.path.dirname": _computed(posixpath.dirname),
     "os.path.abspath": absolute, "os.path.realpath": absolute, "pathlib.Path": path_of, "pathlib.PurePath": path_of,
     "importlib.resources.files": package_files,
     "platform.system": _constant("Linux"), "os.path.join": _path_join,
@@ -575,4 +495,4 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "typing.get_args": _get_args,
     "typing.cast": lambda _machine, args, _kwargs: args[-1] if args else UNKNOWN, "typing.final": _same,
     "parameterized.parameterized.to_safe_name": _safe_name, "typing.overload": _same, "typing.no_type_check": _same,
-} | _operators() | text_patterns.FUNCTIONS | DATA_FILES  # fmt: skip
+} | PLAIN_FUNCTIONS | ITERATORS | text_patterns.FUNCTIONS | DATA_FILES  # fmt: skip

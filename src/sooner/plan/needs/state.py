@@ -84,6 +84,8 @@ class State(Statements):
     """Whether the test has only said how many devices there are."""
     working: str = ""
     """The file whose function is being evaluated."""
+    id_hooks: tuple[Func, ...] = ()
+    """What the conftests of the file at hand have to name cases (`pytest_make_parametrize_id`)."""
     built: set[str]
     """Modules of packages of the tree that are not in it (compiled, or made when it is built), and names from there."""
     written: dict[str, Any]

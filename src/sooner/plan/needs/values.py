@@ -86,6 +86,16 @@ class Enough(Unknown):
         return self
 
 
+class Decided(Unknown):
+    """What is not known, but that it is true, or false (`config.size or 4`)."""
+
+    __slots__ = ("truth",)
+
+    def __init__(self, *, truth: bool) -> None:
+        super().__init__()
+        self.truth = truth
+
+
 class OneOf(Unknown):
     """One of several numbers, it is not known which (`4 if flag() else 2`); what starts something takes the most."""
 
