@@ -6,8 +6,8 @@ import pytest
 from small_projects import needs_of
 
 HEAD = """
-import ast, base64, bisect, collections, functools, heapq, itertools, json, math, operator, pathlib, statistics, struct
-import types, torch
+import ast, base64, bisect, collections, csv, functools, heapq, io, itertools, json, math, operator, pathlib, re
+import statistics, struct, types, torch
 from dataclasses import dataclass
 
 def use_all(n):
@@ -52,6 +52,12 @@ def said_of(size):
         "n = list(itertools.compress([1, 4], [0, 1]))[0]",
         "_, second = itertools.tee(range(4))\nn = len(list(second))",
         "n = int(pathlib.Path('tp.4').suffix[1:])",
+        "n = int(next(csv.reader(io.StringIO('1,4')))[1])",
+        "n = int(list(csv.DictReader(io.StringIO('tp,pp\\n1,4')))[0]['pp'])",
+        "n = max(int(line) for line in io.StringIO('1\\n4\\n'))",
+        "n = int(re.match(r'(?P<kind>\\w+):(?P<n>\\d+)', 'gpu:4')['n'])",
+        "n = int.__mul__(4, 1)",
+        "n = 4 if issubclass(bool, int) and not issubclass(int, str) else 1",
         "def sized(tp=4):\n    return tp\nn = sized.__defaults__[0]",
         "def sized(*, tp=4):\n    return tp\nn = sized.__kwdefaults__['tp']",
         """

@@ -1,12 +1,13 @@
 """Files of the tree that tests and their helpers read: tables of sizes, lists of cases, their own source."""
 
+import csv
 import json
 import posixpath
 import tomllib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.values import MISSING, UNKNOWN, Args, Function, Kwargs, Native, Text, Unknown, hard
+from sooner.plan.needs.values import MISSING, UNKNOWN, Args, Function, Kwargs, Native, Text, Unknown, hard, is_plain
 from sooner.plan.needs.written_programs import FILE, File, name_of_file, opened_to_write, writing
 
 if TYPE_CHECKING:
@@ -32,7 +33,14 @@ class Source(File):
         if name in ("read", "readlines"):
             whole = self.text if name == "read" else self.text.splitlines(keepends=True)
             return Native(name, lambda args, _kwargs: UNKNOWN if args else whole)
+        if name in ("getvalue", "readline"):
+            line = self.text if name == "getvalue" else self.text.splitlines(keepends=True)[:1]
+            return Native(name, lambda _args, _kwargs: "".join(line))
         return Unknown(f"{FILE}.{name}") if name == "write" else super().attribute(machine, name)
+
+    def items(self, _machine: "Machine") -> list[Any]:
+        """Its lines."""
+        return self.text.splitlines(keepends=True)
 
 
 def text_at(machine: "Machine", path: Any) -> str | None:
@@ -86,7 +94,31 @@ def _read_as(parse: Callable[[str], Any], *, is_open: bool) -> Function:
     return called
 
 
+def _text_file(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """`io.StringIO(text)`."""
+    text = hard(args[0]) if args else UNKNOWN
+    return Source("", text) if isinstance(text, str) and text else Unknown("io.StringIO()")
+
+
+def _rows(read: Callable[..., Any]) -> Function:
+    """`csv.reader`, or `csv.DictReader`, of an open file or of lines."""
+
+    def called(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+        lines = machine.items_of(args[0]) if args else None
+        more = [hard(each) for each in args[1:]]
+        named = {name: hard(each) for name, each in kwargs.items()}
+        if lines is None or not is_plain([lines, more, named]):
+            return UNKNOWN
+        try:
+            return list(read(lines, *more, **named))
+        except (csv.Error, TypeError, ValueError):
+            return UNKNOWN
+
+    return called
+
+
 DATA_FILES: Final[dict[str, Function]] = {
     "json.load": _read_as(json.loads, is_open=True), "json.loads": _read_as(json.loads, is_open=False),
+    "csv.reader": _rows(csv.reader), "csv.DictReader": _rows(csv.DictReader), "io.StringIO": _text_file,
     "tomllib.load": _read_as(tomllib.loads, is_open=True), "tomllib.loads": _read_as(tomllib.loads, is_open=False),
 }  # fmt: skip

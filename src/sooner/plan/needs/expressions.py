@@ -15,7 +15,6 @@ from sooner.plan.needs.file_paths import beside
 from sooner.plan.needs.growth import has_wide_field, would_explode
 from sooner.plan.needs.iterating import turn_of
 from sooner.plan.needs.jax_devices import Grid, JaxMesh
-from sooner.plan.needs.kept import Kept
 from sooner.plan.needs.operators import BINARY, CONVERSIONS, UNARY
 from sooner.plan.needs.refusals import refuse_to_divide
 from sooner.plan.needs.suspending import Suspended
@@ -137,7 +136,7 @@ class Expressions(Comparisons, ABC):
             return sorted(value, key=place_in_a_set) if len(value) <= _LONGEST else None
         if isinstance(value, str | bytes | list | tuple | dict | range):
             return list(value) if len(value) <= _LONGEST else None
-        return value.items(cast("Machine", self)) if isinstance(value, Kept) else None
+        return value.items(cast("Machine", self)) if isinstance(value, Unknown) else None
 
     def enum_members(self, cls: Cls) -> list[Any] | None:
         """The members of an enumeration."""

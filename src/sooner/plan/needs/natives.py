@@ -79,6 +79,19 @@ _BY_ITSELF: Final = ("an array of JAX's", "a tensor of TensorFlow's", *HAVING_NO
 """What a framework puts on its first device, whoever makes it: the library under test does not choose."""
 
 
+_OF_TYPES: Final = frozenset(dir(type)) - {
+    "__eq__",
+    "__ne__",
+    "__lt__",
+    "__le__",
+    "__gt__",
+    "__ge__",
+    "__or__",
+    "__repr__",
+}
+"""What a type has for itself rather than for its instances."""
+
+
 class Natives(GivenDevices):
     """The outside, for one machine."""
 
@@ -136,7 +149,7 @@ class Natives(GivenDevices):
         if isinstance(kind, type) and isinstance(getattr(kind, name, None), BuiltinFunctionType):
             made = computed(getattr(kind, name))  # of the type itself: `dict.fromkeys`, `int.from_bytes`
             return Native(f"{value.name}.{name}", lambda args, kwargs: made(self.machine, args, kwargs))
-        if isinstance(kind, type) and callable(getattr(kind, name, None)) and not name.startswith("__"):
+        if isinstance(kind, type) and callable(getattr(kind, name, None)) and name not in _OF_TYPES:
             return Native(f"{value.name}.{name}", lambda args, kwargs: self._of_first(name, args, kwargs))
         return Native(f"{value.name}.{name}", lambda args, _kwargs: args[0] if len(args) == 1 else UNKNOWN)
 

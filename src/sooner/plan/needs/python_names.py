@@ -191,6 +191,9 @@ def _issubclass(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 def _is_below(cls: Any, kind: Any) -> bool | None:
     if isinstance(cls, Cls) and isinstance(kind, Cls):
         return True if kind in cls.mro else None if cls.is_open else False
+    host = HOST_TYPES.get(name_of(cls)), HOST_TYPES.get(name_of(kind))
+    if isinstance(cls, Native) and isinstance(host[0], type) and isinstance(host[1], type):
+        return issubclass(host[0], host[1])
     if not isinstance(kind, Ext) or not isinstance(cls, Cls | Ext):
         return None
     names = set().union(*(above(name_of(each)) for each in (cls.mro if isinstance(cls, Cls) else [cls])))

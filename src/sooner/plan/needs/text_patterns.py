@@ -113,6 +113,7 @@ def _match(found: re.Match[str]) -> Inst:
 
     for method in _OF_A_MATCH:
         made.attrs[method] = Native(method, lambda args, _kwargs, method=method: asked(method, [*map(hard, args)]))
+    made.cls.attrs["__getitem__"] = Native("__getitem__", lambda args, _kwargs: asked("group", [hard(args[-1])]))
     return made
 
 

@@ -26,6 +26,10 @@ class Unknown:
     def __init__(self, path: str = "") -> None:
         self.path = path
 
+    def items(self, _machine: "Machine") -> list[Any] | None:
+        """What going over it gives; None where that is not known."""
+        return None
+
 
 class Made(Unknown):
     """What a class outside made of values that are known: two of the same text are most likely equal."""
