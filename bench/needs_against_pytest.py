@@ -8,9 +8,10 @@ the evaluator was mended for what it has, so this says that none of it was lost,
 `--grammar bodies` writes tests that reach a device, or do not, by the means that Python has (loops, exceptions,
 contexts, generators, special methods, the standard library), `--grammar ranks` tests that start processes of ranks,
 threads and scripts, `--grammar trees` whole projects, whose guards, fixtures, hooks and classes are spread over
-packages and conftests; how many devices a test uses is compared there, too.
+packages and conftests, `--grammar sizes` tests that come to their number of devices by settings, tables and iterators;
+how many devices a test uses is compared there, too.
 
-    python bench/needs_against_pytest.py [--grammar bodies|ranks|trees] [--seed 1] [--projects 6] [--show 20]
+    python bench/needs_against_pytest.py [--grammar bodies|ranks|trees|sizes] [--seed 1] [--projects 6] [--show 20]
 """
 
 import argparse
