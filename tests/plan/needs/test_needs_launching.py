@@ -162,6 +162,29 @@ def test_accelerates_launcher_takes_all_devices_where_it_is_told_no_number():
     assert found == {"test_told_nothing": (0, 1, 8), "test_all": (0, 1, 8), "test_of_a_file": (0, None, 0)}
 
 
+def test_accelerates_own_check_is_launched_as_any_script():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import subprocess
+
+            def test_told_nothing():
+                subprocess.run(["accelerate", "test"])
+
+            def test_written(tmp_path):
+                path = tmp_path / "three.yaml"
+                path.write_text("num_processes: 3")
+                subprocess.run(["accelerate", "test", "--config_file", str(path)])
+
+            def test_speaks():
+                subprocess.run(["accelerate", "env"])
+            """
+        },
+    )
+    assert found == {"test_told_nothing": (0, 1, 8), "test_written": (3, 3, 3), "test_speaks": (0, None, 0)}
+
+
 def test_accelerates_launcher_of_long_ago_takes_one_device_where_it_is_told_no_number():
     found = devices_of(
         "tests/test_it.py",

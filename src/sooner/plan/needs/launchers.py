@@ -501,7 +501,7 @@ def _launcher_of(words: list[Any]) -> tuple[str, list[Any]]:
         place = texts.index("-m") + 1
         first, texts = _MODULES.get(texts[place], ""), texts[place:]
     if first in ("accelerate", "accelerate-launch"):
-        is_launch = first == "accelerate-launch" or texts[1:2] == ["launch"]
+        is_launch = first == "accelerate-launch" or texts[1:2] in (["launch"], ["test"])  # a script of its own
         return "accelerate" if is_launch else "", words[len(words) - len(texts) + 1 :]
     return first if first in _MODULES.values() else "", words[len(words) - len(texts) + 1 :]
 
