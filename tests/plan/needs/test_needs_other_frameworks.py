@@ -482,10 +482,13 @@ def test_peft_reads_the_weights_of_an_adapter_onto_the_first_device_unless_it_is
             found.load_adapter(model_id, "default", **kwargs)
             return found
 
-    class AutoPeftModelForCausalLM:
+    class _BaseAutoPeftModel:
         @classmethod
         def from_pretrained(cls, path, **kwargs):
-            return PeftModel.from_pretrained(unheard(path), path, **kwargs)
+            return unheard(cls._target_peft_class, path, **kwargs)
+
+    class AutoPeftModelForCausalLM(_BaseAutoPeftModel):
+        _target_peft_class = PeftModel
     """
     text = """
     import torch
