@@ -612,3 +612,32 @@ def test_a_mock_that_wraps_what_it_takes_the_place_of_calls_that():
         },
     )
     assert found == {"test_wraps": (2, 2, 2)}
+
+
+def test_a_static_method_that_is_a_context_manager_decorates_tests_of_its_class():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import contextlib
+            import torch
+
+            class TestIt:
+                @contextlib.contextmanager
+                @staticmethod
+                def prepared(width):
+                    for index in range(width):
+                        torch.ones(1, device=f"cuda:{index}")
+                    yield width
+
+                @prepared(torch.cuda.device_count())
+                def test_all(self):
+                    pass
+
+                @prepared(2)
+                def test_two(self):
+                    pass
+            """
+        },
+    )
+    assert found == {"TestIt::test_all": (0, 1, 8), "TestIt::test_two": (2, 2, 2)}

@@ -316,10 +316,13 @@ def _environ_clear(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
 
 
 def _contextmanager(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    if args and isinstance(args[0], Func):
-        args[0].attrs["__contextmanager__"] = True
-        return args[0]
-    return UNKNOWN
+    func = args[0] if args else None
+    if isinstance(func, Wrapped) and func.kind == "staticmethod":  # what is made of it is a function of its class
+        func = func.func
+    if not isinstance(func, Func):
+        return UNKNOWN
+    func.attrs["__contextmanager__"] = True
+    return func
 
 
 def _reduce(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
