@@ -1510,3 +1510,36 @@ def test_tensors_are_on_the_device_that_they_are_loaded_or_cast_or_scattered_to(
         "test_scattered": (3, 3, 3),
         "test_scattered_on_a_device": (1, 1, 1),
     }
+
+
+def test_a_mask_of_blocks_is_made_on_the_first_device_where_no_device_is_named():
+    text = """
+    import torch
+    from torch.nn.attention import flex_attention
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    def causal(batch, head, query, key):
+        return query >= key
+
+    def test_told_nothing():
+        create_block_mask(causal, B=1, H=1, Q_LEN=128, KV_LEN=128)
+
+    def test_told_none():
+        flex_attention.create_block_mask(causal, 1, 1, 128, 128, None)
+
+    def test_told():
+        create_block_mask(causal, 1, 1, 128, 128, device="cuda")
+
+    def test_of_the_host():
+        create_block_mask(causal, 1, 1, 128, 128, "cpu")
+    """
+    expected = {
+        "test_told_nothing": (0, 1, 1), "test_told_none": (0, 1, 1), "test_told": (1, 1, 1),
+        "test_of_the_host": (0, None, 0),
+    }  # fmt: skip
+    assert devices_of("test_it.py", {"test_it.py": text}) == expected
+    of_long_ago = {
+        "test_it.py": text,
+        "torch/nn/attention/flex_attention.py": 'def create_block_mask(device: str = "cuda"): ...',
+    }
+    assert devices_of("test_it.py", of_long_ago)["test_told_nothing"] == (1, 1, 1)
