@@ -64,6 +64,21 @@ def test_a_reader_that_has_enough_of_an_export_makes_it_no_failure(project, kept
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+QUESTION = (
+    b'{"id": 1, "now": 9e8, "commits": [{"sha": "b", "time": 2e8}, {"sha": "a", "time": 1e8}], "signals": '
+    b'[{"key": "unit", "events": [{"sha": "a", "status": "success", "started_at": 1e8}]}]}\n'
+)
+
+
+def test_a_reader_that_has_enough_ends_a_verb_that_goes_on_for_ever_and_makes_it_no_failure(project):
+    pytest.importorskip("numpy")
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = command(project, "trunk", "decide", "--jsonl", stdout=writing, input=QUESTION * 1000)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_an_export_leaves_what_a_file_behind_stdout_holds_already(project, kept):
     with (project / "all.csv").open("wb") as file:
         file.write(b"precious\n" * 2)

@@ -96,7 +96,7 @@ def _code_of(arguments: list[str]) -> int:
         return _known_or_bug(error.__cause__) if isinstance(error.__cause__, EOFError) else 130
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
+    except (BrokenPipeError, output.NobodyReadsError):
         # Whoever read our output has enough; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0

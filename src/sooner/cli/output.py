@@ -11,6 +11,11 @@ import select
 import sys
 from typing import Any, Final, TextIO
 
+
+class NobodyReadsError(Exception):
+    """Whoever read standard output has enough. No `BrokenPipeError`, which click takes for a failure (exit code 1)."""
+
+
 _lost: Final[list[str]] = []
 """Why something that was to be read from standard output is not there."""
 
@@ -20,7 +25,7 @@ class _Raw(io.FileIO):
 
     Args:
         descriptor: Where to write.
-        ends_unread: Let a reader that has enough end the command (`BrokenPipeError`): it would never end else.
+        ends_unread: Let a reader that has enough end the command (`NobodyReadsError`): it would never end else.
         losses: Where to note why something was dropped, other than for a reader that has enough.
     """
 
@@ -39,9 +44,9 @@ class _Raw(io.FileIO):
                 if written is None:  # somebody made the pipe non-blocking, and it is full
                     select.select([], [self.fileno()], [])
                 done += written or 0
-        except BrokenPipeError:
+        except BrokenPipeError as error:
             if self._ends_unread:
-                raise
+                raise NobodyReadsError from error
         except OSError as error:
             if not self._losses:
                 self._losses.append(error.strerror or str(error))
