@@ -206,6 +206,38 @@ def test_what_holds_for_all_jobs_holds_for_those_of_a_periodic_workflow_too(newl
     assert [new.slice(span) for span in new.settings] == [one.replace("\n", newline) for one in settings]
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_lines_of_a_script_that_look_like_comments_stay_where_a_job_or_what_holds_for_all_ends_with_them(newline):
+    env = "env:\n  NOTES: |\n    # Title\n    text\n    # End"
+    script = "    steps:\n      - run: |\n          cat <<EOF\n          # Only this\n          EOF\n          # done\n"
+    text = TRUNK.replace("permissions: read-all\n", f"{env}\n\n# Why.\n")
+    text = text.replace("/llm.yml\n\n", f"/llm.yml\n{script}\n").replace("\n", newline)
+    new = new_periodic(
+        read(text, "trunk.yml"), "periodic.yml", name="periodic", cron=cron_every(3), job_id="linux-rocm-build",
+        config="distributed", shards=[Shards(label="linux.rocm.gpu.gfx950.4", count=3)],
+    )  # fmt: skip
+    assert f"{env}\n\njobs:".replace("\n", newline) in new.text
+    assert script.replace("\n", newline) in new.text
+    assert "# The GPU build." not in new.text
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        "env:\n  A: &a x   # named\n  B: *a",
+        "env:\n  A: &a |\n    x\n\n  # and\n  B:   *a",
+        "env:\n  A: &a x\n  B: *a\n\ndefaults:\n  run: { shell: bash }",
+    ],
+)
+def test_what_holds_for_all_jobs_is_whole_where_it_ends_with_the_alias_of_an_anchor(env):
+    text = TRUNK.replace("permissions: read-all\n", f"{env}   # last\n\n# Why.\n")
+    new = new_periodic(
+        read(text, "trunk.yml"), "periodic.yml", name="periodic", cron=cron_every(3), job_id="linux-rocm-build",
+        config="distributed", shards=[Shards(label="linux.rocm.gpu.gfx950.4", count=3)],
+    )  # fmt: skip
+    assert f"\n\n{env}\n\njobs:" in new.text
+
+
 def test_a_comment_with_a_colon_below_the_id_of_a_job_stays_with_it_in_a_periodic_workflow():
     text = TRUNK.replace("  linux-rocm-build:\n", "  linux-rocm-build:\n    # Note: this takes an hour.\n")
     text = text.replace("  linux-rocm-test:\n", "  linux-rocm-test:\n    # Why: it is the widest.\n")

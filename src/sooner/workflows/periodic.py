@@ -62,12 +62,12 @@ def _closure(source: Workflow, job_id: str) -> set[str]:
 
 
 def _block(source: Workflow, job: Job) -> str:
-    """The lines of a job, from its id on, indented by two."""
+    """The lines of a job, from its id on; comments behind it, indented no deeper than the id, are of the next one."""
     text = source.text
     following = [other.begin for other in source.jobs.values() if other.begin > job.begin]
     end = _line_of(text, min(following)) if following else source.jobs_span.end
-    lines = text[_line_of(text, job.begin) : end].rstrip()
-    return re.sub(r"(\r?\n[ \t]*#[^\r\n]*)+\Z", "", lines)
+    begin = _line_of(text, job.begin)
+    return re.sub(rf"(\r?\n[ \t]{{,{job.begin - begin}}}#[^\r\n]*)+\Z", "", text[begin:end].rstrip())
 
 
 def _line_of(text: str, at: int) -> int:

@@ -8,8 +8,12 @@ from sooner.workflows.errors import WorkflowError
 from sooner.workflows.facts import Job, Matrix, Row, Span, Spot, Style, Value, Where, Workflow
 
 _EXPRESSION: Final = "${{"
-_BLANK_LINES: Final = re.compile(r"(?:\r?\n[ \t]*(?:#[^\r\n]*)?)+\Z")
+_BLANK_LINES: Final = re.compile(r"(?:\r?\n[ \t]*)+\Z")
+"""Lines at the end in which nothing stands."""
+_REMARKS: Final = re.compile(r"(?:\r?\n[ \t]*(?:#[^\r\n]*)?)+\Z")
 """Lines at the end in which nothing stands, or a comment."""
+_ALIAS: Final = re.compile(r"(?:[\s:?-]|(?<=\s)#[^\r\n]*)*\*[^\s,\[\]{}]+")
+"""What comes up to the end of an alias: `: *common`."""
 _COMMENTS: Final = re.compile(r"(?:[ \t]*(?:#[^\r\n]*)?\r?\n)*")
 """Lines at the begin in which nothing stands, or a comment."""
 _COLON: Final = re.compile(r"\s*:")
@@ -136,7 +140,7 @@ def _pairs(node: Any) -> Iterator[tuple[str, Any]]:
 
 def _span(node: Any, base: int = 0) -> Span:
     begin, end = node.start_mark.index, node.end_mark.index
-    if _is_scalar(node) and node.style in {"|", ">"}:  # its end mark lies behind the blank lines that follow
+    if _is_scalar(node) and node.style in {"|", ">"}:  # its end mark lies behind the blank lines that follow, alone
         end = begin + len(_BLANK_LINES.sub("", node.start_mark.buffer[begin:end]))
     return Span(base + begin, base + end)
 
@@ -306,10 +310,15 @@ def _cell(key: Any, value: Any, base: int) -> Spot | None:
 
 def _last_end(node: Any, base: int) -> int:
     """Where the last thing in a node ends: a block's own end mark lies behind blank lines and comments."""
-    begin = node.start_mark.index
+    begin, text = node.start_mark.index, node.start_mark.buffer
     while not _is_scalar(node) and not node.flow_style and node.value:
-        node = node.value[-1][1] if _is_map(node) else node.value[-1]
+        *before, last = node.value
+        key, value = last if _is_map(node) else (before[-1] if before else None, last)
+        after = key.end_mark.index if key is not None else node.start_mark.index
+        if value.start_mark.index < after and (alias := _ALIAS.match(text, after)):  # its marks are its anchor's
+            return base + alias.end()
+        node = value
     end = _span(node).end
     if not node.end_mark.index - node.start_mark.index:  # not written: its mark lies where the next thing begins
-        end = begin + len(_BLANK_LINES.sub("", node.start_mark.buffer[begin:end]))
+        end = begin + len(_REMARKS.sub("", text[begin:end]))
     return int(base + end)
