@@ -64,6 +64,17 @@ def test_a_reader_that_has_enough_of_an_export_makes_it_no_failure(project, kept
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_a_name_that_the_terminals_encoding_has_no_letters_for_is_no_bug(project):
+    pytest.importorskip("numpy")
+    pytest.importorskip("duckdb")
+    (project / "jobs.csv").write_text("commit,time,job,status\na,2026-01-01,prüfung 日本,success\n", encoding="utf-8")
+    assert command(project, "ingest", "jobs.csv", "--history", "h", stdout=subprocess.DEVNULL).returncode == 0
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    done = command(project, "jobs", "select", "--history", "h", stdout=subprocess.PIPE, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "prüfung \\u65e5\\u672c".encode("latin-1") in done.stdout
+
+
 QUESTION = (
     b'{"id": 1, "now": 9e8, "commits": [{"sha": "b", "time": 2e8}, {"sha": "a", "time": 1e8}], "signals": '
     b'[{"key": "unit", "events": [{"sha": "a", "status": "success", "started_at": 1e8}]}]}\n'

@@ -1,7 +1,8 @@
 """Standard output and error that cost a command nothing when they cannot be written.
 
 A verdict does not depend on whether anybody reads it: a reader that has enough (`| head`), a disk that is full and a
-pipe that is full for the moment must neither end a run nor turn its exit code into another one.
+pipe that is full for the moment must neither end a run nor turn its exit code into another one. Nor must a letter that
+the encoding of a terminal lacks: it is written as an escape.
 """
 
 import contextlib
@@ -76,7 +77,7 @@ def _mended(stream: TextIO, ends_unread: bool, losses: list[str]) -> TextIO:  # 
         return io.TextIOWrapper(
             io.BufferedWriter(raw),
             encoding=stream.encoding,
-            errors=stream.errors,
+            errors="backslashreplace" if stream.errors == "strict" else stream.errors,
             line_buffering=bool(stream.line_buffering),
         )
     return stream
