@@ -146,6 +146,22 @@ def test_a_policy_stands_in_pyproject_or_a_file(here, history, project):
     assert judged(here, history, "--policy", "strict.toml")[2]["t::old"] == "covered"
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("false", ("late", "it ran too long ago")),
+        ('""', ("late", "it ran too long ago")),
+        ("true", ("exempt", "exempt by the policy")),
+        ('"no runner"', ("exempt", "no runner")),
+    ],
+)
+def test_a_rule_that_says_that_its_tests_are_not_exempt_exempts_none(here, history, project, said, told):
+    (project / "rule.toml").write_text(f'[[rule]]\nmatch = "t::old"\nat = "any"\nexempt = {said}\n')
+    done = here("coverage", "--history", history, "--policy", "rule.toml", "--now", int(NOW), "--json")
+    (old,) = (entry for entry in json.loads(done.stdout)["entries"] if entry["test"] == "t::old")
+    assert (old["standing"], old["why"]) == told
+
+
 @pytest.fixture
 def two(project, history):
     """Another repository has a test of the same name that ran on four devices, on a branch."""
@@ -229,11 +245,13 @@ def test_cases_of_one_test_that_stand_alike_are_one_line(here, project):
         (("--needs", "bad.toml"), "bad.toml: is no"),
         (("--policy", "match.toml"), "match.toml: match ['a', 'b'] is no pattern"),
         (("--policy", "runners.toml"), "runners must be a table of numbers"),
+        (("--policy", "exempt.toml"), "exempt.toml: exempt ['a'] is no reason"),
     ],
 )
 def test_what_is_not_understood_is_one_clear_error(here, history, project, options, problem):
     (project / "bad.toml").write_text('wthin = "1d"\n')
     (project / "match.toml").write_text('[[rule]]\nmatch = ["a", "b"]\n')
+    (project / "exempt.toml").write_text('[[rule]]\nexempt = ["a"]\n')
     (project / "runners.toml").write_text('runners = {"linux.gpu.4" = -4}\n')
     base = () if "--history" in options else ("--history", history)
     done = here("coverage", *base, *options)

@@ -22,6 +22,7 @@ from sooner.model.outcomes import ExitCode
 from sooner.report.wording import counted
 
 _WITHIN = "24h"
+_EXEMPT = "exempt by the policy"
 _YEARS_S = 100 * 365 * 86_400.0
 _KEYS = {"within", "at", "runners", "rule", "exempt"}
 _RULE_KEYS = {"match", "within", "at", "exempt"}
@@ -124,7 +125,7 @@ def _rules(source: str, given: Mapping[str, Any], within: str | None, at: str | 
     listed = given.get("rule", [])
     if not isinstance(exempt, list) or not isinstance(listed, list):
         raise SettingsError(f"{source}: exempt must be a list of patterns, rule a list of tables")
-    rules = [_rule(source, usual | {"match": pattern, "exempt": "exempt by the policy"}) for pattern in exempt]
+    rules = [_rule(source, usual | {"match": pattern, "exempt": True}) for pattern in exempt]
     rules += [_rule(source, {**usual, **rule} if isinstance(rule, dict) else rule) for rule in listed]
     return (*rules, _rule(source, usual))
 
@@ -141,10 +142,11 @@ def _rule(source: str, table: Any) -> Rule:
         raise SettingsError(f"{source}: at {table['at']!r}: there are {', '.join(Required)}")
     if not isinstance(match := table.get("match", "*"), str):
         raise SettingsError(f"{source}: match {match!r} is no pattern: a rule has one, as text")
-    return Rule(
-        match=match, within_s=within_s, at=Required(table["at"]),
-        exempt=str(table.get("exempt", "")),
-    )  # fmt: skip
+    exempt = table.get("exempt", False)
+    if not isinstance(exempt, str | bool):
+        raise SettingsError(f"{source}: exempt {exempt!r} is no reason, as text, nor true or false")
+    exempt = exempt if isinstance(exempt, str) else _EXEMPT if exempt else ""
+    return Rule(match=match, within_s=within_s, at=Required(table["at"]), exempt=exempt)
 
 
 def needs_of(path: Path) -> dict[str, TestNeed]:
