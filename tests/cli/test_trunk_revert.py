@@ -174,6 +174,22 @@ def test_decisions_a_line_each_are_read_and_one_culprit_is_one_revert(revert):
     assert (code, found["signals"]) == (0, ["one", "two"])
 
 
+@pytest.mark.parametrize("first", [8, 40])
+def test_one_culprit_whose_id_is_told_short_and_in_full_is_one_revert(revert, first):
+    long, other = "a" * 40, "ab" * 20
+    ids = (long[:first], long[: 48 - first], other)
+    text = "".join(document(one, signals=[f"s{i}"]) + "\n" for i, one in enumerate(ids))
+    code, found = revert(stdin=text)
+    assert code == 0
+    assert [(one["culprit"], one["signals"]) for one in found] == [(long, ["s0", "s1"]), (other, ["s2"])]
+
+
+def test_a_short_id_that_two_culprits_begin_with_is_taken_for_neither(revert):
+    ids = ("a" * 8 + "b" * 32, "a" * 8, "a" * 40)
+    _, found = revert(stdin="".join(document(one) + "\n" for one in ids))
+    assert [one["culprit"] for one in found] == list(ids)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -1,9 +1,10 @@
 """The decisions that reverts are made from: what `sooner trunk decide` or `sooner trunk verdicts --json` printed."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from sooner.analysis.trunk.reverting import is_sha
@@ -25,12 +26,20 @@ def wanted_in(text: str, *, source: str) -> tuple[Wanted, ...]:
     Raises:
         UsageError: It is no such document, or names what is no commit.
     """
+    every = [_wanted(decision, place) for place, decision in _decisions(text, source)]
+    culprits = {one.culprit for one in every}
     found: dict[str, Wanted] = {}
-    for place, decision in _decisions(text, source):
-        one = _wanted(decision, place)
+    for told in every:
+        one = msgspec.structs.replace(told, culprit=_in_full(told.culprit, culprits))
         known = found.get(one.culprit)
         found[one.culprit] = one if known is None else _joined(known, one)
     return tuple(found.values())
+
+
+def _in_full(sha: str, known: Collection[str]) -> str:
+    """The longest spelling of a commit's id: some tell it short; one that fits several commits stays as it is."""
+    longer = sorted((one for one in known if one.startswith(sha)), key=len)
+    return longer[-1] if all(longer[-1].startswith(one) for one in longer) else sha
 
 
 def _decisions(text: str, source: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
