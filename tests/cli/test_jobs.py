@@ -361,6 +361,12 @@ def test_the_gate_tells_of_names_that_are_no_text(here, project):
     assert json.loads(done.stdout)["problems"] == ["unit \\ud800: selected, but there is no result of it"]
 
 
+def test_the_gate_cannot_read_both_of_its_files_from_one_pipe(here):
+    done = here("jobs", "gate", "--selection", "-", "--results", "-", stdin='["lint"]')
+    assert done.returncode == 4
+    assert "--selection and --results cannot both be stdin" in done.stderr
+
+
 def test_the_gate_opens_when_everything_selected_has_passed(here, project, kept):
     (project / "selection.json").write_text(change(here, project, kept, "--json").stdout)
     chosen = [line["job"] for line in json.loads((project / "selection.json").read_text())["jobs"]]

@@ -28,6 +28,8 @@ def gate(*, selection: Path, results: Path, carriers: tuple[str, ...], as_json: 
     from sooner.cli.jobs_options import printed_json
     from sooner.model.text import one_line, printable_or_replaced
 
+    if str(selection) == str(results) == "-":
+        raise UsageError("--selection and --results cannot both be stdin: write one of them into a file")
     chosen = _selected(_json(selection), selection)
     verdict = gates.gate(chosen, _results(_json(results), results), carriers)
     if as_json:
