@@ -437,6 +437,15 @@ def test_a_table_without_jobs_is_said_to_have_none(here, suite, project):
     assert "there are no jobs in jobs.csv" in done.stderr
 
 
+def test_a_history_whose_jobs_name_no_runner_is_not_said_to_have_no_jobs(here, suite, project):
+    pytest.importorskip("duckdb")
+    (project / "jobs.csv").write_text("commit,time,job,status\na,2026-01-01,unit,success\n")
+    assert here("ingest", "jobs.csv", "--history", "h").returncode == 0
+    done = here("rightsize", *suite, "--current", "g.4:1", "--history", "h", "--job", "unit")
+    assert done.returncode == 4
+    assert "h: no job names its runner" in done.stderr
+
+
 def test_needs_must_be_given_and_be_needs(here, project):
     assert "--needs FILE is missing" in here("rightsize").stderr
     (project / "n.json").write_text('[{"name": 1}]')

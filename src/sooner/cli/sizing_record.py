@@ -32,7 +32,8 @@ def record_of(
     rows = jobs_of(jobs, root, by_name=True)
     ours = load.meant(rows.names, pattern)
     if not len(rows.names):
-        raise UsageError(f"there are no jobs in {jobs or root}")
+        unlabelled = f"{root}: no job names its runner, so no pool is known (a column `runner`, `label` or `pool`)"
+        raise UsageError(f"there are no jobs in {jobs}" if jobs else unlabelled)
     if not ours.any():
         raise UsageError(f"--job {pattern!r} means no job: there are {', '.join(sorted(set(rows.names))[:10])}")
     declared = declarations(pools)
