@@ -126,7 +126,13 @@ def test_a_revert_of_what_is_not_known_says_what_it_can():
     assert (row.title, row.of, row.after_s) == ("old thing", "1234567", None)
 
 
-@pytest.mark.parametrize("title", ["Revertible maps", "Speak of reverts", "Land again", "", "Relandscaping"])
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Revertible maps", "Speak of reverts", "Land again", "", "Relandscaping", "Revert to the old allocator (#12)",
+        "Reverted  back to one thread", "Back out of the loop early",
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("body", ["", f'* Try it\n\n* Revert "Try it"\n\nThis reverts commit {"ab" * 20}.'])
 def test_other_commits_are_no_reverts_whatever_was_taken_back_before_they_landed(title, body):
     assert undone_in([commit("a", title and f"{title}\n\n{body}")], 0.0) == []

@@ -7,8 +7,10 @@ import re
 from typing import Final
 
 _REVERT: Final = re.compile(
-    r'^(?:\[?revert(?:ed)?\]?[:\s]+|back(?:ed)? ?out[:\s]+)"?(?P<title>.*?)"?\s*$', re.IGNORECASE
+    r'^(?:\[?revert(?:ed)?\]?[:\s]++(?!(?:back )?to\b)|back(?:ed)? ?out[:\s]++(?!of\b))"?(?P<title>.*?)"?\s*$',
+    re.IGNORECASE,
 )
+"""Who reverts *to* something, or backs out *of* it, names no commit."""
 _RELAND: Final = re.compile(
     r'^(?:\[?re-?land(?:ed|ing)?(?:\s*#?\d+)?\]?[:\s]+|\[?re-?apply\]?[:\s]+)"?(?P<title>.*?)"?\s*$', re.IGNORECASE
 )
