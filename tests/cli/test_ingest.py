@@ -44,6 +44,29 @@ def test_what_a_source_holds_cannot_move_the_cursor(here, project):
     assert done.stderr == "rejected: jobs.csv:2: status purple is unknown\n"
 
 
+@pytest.mark.parametrize("name", [b"jobs\xff.csv", b"folder\xff/jobs.csv"])
+def test_a_file_whose_name_is_not_utf_8_is_taken_in_and_what_is_wrong_with_it_is_told(here, project, name):
+    path = project / os.fsdecode(name)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(JOBS + "c3,yesterday,build,success\n")
+    done = here("ingest", os.fsdecode(name), "--set", "branch=b\udcff", "--history", "h", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    (rejected,) = report["rejected"]
+    assert (report["added"], rejected["path"]) == (2, name.decode("utf-8", "backslashreplace"))
+    assert here("history", "export", "jobs", "out.csv", "--history", "h").returncode == 0
+    assert (project / "out.csv").read_text().count("b\\xff") == 2
+
+
+@pytest.mark.parametrize("text", ['{"commit": "c", "time": 1e9, "job": "j", "status": "pass", "\\ud800": 1}', "[{}]"])
+def test_a_key_that_is_half_a_character_stops_no_other_source(here, project, jobs, text):
+    text = text.replace("{}", '{"commit": "c", "time": 1e9, "job": "j", "status": "pass", "\\ud800": 1}')
+    (project / "odd.json").write_text(text + "\n")
+    done = here("ingest", "odd.json", jobs, "--history", "h")
+    assert done.stdout == "3 rows: 3 added to jobs, 0 known already, 0 rejected\n", done.stderr
+    assert "odd.json: columns that are not used: ?" in done.stderr
+
+
 def test_strict_stops(here, project, jobs):
     (project / jobs).write_text(JOBS + "c3,yesterday,build,success\n")
     done = here("ingest", jobs, "--strict")

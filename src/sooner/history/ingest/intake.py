@@ -15,6 +15,7 @@ from sooner.history.row_files import RowFile
 from sooner.history.statements import quoted
 from sooner.history.store import History
 from sooner.history.tables import Row, Table, table_of
+from sooner.model.text import printable
 
 ROWS_A_BATCH: Final = 1_000_000
 """Rows are committed when so many have come: one file each, and what is lost when somebody kills an ingest."""
@@ -115,7 +116,7 @@ class Intake:
         completed = dict(given)
         for field, text in self.options.constants.items():
             if kind := table.columns.get(field):
-                value = f"{quoted(text)}::{kind}"
+                value = f"{quoted(printable(text))}::{kind}"
                 completed[field] = f"coalesce(nullif({given[field]}, ''), {value})" if field in given else value
         return completed
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from sooner.history.commit import Added
 from sooner.history.errors import IngestError
+from sooner.model.text import printable, printable_or_replaced
 
 MOST_REJECTED: Final = 10_000
 """So many places are kept; all are counted."""
@@ -57,7 +58,7 @@ class Report:
             raise IngestError(path, f"{reason} (leave out --strict to go on without it)", line=line)
         self.rejected_count += 1
         if len(self.rejected) < MOST_REJECTED:
-            self.rejected.append(Rejected(path, line, reason))
+            self.rejected.append(Rejected(printable(path), line, printable_or_replaced(reason)))
 
     def reject_more(self, count: int) -> None:
         """More of the same that was not located."""
@@ -65,7 +66,7 @@ class Report:
 
     def note(self, text: str, count: int = 1) -> None:
         """Something that whoever reads the result should know, and how often."""
-        self.notes[text] += count
+        self.notes[printable(text)] += count
 
     @property
     def added(self) -> Added:

@@ -23,6 +23,7 @@ from sooner.history.ingest.sources import LINE, Source, described, lines_of, men
 from sooner.history.outcomes import spelled
 from sooner.history.statements import identifier, quoted, sql
 from sooner.history.tables import table_named
+from sooner.model.text import printable
 
 _MOST_NAMED: Final = 5
 _MOST_WORDS: Final = 500
@@ -163,7 +164,7 @@ class _Taking:
             )
             rows = sql("tables", "commits", columns=columns, rows=rows)
             given = {column: identifier(column) for column in given}
-        given["source"] = quoted(f"table:{name}")
+        given["source"] = quoted(f"table:{printable(name)}")
         is_numbered = reading.table in ("tests", "jobs") and not {"attempt", "job_id"} & reading.fields.keys()
         repeats = Repeats.DIFFERENT_ATTEMPTS if is_numbered else Repeats.DUPLICATES
         self._intake.commit(table, rows, given, repeats)
