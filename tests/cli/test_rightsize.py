@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import textwrap
 
 import pytest
@@ -95,6 +96,16 @@ def test_the_change_and_its_periodic_workflow_are_shown_then_made(here, suite, p
     assert periodic.count('runner: "linux.gpu.4"') == 3
     assert "default" not in periodic
     assert sorted(path.name for path in project.iterdir() if path.suffix == ".yml") == ["periodic.yml", "trunk.yml"]
+
+
+def test_an_edited_file_whose_name_is_not_utf_8_is_told_all_the_same(here, suite, project):
+    name = os.fsdecode(b"trunk\xff.yml")
+    (project / name).write_text(TRUNK)
+    done = here("rightsize", name, *suite, "--config", "distributed", "--option", "all-on-2", "--apply", "--json")
+    assert done.returncode == 0, done.stderr
+    (file,) = json.loads(done.stdout)["files"]
+    assert file["path"] == "trunk\\xff.yml"
+    assert "+++ b/trunk\\xff.yml" in file["diff"]
 
 
 def test_a_patch_of_files_with_spaces_in_their_names_is_one_that_patch_takes(here, suite, project):

@@ -1,6 +1,7 @@
 """`sooner trunk flaky` over a small history, and the quarantine from its writing to its end."""
 
 import json
+import os
 import re
 import time
 
@@ -92,6 +93,12 @@ def test_of_entries_whose_kind_was_not_asked_for_nothing_is_said(here, history, 
         assert json.loads(done.stdout)["quarantine"] | {"file": ""} == {
             "file": "", "tests": 1, "jobs": 1, "entered": [], "left": [], "silent": []
         }  # fmt: skip
+
+
+def test_a_quarantine_whose_name_is_not_utf_8_is_told_all_the_same(here, history):
+    done = here("trunk", "flaky", "--history", history, "--write", os.fsdecode(b"q\xff.toml"), "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["quarantine"]["file"] == "q\\xff.toml"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from sooner.history import History, Where, check_named, check_one_repository
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.quarantine import Quarantine, quarantine_text, read_quarantine
+from sooner.model.text import printable
 from sooner.run.folder import write_atomically
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _told(order: Order, update: "Update | None") -> dict[str, object] | None:
     if update is None:
         return None
     return {
-        "file": order.file,
+        "file": printable(order.file),
         "tests": len(update.quarantine.tests),
         "jobs": len(update.quarantine.jobs),
         "entered": update.entered,

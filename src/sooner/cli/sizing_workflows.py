@@ -18,7 +18,7 @@ from sooner.analysis.sizing.needs import Fate
 from sooner.analysis.sizing.placement import Lane, Runner
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
-from sooner.model.text import one_line
+from sooner.model.text import one_line, printable
 from sooner.report.wording import counted
 from sooner.workflows.crons import cron_every, hours_between
 from sooner.workflows.edits import (
@@ -196,7 +196,7 @@ def apply_option(question: "Question", shown: Priced | None) -> int:
     if question.as_json:
         answer: dict[str, Any] = {
             "option": shown.option.name, "applied": question.apply,
-            "files": [{"path": path, "diff": diff} for path, diff in diffs],
+            "files": [{"path": printable(path), "diff": printable(diff)} for path, diff in diffs],
         }  # fmt: skip
         click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=1).decode())
     else:
