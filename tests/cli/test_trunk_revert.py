@@ -701,6 +701,14 @@ def test_a_last_line_that_lacks_only_its_end_counts(revert, trunk, project):
     assert (code, found["state"], trunk.branches, path.read_text()) == (0, "already", [], before)
 
 
+def test_a_journal_that_has_no_place_is_named_with_what_helps(revert, trunk, project):
+    sha = trunk.commit("break it", bad="x\n")
+    (project / ".sooner").write_text("no folder")
+    code, said = revert("--execute", "--repo", trunk.bare, stdin=document(sha))
+    assert (code, trunk.branches) == (4, [])
+    assert "the journal .sooner/reverts.jsonl cannot be written: File exists: name another with --journal" in said
+
+
 def test_a_full_disk_fails_what_it_stops_tells_of_the_rest_and_leaves_no_half_line(revert, trunk, project):
     one, two = (trunk.commit(f"break {name}", **{name: "x\n"}) for name in ("one", "two"))
     path = project / "journal"

@@ -22,7 +22,7 @@ from sooner.cli.spans import seconds_of
 from sooner.model.errors import UsageError
 from sooner.model.text import terminal_text
 from sooner.report.reverts import results_text
-from sooner.run.folder import prepare_state_folder
+from sooner.run.folder import keep_out_of_version_control
 
 
 def show(options: Mapping[str, Any]) -> int:
@@ -35,7 +35,8 @@ def show(options: Mapping[str, Any]) -> int:
             results = list(reverter.propose(read_journal(journal)))
         elif order.wanted:
             if journal.parts[:1] == (".sooner",):
-                prepare_state_folder(Path(".sooner"))
+                with contextlib.suppress(OSError):  # the journal tells of it
+                    keep_out_of_version_control(Path(".sooner"))
             with Journal(journal) as held:
                 results = list(reverter.execute(held))
         else:

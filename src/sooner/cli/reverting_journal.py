@@ -48,7 +48,8 @@ class Journal:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise UsageError(f"the journal {path} cannot be written: {error.strerror}") from None
+            what = f"the journal {path} cannot be written: {error.strerror}"
+            raise UsageError(f"{what}: name another with --journal") from None
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
