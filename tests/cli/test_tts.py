@@ -98,6 +98,17 @@ def test_names_that_are_not_known_are_told_with_those_that_are(here, history, op
     assert text in done.stderr
 
 
+def test_a_measure_whose_name_github_would_obey_begins_no_line(here, project):
+    from sooner.history import History, MeasureRow
+
+    with History(project / "h") as kept:
+        kept.add_measures(MeasureRow(name="::error::x", job="::debug::y", value=i, at=MONDAY + i) for i in range(3))
+    done = here("tts", "--history", "h", "--measure", "::error::x", "--by", "job")
+    assert done.returncode == 0, done.stderr
+    assert "- ::error::x by job:" in done.stdout
+    assert not any(line.lstrip().startswith("::") for line in done.stdout.splitlines())
+
+
 def test_a_measure_is_told_in_its_own_unit_of_the_workflow_and_the_branch_that_are_asked_for(here, history):
     from sooner.history import History, MeasureRow
 

@@ -46,5 +46,9 @@ def test_a_progress_line_has_no_breaks():
     assert one_line("a\nb\t\x1b[1mc") == "a b c"
 
 
+def test_one_line_holds_no_command_that_github_reads_wherever_it_stands():
+    assert one_line("build ##[add-mask]s #[1] ##x") == "build ## [add-mask]s #[1] ##x"
+
+
 def test_a_name_cannot_turn_round_what_stands_behind_it():
     assert terminal_text("a\u202eb\u2066c\u2069d עברית", colour=False) == "abcd עברית"

@@ -164,6 +164,14 @@ def test_columns_stand_below_each_other_whatever_a_name_is_written_in(name):
         assert starts[0] <= 122
 
 
+@pytest.mark.parametrize("name", ["::error::x", "  ::stop-commands::x", "\u2003::add-mask::x"])
+def test_a_line_of_a_table_is_no_command_for_github_whatever_it_begins_with(name):
+    _, line, other = table([("JOB", "N"), (name, "1"), ("small::x", "::y")]).splitlines()
+    assert line.startswith("- ")
+    assert name.strip() in line
+    assert other.startswith("small::x")
+
+
 def test_indents_of_a_cell_are_kept():
     assert table([("OPTION",), ("* one",), ("  two",)]).splitlines() == ["OPTION", "* one", "  two"]
 

@@ -20,6 +20,7 @@ from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.text import there_are
 from sooner.report.signal_times import changes_text, groups_text, how_long, overview, plain
+from sooner.report.wording import short, unheard
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -109,7 +110,7 @@ def show(question: Question) -> int:
         click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=1).decode())
     else:
         rows = groups_text(groups, question.by, question.limit, say)
-        parts = [overview(figures, say), f"{chosen} by {question.by}:", rows]
+        parts = [overview(figures, say), f"{unheard(short(chosen))} by {question.by}:", rows]
         if changes := changes_text(groups, question.limit, why=question.why, say=say):
             parts += ["changes:", changes]
         click.echo("\n\n".join(parts))

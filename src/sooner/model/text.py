@@ -61,8 +61,8 @@ def terminal_text(text: str, *, colour: bool) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text for a progress line: no escape sequence, no line break."""
-    return " ".join(terminal_text(text, colour=False).split()) or "(empty)"
+    """Text for a progress line: no escape sequence, no line break, no `##[` (to GitHub a command anywhere)."""
+    return " ".join(terminal_text(text, colour=False).split()).replace("##[", "## [") or "(empty)"
 
 
 def columns(text: str) -> int:

@@ -48,10 +48,10 @@ def overview(metrics: Mapping[str, tuple[int, Estimate, Estimate] | None], say: 
     rows = [("METRIC", "N", "P50", "", "P90", "")]
     for name, figures in metrics.items():
         if figures is None:
-            rows.append((name, "0", "-", "", "-", ""))
+            rows.append((short(name), "0", "-", "", "-", ""))
             continue
         n, p50, p90 = figures
-        rows.append((name, str(n), say(p50.value), _interval(p50, say), say(p90.value), _interval(p90, say)))
+        rows.append((short(name), str(n), say(p50.value), _interval(p50, say), say(p90.value), _interval(p90, say)))
     return table(rows)
 
 

@@ -87,6 +87,11 @@ def short(text: str, most: int = _WIDEST_CELL) -> str:
     return cut(one_line(text), most)
 
 
+def unheard(text: str) -> str:
+    """A line's beginning that GitHub Actions takes for no command: `::error::` is one behind nothing but spaces."""
+    return f"- {text}" if text.lstrip().startswith("::") else text
+
+
 def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
     """Rows as columns, those with these indices to the right; what is too long for a cell is cut off."""
     last = len(rows[0]) - 1
@@ -96,5 +101,6 @@ def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
 
 def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
     """A line a row, whose cells stand in columns of a terminal."""
+    rows = [(unheard(first), *others) for first, *others in rows]
     widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(padded(cell, widths[i], right=i in right) for i, cell in enumerate(row)).rstrip() for row in rows]
