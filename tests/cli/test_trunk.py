@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -150,6 +151,15 @@ def document(**more):
         "signals": signals,
         **more,
     }
+
+
+def test_the_question_of_the_how_to_has_the_answer_that_stands_there(here):
+    page = (Path(__file__).parents[2] / "docs/how-to/trunk.md").read_text(encoding="utf-8")
+    _, told = page.split("$ cat question.json\n")
+    question, told = told.split("    $ tr -d ")
+    answer = told.splitlines()[1].strip()
+    done = here("trunk", "decide", "--jsonl", stdin=question.replace("\n", ""))
+    assert done.stdout.startswith(answer.removesuffix("..."))
 
 
 @pytest.mark.parametrize("policy", ["bayes", "rules"])
