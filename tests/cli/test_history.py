@@ -136,3 +136,16 @@ def test_nothing_is_exported_of_a_history_that_is_not_there(here, project):
     done = here("history", "export", "tests", "x.csv", "--history", "nowhere")
     assert (done.returncode, "there is no history at nowhere" in done.stderr) == (4, True)
     assert not (project / "x.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "trunk verdicts", "trunk flaky", "trunk digest", "jobs select", "jobs for-change", "tts", "coverage",
+        "history lineage", "history export jobs -",
+    ],
+)  # fmt: skip
+def test_a_history_whose_name_is_empty_is_not_taken_for_the_usual_one(here, filled, verb):
+    done = here(*verb.split(), "--history", "")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "--history is empty, as a variable that is not set leaves it" in done.stderr

@@ -420,6 +420,7 @@ def test_rows_on_several_runners_are_said_to_be_taken_for_one(here, suite, proje
         (("trunk.yml",), "say which config: --config default | distributed"),
         (("none.yml", "--config", "x"), "none.yml: cannot be read"),
         (("--current", "g.4:1", "--history", "nowhere"), "there is no history at nowhere"),
+        (("--current", "g.4:1", "--history", ""), "--history is empty"),
         (("trunk.yml", "--config", "x"), "no job has rows of config 'x'"),
         (
             ("trunk.yml", "--config", "distributed", "--option", "all-on-2+all-every-3h", "--diff"),

@@ -14,11 +14,13 @@ def history_at(root: str | None) -> str:
     """The history that was named, or the usual one.
 
     Raises:
-        UsageError: It is not there.
+        UsageError: It is not there, or its name is empty: whoever names one wants no other.
     """
     from sooner.history.store import DEFAULT_ROOT
 
-    place = root or DEFAULT_ROOT
+    if root == "":
+        raise UsageError("--history is empty, as a variable that is not set leaves it: name one, or leave it away")
+    place = DEFAULT_ROOT if root is None else root
     if "://" not in place and not Path(place).is_dir():
         raise UsageError(f"there is no history at {place}: `sooner ingest` makes one, or name it with --history")
     return place

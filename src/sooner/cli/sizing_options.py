@@ -89,7 +89,7 @@ class Question(Struct, frozen=True, kw_only=True):
             runners=runners,
             current=_current(options["current"], runners),
             jobs=Path(options["jobs"]) if options["jobs"] else None,
-            root=history_at(options["root"]) if options["root"] else "",
+            root="" if options["root"] is None else history_at(options["root"]),
             pools=Path(options["pools"]) if options["pools"] else None,
             periods=_periods(options["periods"]),
             limits=Limits(lost=options["allow_loss"], delay_h=options["max_delay"], moved=options["max_moved"]),
