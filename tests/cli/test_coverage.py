@@ -243,6 +243,7 @@ def test_cases_of_one_test_that_stand_alike_are_one_line(here, project):
         (("--history", "nowhere"), "there is no history at nowhere"),
         (("--policy", "bad.toml"), "wthin is unknown: there are at, exempt, rule, runners, within"),
         (("--needs", "bad.toml"), "bad.toml: is no"),
+        (("--needs", ""), ".: cannot be read: Is a directory"),
         (("--policy", "match.toml"), "match.toml: match ['a', 'b'] is no pattern"),
         (("--policy", "runners.toml"), "runners must be a table of numbers"),
         (("--policy", "exempt.toml"), "exempt.toml: exempt ['a'] is no reason"),

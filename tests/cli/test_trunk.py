@@ -365,3 +365,9 @@ def test_verdicts_of_a_history_that_is_not_there_say_so(sooner):
     for more in ((), ("--branch", "main")):
         done = sooner("trunk", "verdicts", "--history", "nowhere", *more)
         assert (done.returncode, "there is no history at nowhere" in done.stderr) == (4, True)
+
+
+def test_a_time_that_is_empty_is_not_taken_for_now(here, history):
+    done = here("trunk", "verdicts", "--history", history, "--as-of", "")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "--as-of '': neither ISO 8601" in done.stderr

@@ -64,7 +64,7 @@ class Question(Struct, frozen=True, kw_only=True):
         now = options["now"]
         return cls(
             root=root,
-            needs=Path(options["needs"]) if options["needs"] else None,
+            needs=None if options["needs"] is None else Path(options["needs"]),
             policy=Policy(rules=_rules(source, given, options["within"], options["at"]), sizes=sizes),
             where=Where(repository=options["repository"], branch=options["branch"]),
             now=time.time() if now is None else epoch_of(now, "--now"),

@@ -41,7 +41,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         kind = options["kind"]
         return cls(
             root=history_at(options["root"]),
-            as_of=epoch_of(options["as_of"], "--as-of") if options["as_of"] else None,
+            as_of=None if options["as_of"] is None else epoch_of(options["as_of"], "--as-of"),
             window=options["window"],
             kinds=tuple(Kind) if kind == "all" else (Kind(kind),),
             policy=Policy(options["policy"]),

@@ -5,7 +5,7 @@ import click
 
 @click.command()
 @click.option("--history", "root", metavar="DIR", help="The history (default: .sooner/history).")
-@click.option("--as-of", default="", metavar="TIME", help="What was known then (2026-11-01T12:00, or epoch).")
+@click.option("--as-of", metavar="TIME", help="What was known then (2026-11-01T12:00, or epoch).")
 @click.option("--window", default=60, show_default=True, metavar="N", help="Commits with runs that are looked at.")
 @click.option("--kind", type=click.Choice(["job", "test", "all"]), default="all", show_default=True, help="Signals of.")
 @click.option("--policy", type=click.Choice(["bayes", "rules"]), default="bayes", show_default=True, help="Who judges.")
