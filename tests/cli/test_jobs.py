@@ -181,6 +181,12 @@ def test_a_misspelled_job_is_one_clear_error(here, project, kept):
     assert done.stdout == ""
 
 
+def test_a_message_that_names_no_job_is_no_command_for_github(here, project, kept):
+    done = change(here, project, kept, message="x [ci ##[set-output name=any]false]")
+    assert done.returncode == 4
+    assert "there is no job '## [set-output name=any]false'" in done.stderr
+
+
 def test_areas_come_from_the_configuration(here, project, kept):
     (project / "pyproject.toml").write_text('[tool.sooner.jobs.areas]\n"src/dtensor/**" = ["docs"]\n')
     found = answer(change(here, project, kept, "--budget", "0.2", "--json", files="src/dtensor/ops/a.py\n"))

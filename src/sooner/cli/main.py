@@ -113,13 +113,13 @@ def _lacking() -> list[str]:
 def _known_or_bug(error: Exception) -> int:
     from sooner.model.errors import REFUSALS, SoonerError
     from sooner.model.outcomes import ExitCode
-    from sooner.model.text import terminal_text
+    from sooner.model.text import disarmed, terminal_text
 
     if isinstance(error, ModuleNotFoundError) and (missing := (error.name or "").partition(".")[0]) in _EXTRAS:
         click.echo(f"sooner: {missing} is not installed: pip install 'sooner[{','.join(_lacking())}]'", err=True)
         return ExitCode.USAGE
     if isinstance(error, SoonerError):
-        click.echo(f"sooner: {terminal_text(str(error), colour=False)}", err=True)
+        click.echo(f"sooner: {disarmed(terminal_text(str(error), colour=False))}", err=True)
         return error.exit_code
     if isinstance(error, OSError) and error.strerror in REFUSALS:
         where = f": {terminal_text(str(error.filename), colour=False)}" if error.filename else ""

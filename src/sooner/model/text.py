@@ -62,7 +62,12 @@ def terminal_text(text: str, *, colour: bool) -> str:
 
 def one_line(text: str) -> str:
     """Text for a progress line: no escape sequence, no line break, no `##[` (to GitHub a command anywhere)."""
-    return " ".join(terminal_text(text, colour=False).split()).replace("##[", "## [") or "(empty)"
+    return disarmed(" ".join(terminal_text(text, colour=False).split())) or "(empty)"
+
+
+def disarmed(text: str) -> str:
+    """Text in which GitHub Actions finds no command of its older kind, which it obeys wherever it stands in a line."""
+    return text.replace("##[", "## [")
 
 
 def columns(text: str) -> int:
