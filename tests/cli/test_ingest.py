@@ -67,6 +67,14 @@ def test_a_key_that_is_half_a_character_stops_no_other_source(here, project, job
     assert "odd.json: columns that are not used: ?" in done.stderr
 
 
+@pytest.mark.parametrize("form", ["{}", "[{}]"])
+def test_an_empty_key_stops_no_other_source(here, project, jobs, form):
+    row = '{"": 0, "commit": "c", "time": 1e9, "job": "j", "status": "pass"}'
+    (project / "odd.json").write_text(form.replace("{}", row) + "\n")
+    done = here("ingest", "odd.json", jobs, "--history", "h")
+    assert done.stdout == "3 rows: 3 added to jobs, 0 known already, 0 rejected\n", done.stderr
+
+
 def test_strict_stops(here, project, jobs):
     (project / jobs).write_text(JOBS + "c3,yesterday,build,success\n")
     done = here("ingest", jobs, "--strict")

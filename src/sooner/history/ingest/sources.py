@@ -130,7 +130,7 @@ def _json_keys(path: Path) -> list[str]:
         for number, line in enumerate(stream):
             if number >= _LOOKED_AT:
                 break
-            keys.update(dict.fromkeys(map(_whole, _object(line) or {})))
+            keys.update(dict.fromkeys(_columns(_object(line) or {})))
     if not keys:
         raise IngestError(str(path), "none of its first lines is a JSON object")
     return list({key.lower(): key for key in reversed(keys)}.values())[::-1]
@@ -204,7 +204,7 @@ def of_items(path: Path, folder: Path, report: Report) -> Source:
             if isinstance(item, Broken) or not isinstance(item.value, dict):
                 report.reject(str(path), item.line, item.reason if isinstance(item, Broken) else "no object")
                 continue
-            columns.update(dict.fromkeys(map(_whole, item.value)))
+            columns.update(dict.fromkeys(_columns(item.value)))
             file.write(_line(item.value | {LINE: item.line}))
     if not columns:
         raise IngestError(str(path), "there is no JSON object in it")
@@ -252,9 +252,9 @@ def _line(value: Mapping[str, Any]) -> str:
     return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _whole(key: str) -> str:
-    """A key as it is in such a line."""
-    return key.encode("utf-8", "replace").decode()
+def _columns(value: Mapping[str, Any]) -> Iterator[str]:
+    """The keys of an object as they are in such a line; an empty one is no name that SQL knows."""
+    return (key.encode("utf-8", "replace").decode() for key in value if key)
 
 
 def _finite(value: Any) -> Any:
