@@ -1893,3 +1893,109 @@ def test_what_the_library_itself_says_of_missing_devices_may_be_the_one_that_is_
         "test_other": (3, "fffrrr", "high"),
         "test_hold": (0, "rrrrrr", "medium"),
     }
+
+
+def test_objects_of_the_library_that_number_devices_or_start_ranks_leave_a_doubt():
+    library = """
+    import torch, torch.multiprocessing as mp
+
+    class Stage:
+        def __init__(self, index):
+            self.index = index
+
+        def put(self, x):
+            return self.place(x)
+
+        def place(self, x):
+            return x.to(f"cuda:{self.index}")
+
+        def describe(self):
+            return str(self.index)
+
+    class Launcher:
+        def run(self, function):
+            start(function)
+
+    def start(function):
+        mp.spawn(function, nprocs=torch.cuda.device_count())
+    """
+    text = """
+    import torch
+    from acme import Launcher, Stage
+
+    def work(rank):
+        pass
+
+    def test_put():
+        Stage(2).put(torch.ones(1))
+
+    def test_run():
+        Launcher().run(work)
+
+    def test_described():
+        assert Stage(2).describe()
+    """
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": text, "acme/__init__.py": library})
+    assert {name: each.confidence.value for name, each in found.items()} == {
+        "test_put": "medium",
+        "test_run": "medium",
+        "test_described": "high",
+    }
+
+
+def test_functions_of_the_library_whose_names_say_that_they_move_something_to_a_device_need_one():
+    library = """
+    def to_cudf(array):
+        return array._to_cudf()
+
+    def to_backend(array, backend):
+        return array._to(backend)
+    """
+    text = """
+    import acme
+
+    def test_by_name():
+        assert acme.to_cudf(acme.made())
+
+    def test_told():
+        acme.to_backend(acme.made(), "cuda")
+
+    def test_told_the_host():
+        acme.to_backend(acme.made(), "cpu")
+    """
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": text, "acme/__init__.py": library})
+    assert {name: each.min for name, each in found.items()} == {
+        "test_by_name": 1,
+        "test_told": 1,
+        "test_told_the_host": 0,
+    }
+
+
+def test_a_count_of_devices_that_fails_without_one_fails_whoever_calls_the_library():
+    library = """
+    import cupy
+
+    def devices():
+        return list(range(cupy.cuda.runtime.getDeviceCount()))
+    """
+    text = """
+    import acme
+
+    def test_devices():
+        assert acme.devices() is not None
+    """
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": text, "acme/__init__.py": library})
+    assert found["test_devices"].min == 1
+
+
+def test_a_helper_that_cannot_be_read_leaves_a_doubt():
+    text = """
+    import torch
+    from helpers import gpu_test
+
+    @gpu_test
+    def test_it():
+        assert torch.ones(1) is not None
+    """
+    found = needs_of("test_it.py", {"test_it.py": text, "helpers.py": "def gpu_test[[T](test):\n    return test\n"})
+    assert found["test_it"].confidence.value == "medium"

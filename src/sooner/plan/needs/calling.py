@@ -14,7 +14,7 @@ from sooner.plan.needs.library_ranks import is_beyond, launch_as_told, pass_on, 
 from sooner.plan.needs.making import Making
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.named_devices import is_by_name
-from sooner.plan.needs.own_choice import choose, choose_unseen
+from sooner.plan.needs.own_choice import choose, choose_unseen, doubt_others
 from sooner.plan.needs.ray_workers import need_given
 from sooner.plan.needs.replacing import name_in_tree
 from sooner.plan.needs.signatures import every_parameter
@@ -22,7 +22,7 @@ from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, EVERYWHERE, LIBRARY_FUE
 from sooner.plan.needs.suspending import AROUND, Manager, Rest, Suspended, surrounded
 from sooner.plan.needs.testing_names import as_raised, skip_as_wrapped
 from sooner.plan.needs.trace import HAVING_NO_HOST, Trace
-from sooner.plan.needs.unseen import chooses_device, device_given, imports_arrays, only_asks
+from sooner.plan.needs.unseen import chooses_device, device_given, imports_arrays, moves_by_name, only_asks
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -171,6 +171,7 @@ class Calling(Making):
             named = device_given(func, args) | kwargs
             said = self.natives.call_outside(Unknown(f"{func.module.name}.{func.name}"), args[1:], named)
             choose(cast("Machine", self), func, args, kwargs)
+            doubt_others(cast("Machine", self), func, args[0].cls)
             self._works_on_arrays(func, args, kwargs)
             return self._own_mesh(func, args, kwargs, said)
         if not self.quiet and self.natives.launched(f"{func.module.name}.{func.name}", args, kwargs):
@@ -180,6 +181,9 @@ class Calling(Making):
             name = func.owner.name if func.name == "__init__" and func.owner is not None else func.name
             self.natives.device_arguments(f"{func.module.name}.{name}", named)
         result = choose_unseen(cast("Machine", self), func, (args, kwargs), self._call_library(func, args, kwargs))
+        if not self.quiet and not self.loading and moves_by_name(func.name, args) and not self.trace.has_used:
+            self.guesses += 1
+            self.touch(Dev("cuda"), f"{func.name}()")
         launch_as_told(cast("Machine", self), func, args, kwargs)
         if not self.loading and not only_asks(func.name):
             need_given(cast("Machine", self), func.name, (*args, *kwargs.values()))

@@ -110,6 +110,7 @@ class Machine(Defining):
         module = Mod(module_name(path), path, is_test_code=is_test)
         self.modules[path] = module
         tree = self.sources.tree(path)
+        module.doubted = tree is None and self.sources.read(path) is not None  # Python of a later version, it may be
         if tree is not None and module.is_test_code:
             self._execute(module, tree)
         elif tree is not None:

@@ -8,7 +8,7 @@ from sooner.plan.needs.enumerations import is_enumeration
 from sooner.plan.needs.kept import keep_parts
 from sooner.plan.needs.made_of import finish_record, takes_devices
 from sooner.plan.needs.outside_kinds import base_names, is_exception
-from sooner.plan.needs.own_choice import choose
+from sooner.plan.needs.own_choice import choose, doubt_others
 from sooner.plan.needs.unseen import imports_arrays, puts_on_devices
 from sooner.plan.needs.values import (
     MISSING,
@@ -103,6 +103,7 @@ class Making(Attributes):
         self.natives.call_outside(Unknown(f"{cls.module.name}.{name}"), args, _used(cls, kwargs))
         self._constructed(cls, args, kwargs)
         choose(cast("Machine", self), cls, args, kwargs)
+        doubt_others(cast("Machine", self), cls.find("__init__"), cls)
         self.trace.may_be_made |= takes_devices(cast("Machine", self), cls, args, kwargs)
         return None if isinstance(cls.find("__record__"), list) else self._made_as_its_base(cls, args, kwargs)
 

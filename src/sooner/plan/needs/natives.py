@@ -153,6 +153,12 @@ class Natives(GivenDevices):
             return Native(f"{value.name}.{name}", lambda args, kwargs: self._of_first(name, args, kwargs))
         return Native(f"{value.name}.{name}", lambda args, _kwargs: args[0] if len(args) == 1 else UNKNOWN)
 
+    def _failure(self, why: str, place: tuple[str, int]) -> Raised:
+        """What fails for lack of a device; where the library under test surely does it, its caller hears of it."""
+        raised = Raised("RuntimeError", why, *place, device=True)
+        raised.is_heard = self.machine.quiet > 0 and not self.machine.is_doubtful()
+        return raised
+
     def _of_first(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A method that is called by its type (`map(str.strip, lines)`)."""
         return self.machine.call(self.machine.attribute(args[0], name), args[1:], kwargs) if args else UNKNOWN
@@ -358,7 +364,7 @@ class Natives(GivenDevices):
         if rule.skip:
             self.check(rule, "skip", args, kwargs, lambda: Skip(rule.why, *place))
         if rule.fail:
-            self.check(rule, "fail", args, kwargs, lambda: Raised("RuntimeError", rule.why, *place, device=True))
+            self.check(rule, "fail", args, kwargs, lambda: self._failure(rule.why, place))
         if rule.needs:
             self._need(rule, hard(self.value_of(rule, "needs", args, kwargs)))
         if rule.touches:

@@ -34,6 +34,8 @@ _APPLYING: Final = re.compile(
     r"|translate)(?:_\w+)?"
 )
 """Names of methods that may do so as well, or only count."""
+_STARTING_RANKS: Final = ("spawn", "start_processes")
+_KIND_AND_INDEX: Final = 2
 _TELLING: Final = re.compile(r"device|accelerator|gpu|cuda")
 """In names of arguments that say which device is used."""
 
@@ -155,6 +157,20 @@ def takes_first(machine: "Machine", called: Any, args: list[Any], kwargs: dict[s
     return kept[key]
 
 
+def doubt_others(machine: "Machine", called: Any, cls: Cls) -> None:
+    """What a method of the library's reaches may use devices by their numbers, or start ranks: that is not followed.
+
+    Of classes that the rules know it is known what they do.
+    """
+    known = machine.rules.for_call(f"{cls.module.name.removeprefix('src.')}.{cls.name}")
+    if machine.size and isinstance(called, Func) and known is None and not machine.trace.has_used:
+        kept = machine.sources.choices
+        key = ("others", id(called.node), cls.module.path, cls.name)
+        if key not in kept:
+            kept[key] = any(_numbers(each.node) for each in _reached(machine, [called], cls))
+        machine.trace.may_be_made |= kept[key]
+
+
 def _puts_itself(called: Func) -> bool:
     """Whether a method itself puts something on a device, on its object's (`self.device`) or on one of its choice."""
     return _moves(called.node) and (_chooses(called.node) or _kept(called.node, "sooner_puts_on_own", _puts_on_own))
@@ -180,21 +196,27 @@ def _is_flat(value: Any) -> bool:
 
 def _reaches(machine: "Machine", starts: list[Func], cls: Cls | None) -> tuple[bool, bool]:
     """Whether functions choose a device, and whether they put something on one."""
+    chooses = moves = False
+    for func in _reached(machine, starts, cls):
+        chooses |= _chooses(func.node)
+        moves |= _moves(func.node)
+        if chooses and moves:
+            break
+    return chooses, moves
+
+
+def _reached(machine: "Machine", starts: list[Func], cls: Cls | None) -> Iterator[Func]:
+    """Functions of the library, and those that they call, as far as names say which."""
     waiting = [(each, cls, 0) for each in starts]
     seen: set[int] = set()
-    chooses = moves = False
     while waiting and len(seen) < _MOST:
         func, owner, depth = waiting.pop(0)
         if id(func.node) in seen or func.module.is_test_code or func.module.is_model:
             continue
         seen.add(id(func.node))
-        chooses |= _chooses(func.node)
-        moves |= _moves(func.node)
-        if chooses and moves:
-            break
+        yield func
         if depth < _DEEPEST:
             waiting += [(each, of, depth + 1) for each, of in _called(machine, func, owner)]
-    return chooses, moves
 
 
 def _called(machine: "Machine", func: Func, cls: Cls | None) -> Iterator[tuple[Func, Cls | None]]:
@@ -261,6 +283,27 @@ def _chooses(node: ast.AST) -> bool:
 def _moves(node: ast.AST) -> bool:
     """Whether a function puts something on the device that was chosen (`model.to(self.device)`)."""
     return _kept(node, "sooner_moves", _puts_there)
+
+
+def _numbers(node: ast.AST) -> bool:
+    """Whether a function uses devices by numbers that it computes (`f"cuda:{i}"`), or starts processes of ranks."""
+    return _kept(node, "sooner_numbers", _names_numbers)
+
+
+def _names_numbers(node: ast.AST) -> bool:
+    return any(
+        (isinstance(each, ast.JoinedStr) and ast.unparse(each)[2:].startswith("cuda:"))
+        or (isinstance(each, ast.Call) and _is_numbered(each))
+        for each in _inside(node)
+    )
+
+
+def _is_numbered(node: ast.Call) -> bool:
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    if name == "device" and len(node.args) == _KIND_AND_INDEX:
+        return not isinstance(node.args[1], ast.Constant)
+    by_number = name in ("set_device", "cuda") and bool(node.args)
+    return name in _STARTING_RANKS or (by_number and not isinstance(node.args[0], ast.Constant | ast.Attribute))
 
 
 def _inside(node: ast.AST) -> Iterator[ast.AST]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 CHOSEN: Final = "a device is chosen"
 """Why a rule says so: from then on it is meant where none is named."""
 
+_TO_CUDA: Final = re.compile(r"(?:to|from|as)_(?:cuda|cudf|cupy|gpu)")
 _OF_DEVICES: Final = re.compile(r"(?!torch\.|tensorflow\.)(?:[\w.]+[._])?(?:cuda|gpu|nccl|rocm|hip)\d*[._]")
 """Names of modules that speak of devices; of PyTorch and TensorFlow rules say what uses one."""
 _OF_ARRAYS: Final = re.compile(
@@ -175,6 +176,12 @@ def methods_called(node: ast.AST) -> set[str]:
         known = {each.attr for each in calls if isinstance(each, ast.Attribute)}
         node.sooner_methods = known  # type: ignore[attr-defined]
     return known
+
+
+def moves_by_name(name: str, args: Sequence[Any]) -> bool:
+    """Whether a function's name, or a kind that it is told, says that it moves something to a device of CUDA's."""
+    is_told = name in ("to_backend", "to_device") and len(args) > 1 and hard(args[1]) == "cuda"
+    return is_told or _TO_CUDA.fullmatch(name) is not None
 
 
 def device_given(func: Func, args: list[Any]) -> dict[str, Any]:
