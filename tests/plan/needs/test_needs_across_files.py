@@ -1,9 +1,12 @@
 """What `bench/needs_against_pytest.py --grammar trees` found: guards, hooks and data of whole projects."""
 
-import pytest
-from small_projects import devices_of, needs_of
+import os
 
-from sooner.plan.needs import PytestSettings
+import pytest
+from small_projects import devices_of, needs_of, shipped
+
+from sooner.door.needs_tree import Contents
+from sooner.plan.needs import PytestSettings, Sources, infer_needs
 
 DEVICES = """
 import pytest, torch
@@ -115,6 +118,37 @@ def test_a_hook_of_a_conftest_is_followed_wherever_pytest_calls_it(hook):
         },
     )
     assert found == {"test_four": (4, 4, 4), "test_one": (1, 1, 1)}
+
+
+def test_a_plugin_that_a_conftest_registers_may_leave_tests_out():
+    found = needs_of(
+        "test_it.py",
+        {
+            "devices.py": DEVICES,
+            "conftest.py": """
+            from devices import NUM
+
+            class Wide:
+                def pytest_collection_modifyitems(self, config, items):
+                    items[:] = [item for item in items if NUM >= 4 or not item.get_closest_marker("wide")]
+
+            def pytest_configure(config):
+                config.pluginmanager.register(Wide())
+            """,
+            "test_it.py": """
+            import pytest
+            from devices import use_all
+
+            @pytest.mark.wide
+            def test_wide():
+                use_all(1)
+
+            def test_narrow():
+                use_all(1)
+            """,
+        },
+    )
+    assert [profile_of(found, name) for name in found] == ["aaaarr", "frrrrr"]
 
 
 def test_what_pytest_is_always_told_is_what_options_are():
@@ -286,6 +320,42 @@ def test_what_is_read_from_no_file_of_the_tree_is_not_known():
         },
     )
     assert found["test_it"].confidence != "high"
+
+
+def test_a_file_outside_of_the_project_is_not_read():
+    texts = {
+        "tests/test_it.py": """
+import json, os, pytest
+
+with open(os.path.dirname(__file__) + "/../../outside.json") as file:
+    SIZES = json.load(file)
+
+@pytest.mark.parametrize("size", SIZES)
+def test_it(size):
+    assert size
+"""
+    }
+    asked = []
+
+    def read(path):
+        asked.append(path)
+        return texts.get(path, "[1, 4]")
+
+    found = infer_needs(Sources(texts, read), ["tests/test_it.py"], rules=shipped())
+    assert [each.nodeid for each in found] == ["tests/test_it.py::test_it"]
+    assert not any("outside" in path for path in asked)
+
+
+def test_links_that_lead_out_of_the_project_and_pipes_are_no_data(tmp_path):
+    (tmp_path / "outside.json").write_text("[1, 4]")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "linked.json").symlink_to(tmp_path / "outside.json")
+    (project / "inside.json").write_text("[1, 2]")
+    (project / "link.json").symlink_to(project / "inside.json")
+    os.mkfifo(project / "pipe.json")
+    texts = [Contents(project).text(name) for name in ("linked.json", "inside.json", "link.json", "pipe.json")]
+    assert texts == [None, "[1, 2]", "[1, 2]", None]
 
 
 def test_names_that_a_module_takes_over_from_another_follow_from_devices_as_they_did_there():

@@ -134,3 +134,21 @@ def test_it(n, kind):
         },
     )
     assert {name: each.min for name, each in found.items()} == {"test_it[a-n=1]": 1, "test_it[a-n=4]": 4}
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        "n = len(operator.mul('a', 10**12))",
+        "n = len(struct.pack('9999999999s', b''))",
+        "n = len(json.dumps([1], indent=10**10))",
+        "n = math.comb(10**7, 5 * 10**6)",
+        "n = len(bytes(10**11))",
+        "n = len(list(collections.Counter(a=10**10).elements()))",
+        "n = len(list(itertools.product([1], repeat=10**10)))",
+        "n = len(list(itertools.islice(itertools.count(), 10**12, 10**13)))",
+        "n = len(list(itertools.takewhile(lambda each: True, itertools.repeat(1))))",
+    ],
+)
+def test_what_would_fill_the_memory_or_take_for_ever_is_not_known(size):
+    assert said_of(size)[1] != "high"

@@ -1,9 +1,12 @@
 """Containers of the standard library that are more than a list or a dict: the environment, `defaultdict`, `deque`."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from sooner.plan.needs.values import MISSING, Soft, Unknown
+
+_MOST: Final = 10_000
+"""Elements that a counter gives."""
 
 
 class Environment(dict[str, Any]):
@@ -42,7 +45,13 @@ class Counting(Defaulting):
         return sorted(self.items(), key=lambda each: each[1], reverse=True)[:most]
 
     def elements(self) -> list[Any]:
-        """Each key, so often."""
+        """Each key, so often.
+
+        Raises:
+            ValueError: These are too many.
+        """
+        if self.total() > _MOST:
+            raise ValueError("too many")
         return [key for key, number in self.items() for _ in range(number)]
 
     def total(self) -> int:

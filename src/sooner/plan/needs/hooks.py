@@ -144,11 +144,11 @@ class Hooks:
         """What they make of all items after they were collected: marks are added, items left out."""
         for _, hook in self._of("pytest_itemcollected"):
             self._call(hook, {"item": node})
-        for path, modify in self._of("pytest_collection_modifyitems"):
+        for place, modify in self._of("pytest_collection_modifyitems"):
             items = Collected(self._machine, [node])
             self._call(modify, {"items": items, "config": self._config, "session": node.attrs["session"]})
             if node not in items:
-                self._stop(Skip(DESELECTED, path, modify.node.lineno, soft=True))
+                self._stop(Skip(DESELECTED, *place, soft=True))
 
     def set_up(self, node: Inst) -> None:
         """What they do before a test is set up."""
@@ -160,16 +160,16 @@ class Hooks:
         for _, hook in self._of("pytest_runtest_call"):
             self._call(hook, {"item": node})
 
-    def _of(self, name: str) -> Iterator[tuple[str, Any]]:
-        """The hooks of a name, what was registered last first, as pytest calls them."""
+    def _of(self, name: str) -> Iterator[tuple[tuple[str, int], Any]]:
+        """The hooks of a name, each with its place, what was registered last first, as pytest calls them."""
         for plugin in reversed(self._plugins):
             for each in map(hard, reversed(plugin.registered)):
                 found = each.cls.find(name) if isinstance(each, Inst) else None
                 if isinstance(found, Func):
-                    yield plugin.path, Bound(found, each)
+                    yield (found.module.path, found.node.lineno), Bound(found, each)
             found = plugin.env.names.get(name)
             if isinstance(found, Func):
-                yield plugin.path, found
+                yield (plugin.path, found.node.lineno), found
 
     def _call(self, hook: Any, given: dict[str, Any]) -> None:
         names = argument_names(hook)

@@ -36,6 +36,8 @@ def _combining(combine: Callable[..., Any]) -> Function:
         if None in columns:
             return UNKNOWN
         names = {key: hard(each) for key, each in kwargs.items()}
+        if any(isinstance(each, int) and each > _MOST for each in names.values()):
+            return UNKNOWN
         try:
             made = list(islice(combine(*columns, **names), _MOST + 2))
         except HOST_ERRORS:
@@ -52,7 +54,7 @@ def _sliced(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
         return _ISLICE(machine, args, kwargs)
     bounds = [uncounted(hard(each)) for each in args[1:]]
     most = bounds[0] if len(bounds) == 1 else bounds[1] if len(bounds) > 1 else None
-    if not isinstance(most, int) or most > _MOST or not all(isinstance(each, int | None) for each in bounds):
+    if most is None or not all(each is None or (isinstance(each, int) and each <= _MOST) for each in bounds):
         return UNKNOWN
     try:
         return list(islice(endless.values, *bounds))

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _LONGEST: Final = 10_000
 """Characters of a text, and values of a list, that are made."""
+_LARGEST: Final = 1_000
+"""Things that combinations are drawn from."""
 
 
 def computed(function: Callable[..., Any], *, is_operator: bool = False) -> Function:
@@ -32,7 +34,7 @@ def computed(function: Callable[..., Any], *, is_operator: bool = False) -> Func
     def called(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
         values = [hard(each) if is_operator else uncounted(hard(each)) for each in args]
         named = {name: uncounted(hard(each)) for name, each in kwargs.items()}
-        if not is_plain(values) or not is_plain(named):
+        if not is_plain(values) or not is_plain(named) or _could_fill_memory([*values, *named.values()]):
             return UNKNOWN
         try:
             result = function(*values, **named)
@@ -45,8 +47,34 @@ def computed(function: Callable[..., Any], *, is_operator: bool = False) -> Func
     return called
 
 
+def _could_fill_memory(given: list[Any]) -> bool:
+    """Whether something is given beside a large number, and could be repeated so often (`mul("a", 10**10)`).
+
+    Large numbers alone are sizes of memories.
+    """
+    has_parts = any(isinstance(each, str | bytes | list | tuple | dict) for each in given)
+    return has_parts and any(abs(each) > _LONGEST for each in given if isinstance(each, int))
+
+
+def _packed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """One of `struct`, for formats that are short (`"9999999999s"` is not)."""
+
+    def called(layout: str | bytes, *values: Any) -> Any:
+        if struct.calcsize(layout) > _LONGEST:
+            raise ValueError("too long")
+        return function(layout, *values)
+
+    return called
+
+
+def _combinations(total: int, chosen: int) -> int:
+    if total > _LARGEST:
+        raise ValueError("too large")
+    return math.comb(total, chosen)
+
+
 _OF_NUMBERS: Final = (
-    "ceil", "comb", "copysign", "dist", "exp", "fabs", "floor", "fmod", "fsum", "gcd", "hypot", "isclose", "isfinite",
+    "ceil", "copysign", "dist", "exp", "fabs", "floor", "fmod", "fsum", "gcd", "hypot", "isclose", "isfinite",
     "isinf", "isnan", "isqrt", "lcm", "log", "log10", "log1p", "log2", "pow", "prod", "radians", "remainder", "sin",
     "cos", "tan", "sqrt", "trunc",
 )  # fmt: skip
@@ -63,7 +91,8 @@ PLAIN_FUNCTIONS: Final[dict[str, Function]] = {
     **{f"statistics.{name}": computed(getattr(statistics, name)) for name in _OF_SAMPLES},
     **{f"heapq.{name}": computed(getattr(heapq, name)) for name in _OF_HEAPS},
     **{f"base64.{name}": computed(getattr(base64, name)) for name in _BYTES},
-    **{f"struct.{name}": computed(getattr(struct, name)) for name in ("calcsize", "pack", "unpack")},
+    **{f"struct.{name}": computed(_packed(getattr(struct, name))) for name in ("calcsize", "pack", "unpack")},
+    "math.comb": computed(_combinations),
     **{f"bisect.{name}": computed(getattr(bisect, name)) for name in ("bisect", "bisect_left", "bisect_right")},
     **{f"os.path.{name}": computed(getattr(posixpath, name)) for name in ("basename", "dirname", "splitext")},
     "ast.literal_eval": computed(ast.literal_eval), "json.dumps": computed(json.dumps),

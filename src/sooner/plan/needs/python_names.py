@@ -439,7 +439,7 @@ BUILTINS: Final[dict[str, Function]] = {
     "abs": _by_method("__abs__", _host(abs)), "sum": _sum, "round": _host(round),
     "pow": _host(power), "bin": _host(bin), "oct": _host(oct), "ascii": _host(ascii),
     "divmod": _host(divmod), "repr": _repr, "ord": _host(ord), "chr": _host(chr),
-    "hex": _host(hex), "bytes": _host(bytes), "str": _str, "list": _made_of(list), "tuple": _made_of(tuple),
+    "hex": _host(hex), "str": _str, "list": _made_of(list), "tuple": _made_of(tuple),
     "set": _made_of(set), "frozenset": _made_of(frozenset), "reversed": _made_of(lambda each: each[::-1]),  # type: ignore[arg-type]
     "dict": _dict, "range": _range, **ITERATING, "sorted": in_order,
     "isinstance": _isinstance, "issubclass": _issubclass,
@@ -451,6 +451,12 @@ BUILTINS: Final[dict[str, Function]] = {
     "staticmethod": _wrapped("staticmethod"), "classmethod": _wrapped("classmethod"),
     "__import__": _import, "exit": _unknown, "quit": _unknown,
 }  # fmt: skip
+
+
+def _bytes(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """`bytes([1, 2])`; of a number, which could be any, nothing."""
+    is_number = bool(args) and isinstance(hard(args[0]), int)
+    return UNKNOWN if is_number else _host(bytes)(machine, args, kwargs)
 
 
 def _hash(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -466,7 +472,7 @@ def _bool(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return Soft(truth) if isinstance(args[0], Soft) else truth
 
 
-BUILTINS.update({"bool": _bool, "hash": _hash})
+BUILTINS.update({"bool": _bool, "bytes": _bytes, "hash": _hash})
 
 
 def method_of(machine: "Machine", value: Any, name: str) -> Any:

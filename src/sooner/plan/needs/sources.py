@@ -169,7 +169,9 @@ class Sources:
         return None
 
     def data(self, path: str, reader: str) -> str | None:
-        """The text of a file that a module reads; its being missing is remembered, too."""
+        """The text of a file that a module reads, if it lies in the tree; its being missing is remembered, too."""
+        if len(_upwards(path)) > len(self._around):
+            return None
         self._uses.setdefault(reader, set()).add(path)
         return self.read(path)
 
