@@ -54,4 +54,5 @@ def kept_answers(root: Path, settings: PytestSettings, rules: Sequence[Path], *,
     tables = [os.path.relpath(each, root).encode() for each in rules]
     name = f"needs-{digest(*tables)[:8]}.msgpack" if tables else "needs.msgpack"
     place = root / STATE / name if is_kept else None
-    return Kept[Found](root, place, Found, key=repr(settings), rules=rules)
+    key = repr(replace(settings, files=()))  # which files hold tests is no matter to what these need
+    return Kept[Found](root, place, Found, key=key, rules=rules)

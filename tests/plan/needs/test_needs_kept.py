@@ -7,6 +7,7 @@ import pytest
 from sooner.door.needs import Need, Needs, of_tests
 from sooner.door.needs_asking import evaluated
 from sooner.door.needs_kept import Kept
+from sooner.door.needs_shared import Found, kept_answers
 from sooner.model.errors import SettingsError
 from sooner.plan.needs import PytestSettings
 
@@ -45,6 +46,26 @@ def test_a_change_of_what_a_file_imports_is_seen(tree):
     again = asked(tree)
     assert again.evaluated == 1
     assert again.of("tests/test_it.py::test_a").min == 3
+
+
+def test_a_change_of_a_table_that_a_file_reads_is_seen(tree):
+    read = (
+        "import json, os\nwith open(os.path.dirname(__file__) + '/sizes.json') as file:\n    SIZE = json.load(file)\n"
+    )
+    (tree / "tests" / "test_it.py").write_text(read + TEST.replace("need(4)", "need(SIZE)"))
+    (tree / "tests" / "sizes.json").write_text("4")
+    assert asked(tree).of("tests/test_it.py::test_b").min == 4
+    assert asked(tree).evaluated == 0
+    (tree / "tests" / "sizes.json").write_text("3")
+    assert asked(tree).of("tests/test_it.py::test_b").min == 3
+
+
+def test_what_sooner_needs_keeps_is_found_whatever_files_are_called_tests(tree):
+    kept = kept_answers(tree, PytestSettings(files=("check_*.py",)), ())
+    assert kept.rows(PATHS[0]) is None
+    kept.add(evaluated(tree, PATHS, Found.of, settings=PytestSettings(), rules=()))
+    kept.save()
+    assert asked(tree).evaluated == 0
 
 
 def test_a_new_file_that_is_imported_instead_is_seen(tree):
