@@ -267,7 +267,8 @@ def environment_value(machine: "Machine", name: str, default: Any = None) -> Any
         return given
     if given is not MISSING and name in OF_RANKS and UNLAUNCHED in machine.environment:
         return Unknown(f"os.environ[{name}]")
-    rule = machine.rules.environment.get(name) if given is not MISSING else None
+    is_asked = machine.quiet and name in OF_RANKS and default is not MISSING  # by the library, which goes on without
+    rule = machine.rules.environment.get(name) if given is not MISSING and not is_asked else None
     if rule is not None:
         if rule.ranks:
             machine.trace.among = uncounted(hard(machine.natives.value_of(rule, "ranks", [], {})))
