@@ -451,6 +451,8 @@ class _Making:
         self._machine = machine
         self._made: list[str | None] = []
         self._spread: list[int] = []
+        self._device = machine.current_device
+        self._chosen: set[int] = set()
         self._ways = Ways(machine)
 
     def run(self, body: Sequence[ast.stmt], env: Env) -> None:
@@ -460,6 +462,7 @@ class _Making:
         trace, sure = machine.trace, machine.sure
         machine.sure, by_itself, trace.by_itself = (machine.forks, machine.doubts), trace.by_itself, None
         spread, trace.spread = trace.spread, 0
+        machine.current_device = self._device if machine.quiet else machine.current_device
         goes_on = True
         try:
             machine.run(body, env)
@@ -471,11 +474,14 @@ class _Making:
             if goes_on:
                 self._made.append(trace.by_itself)
                 self._spread.append(trace.spread)
+                self._chosen.add(machine.current_device)
             machine.sure, trace.by_itself, trace.spread = sure, by_itself, spread
 
     def conclude(self) -> None:
         """What is made on all ways that go on is made; what on some, perhaps."""
         self._ways.conclude()
+        if self._machine.quiet:  # a device that the library has chosen on some ways is not chosen for sure
+            self._machine.current_device = self._chosen.pop() if len(self._chosen) == 1 else self._device
         if all(self._made) and self._made and not self._machine.is_doubtful():
             self._machine.trace.by_itself = self._made[0]
         elif any(self._made):
