@@ -154,3 +154,66 @@ def test_a_member_that_is_a_number_or_a_text_besides_may_name_a_device():
         },
     )
     assert found == {"test_number": (4, 4, 4), "test_text": (2, 2, 2)}
+
+
+def test_members_are_found_by_themselves_by_values_and_by_what_the_class_makes_of_others():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import torch
+            from enum import Enum
+
+            class Plain(Enum):
+                A = "a"
+
+            class Own(Enum):
+                def __eq__(self, other):
+                    return super().__eq__(type(self)(other))
+
+                @classmethod
+                def _missing_(cls, value):
+                    for each in cls:
+                        if each.value == value.lower():
+                            return each
+
+            class Precision(Own):
+                FULL = "full"
+                HALF = "half"
+
+            def use(number):
+                torch.ones(1, device=f"cuda:{number}")
+
+            def test_itself():
+                use(2 if Plain(Plain.A) is Plain.A else 0)
+
+            def test_equal_to_itself():
+                use(2 if Precision.FULL == Precision.FULL else 0)
+
+            def test_not_unequal():
+                use(0 if Precision.FULL != Precision.FULL else 2)
+
+            def test_another():
+                use(2 if Precision.FULL != Precision.HALF else 0)
+
+            def test_by_what_is_missing():
+                use(2 if Precision("HALF") is Precision.HALF else 0)
+
+            def test_text():
+                use(2 if Precision.HALF == "Half" else 0)
+
+            def test_nothing():
+                try:
+                    Plain("b")
+                except ValueError:
+                    use(2)
+
+            def test_nothing_is_missing():
+                try:
+                    Precision("quarter")
+                except ValueError:
+                    use(2)
+            """
+        },
+    )
+    assert set(found.values()) == {(3, 3, 3)}, found

@@ -33,6 +33,7 @@ from sooner.plan.needs.values import (
     Wrapped,
     hard,
     is_plain,
+    name_of,
 )
 
 if TYPE_CHECKING:
@@ -299,6 +300,12 @@ class Attributes(State):
             return Native(name, lambda args, _kwargs: keep_parts(cast("Machine", self), value.first, args))
         if name == "forward" and isinstance(value.first, Inst) and PARTS in value.first.attrs:
             return Native(name, lambda args, _k: run_parts(cast("Machine", self), value.first.attrs[PARTS], args))
+        if (
+            name == "__eq__"
+            and isinstance(first, Inst)
+            and (is_enumeration(first.cls) or _is_only_an_object(first.cls))
+        ):
+            return Native(name, lambda args, _kwargs: self.same(first, args[0], identity=True) if args else UNKNOWN)
         return Native(f"super.{name}", lambda _args, _kwargs: None)
 
     def made_plainly(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -395,3 +402,8 @@ def _by_default(method: Native) -> Native:
         return Soft(result) if isinstance(result, str | bool) else result
 
     return Native(method.name, call)
+
+
+def _is_only_an_object(cls: Cls) -> bool:
+    """Whether a class inherits from nothing that is not known."""
+    return all(isinstance(each, Cls) or name_of(each) == "object" for each in cls.mro)

@@ -57,8 +57,7 @@ class Making(Attributes):
     def instance(self, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """What `type.__call__` makes of a class."""
         if is_enumeration(cls):
-            found = self.enum_members(cls) or []
-            return next((each for each in found if args and self.same(each.attrs["_value_"], args[0])), UNKNOWN)
+            return self._member(cls, args[0] if args else UNKNOWN)
         if not cls.module.is_model:
             told = self._told_of(cls, args, kwargs)
             if told is not None:
@@ -76,6 +75,26 @@ class Making(Attributes):
             made.attrs["__message__"] = args[0] if args else ""
         self._made_ready(made, cls, args, kwargs)
         return made
+
+    def _member(self, cls: Cls, given: Any) -> Any:
+        """The member of an enumeration that is given, or has this value, or is made of it where none has (`_missing_`).
+
+        Raises:
+            Raised: There is none.
+        """
+        found = self.enum_members(cls) or []
+        if hard(given) in found:
+            return hard(given)
+        same = [self.same(each.attrs["_value_"], given) for each in found]
+        if True in same:
+            return found[same.index(True)]
+        if None in same or not found or cls.is_a("Flag", "IntFlag"):
+            return UNKNOWN
+        missing = cls.find("_missing_")
+        other = self.call(self.bound(missing, None, cls), [given], {}) if isinstance(missing, Wrapped) else None
+        if other is None:
+            raise Raised("ValueError", f"not a valid {cls.name}", *self.current)
+        return other
 
     def _made_ready(self, made: Inst, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> None:
         fields = cls.find("__record__")
