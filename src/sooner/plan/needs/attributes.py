@@ -300,11 +300,7 @@ class Attributes(State):
             return Native(name, lambda args, _kwargs: keep_parts(cast("Machine", self), value.first, args))
         if name == "forward" and isinstance(value.first, Inst) and PARTS in value.first.attrs:
             return Native(name, lambda args, _k: run_parts(cast("Machine", self), value.first.attrs[PARTS], args))
-        if (
-            name == "__eq__"
-            and isinstance(first, Inst)
-            and (is_enumeration(first.cls) or _is_only_an_object(first.cls))
-        ):
+        if name == "__eq__" and isinstance(first, Inst) and _is_its_own(first.cls):
             return Native(name, lambda args, _kwargs: self.same(first, args[0], identity=True) if args else UNKNOWN)
         return Native(f"super.{name}", lambda _args, _kwargs: None)
 
@@ -404,6 +400,6 @@ def _by_default(method: Native) -> Native:
     return Native(method.name, call)
 
 
-def _is_only_an_object(cls: Cls) -> bool:
-    """Whether a class inherits from nothing that is not known."""
-    return all(isinstance(each, Cls) or name_of(each) == "object" for each in cls.mro)
+def _is_its_own(cls: Cls) -> bool:
+    """Whether something of a class equals itself alone, as it inherits from nothing that may say otherwise."""
+    return is_enumeration(cls) or all(isinstance(each, Cls) or name_of(each) == "object" for each in cls.mro)
