@@ -1089,3 +1089,47 @@ def test_a_deep_copy_has_what_is_inside_for_itself():
         "test_deep[second-chat]": (2, 2, 2),
         "test_shallow": (3, 3, 3),
     }
+
+
+def test_types_of_numbers_that_have_two_names_in_pytorch_are_one():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest, torch
+            from torch import double
+
+            def use(number):
+                torch.ones(1, device=f"cuda:{number}")
+
+            def test_half():
+                use(2 if torch.half == torch.float16 else 0)
+
+            def test_among():
+                use(2 if torch.float16 in (torch.half, torch.bfloat16) else 0)
+
+            def test_imported():
+                use(2 if double is torch.float64 else 0)
+
+            def test_key():
+                use({torch.float: 2}[torch.float32])
+
+            def test_others():
+                use(0 if torch.long == torch.int32 else 2)
+
+            @pytest.mark.parametrize("dtype", [torch.half, torch.long])
+            def test_names(dtype):
+                use(2)
+            """
+        },
+    )
+    names = [
+        "test_half",
+        "test_among",
+        "test_imported",
+        "test_key",
+        "test_others",
+        "test_names[dtype0]",
+        "test_names[dtype1]",
+    ]
+    assert found == dict.fromkeys(names, (3, 3, 3))

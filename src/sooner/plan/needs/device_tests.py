@@ -3,8 +3,9 @@
 The source of what happens here is `torch/testing/_internal/common_device_type.py`, `instantiate_device_type_tests`.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from sooner.plan.needs.number_types import LONG_NAMES
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -21,11 +22,6 @@ from sooner.plan.needs.values import (
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
-
-_LONG_NAMES: Final = {
-    "float": "float32", "double": "float64", "half": "float16", "long": "int64", "int": "int32", "short": "int16",
-    "cfloat": "complex64", "cdouble": "complex128", "chalf": "complex32",
-}  # fmt: skip
 
 
 def instantiate(machine: "Machine", args: list[Any]) -> Any:
@@ -53,7 +49,7 @@ def dtype_name(_machine: "Machine", args: list[Any]) -> Any:
     if not isinstance(value, Ext) or not value.path.startswith("torch.") or value.path.count(".") != 1:
         return UNKNOWN
     name = value.path.removeprefix("torch.")
-    name = _LONG_NAMES.get(name, name)
+    name = LONG_NAMES.get(name, name)
     return name if name.startswith(("float", "int", "uint", "complex", "bool", "bfloat")) else UNKNOWN
 
 

@@ -17,7 +17,7 @@ from sooner.plan.needs.kept import Kept, kept
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.mocks import Mocked
 from sooner.plan.needs.named_devices import device_named
-from sooner.plan.needs.number_types import of_number_type
+from sooner.plan.needs.number_types import LONG_NAMES, of_number_type
 from sooner.plan.needs.options import Options
 from sooner.plan.needs.outside_kinds import record_text
 from sooner.plan.needs.plain_functions import computed
@@ -166,6 +166,7 @@ class Natives(GivenDevices):
     def outside_attribute(self, value: Any, name: str) -> Any:
         """`value.name`, where value is outside or unknown."""
         machine = self.machine
+        name = LONG_NAMES.get(name, name) if isinstance(value, Ext) and value.path == "torch" else name
         if isinstance(value, _ANSWERING) and (found := value.attribute(machine, name)) is not MISSING:
             return found
         path = f"{value.path}.{name}" if value.path else name

@@ -19,6 +19,11 @@ _OTHER_NAMES: Final = {
     "cdouble": "complex128", "float_": "float64", "complex_": "complex128",
 }  # fmt: skip
 """What NumPy 2 calls types that have a second name, on 64-bit Linux."""
+LONG_NAMES: Final = {
+    "float": "float32", "double": "float64", "half": "float16", "long": "int64", "int": "int32", "short": "int16",
+    "cfloat": "complex64", "cdouble": "complex128", "chalf": "complex32",
+}  # fmt: skip
+"""What PyTorch calls types that have a second name."""
 _ONLY_OTHER: Final = frozenset(f"{package}.{name}" for package in _PACKAGES for name in _OTHER_NAMES)
 _LETTERS: Final = {
     "?": "bool", "b": "int8", "h": "int16", "i": "int32", "l": "int64", "B": "uint8", "H": "uint16", "I": "uint32",
