@@ -864,7 +864,7 @@ def test_types_of_pytorch_that_are_looked_for_by_their_names_are_cases():
             """
         },
     )
-    names = ("float8_e4m3fn", "float8_e5m2", "float")
+    names = ("float8_e4m3fn", "float8_e5m2", "float32")
     assert found == {f"test_narrow[{name}]": (2, 2, 2) for name in names}
 
 
