@@ -3,6 +3,10 @@
 from small_projects import devices_of, needs_of
 
 
+def profile(needs):
+    return "".join(each.value[0] for each in needs.profile.values())
+
+
 def answers(found):
     return {name: (each.min, each.gpu_min, each.full, each.confidence.value) for name, each in found.items()}
 
@@ -451,4 +455,52 @@ def test_what_is_mapped_inside_of_the_mapped_along_some_of_the_arrays_has_a_devi
         "test_other_axes": (4, 4, 4, "high"),
         "test_all": (0, 1, 8, "high"),
         "test_outside_only_one_axis_is_told": (4, 4, 4, "high"),
+    }
+
+
+def test_a_mesh_that_jax_arranges_has_a_place_for_each_device_and_one_that_it_makes_takes_the_first():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            import jax.numpy as jnp
+            import pytest
+            from jax.experimental import mesh_utils
+            from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+            def put(devices):
+                jax.device_put(jnp.ones(8), NamedSharding(Mesh(devices, ("x", "y")), PartitionSpec("x")))
+
+            def test_four_places():
+                if jax.device_count() < 4:
+                    pytest.skip("needs four")
+                put(mesh_utils.create_device_mesh((2, 2)))
+
+            def test_pairs_or_one_place():
+                n = jax.device_count()
+                put(mesh_utils.create_device_mesh((n // 2, 2) if n % 2 == 0 else (1, 1)))
+
+            def test_the_first_four():
+                if jax.device_count() < 4:
+                    pytest.skip("needs four")
+                put(mesh_utils.create_device_mesh((2, 2), devices=jax.devices()[:4]))
+
+            def test_too_many_are_refused():
+                with pytest.raises(ValueError):
+                    mesh_utils.create_device_mesh((1, 1), jax.devices() * 2)
+
+            def test_made():
+                if jax.device_count() < 4:
+                    pytest.skip("needs four")
+                jax.make_mesh((2, 2), ("x", "y"))
+            """
+        },
+    )
+    assert {name: profile(each) for name, each in found.items()} == {
+        "test_four_places": "ssssrf",
+        "test_pairs_or_one_place": "rrrfrr",
+        "test_the_first_four": "ssssrr",
+        "test_too_many_are_refused": "rrrrrr",
+        "test_made": "ssssrr",
     }

@@ -365,10 +365,17 @@ def _mesh_over(_machine: "Machine", args: list[Any]) -> Any:
 
 
 def _arranged(machine: "Machine", args: list[Any]) -> Any:
-    """The devices of a mesh of some shape, in an array: they are used by what it is made for."""
-    mesh = _made_mesh(machine, args)
+    """The devices of a mesh of some shape, in an array: they are used by what it is made for.
+
+    Those that there are, or that are given, must be as many as it has places.
+    """
+    mesh, given = _made_mesh(machine, args), hard(args[1]) if len(args) > 1 else None
     if not isinstance(mesh, JaxMesh):
         return mesh
+    devices = _devices(machine, []) if given is None else given
+    if isinstance(devices, list | tuple) and len(devices) > len(mesh.devices):
+        places = f"{len(devices)} devices in a mesh of {len(mesh.devices)}"
+        raise Raised("ValueError", places, *machine.current, device=True)
     mesh.use(machine)
     return Grid(mesh.devices, flat=False)
 
