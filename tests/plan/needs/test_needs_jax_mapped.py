@@ -504,3 +504,44 @@ def test_a_mesh_that_jax_arranges_has_a_place_for_each_device_and_one_that_it_ma
         "test_too_many_are_refused": "rrrrrr",
         "test_made": "ssssrr",
     }
+
+
+def test_a_mesh_of_jaxs_without_places_is_refused_and_one_that_fits_six_devices_alone_needs_six():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import mesh_utils
+            from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+            def put(mesh):
+                jax.device_put(jnp.ones(8), NamedSharding(mesh, PartitionSpec("x")))
+
+            def test_half_of_them_made():
+                put(jax.make_mesh((jax.device_count() // 2, 2), ("x", "y")))
+
+            def test_half_of_them_arranged():
+                put(Mesh(mesh_utils.create_device_mesh((jax.device_count() // 2, 2)), ("x", "y")))
+
+            def test_on_one_slice():
+                put(Mesh(mesh_utils.create_hybrid_device_mesh((2, 2), (1, 1)), ("x", "y")))
+
+            def test_six():
+                put(Mesh(mesh_utils.create_device_mesh((3, 2)), ("x", "y")))
+            """
+        },
+    )
+    assert {name: profile(each)[:6] for name, each in found.items()} == {
+        "test_half_of_them_made": "ffrrrr",
+        "test_half_of_them_arranged": "ffrfrr",
+        "test_on_one_slice": "ffffrf",
+        "test_six": "ffffff",
+    }
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_half_of_them_made": (2, 2, 8),
+        "test_half_of_them_arranged": (2, 2, 8),
+        "test_on_one_slice": (4, 4, 4),
+        "test_six": (6, 6, 6),
+    }

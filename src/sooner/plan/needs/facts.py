@@ -11,7 +11,7 @@ from sooner.model.text import printable_or_replaced
 SIZES: Final = (0, 1, 2, 3, 4, 8)
 """Numbers of visible devices of a profile: the sizes of runners, and 3 for needs that are not powers of two."""
 BETWEEN: Final = (5, 6, 7)
-"""Looked at only where a test runs on 8, and does not on 4 or uses so many of the 8."""
+"""Looked at only where a test runs on 8, and not on 4 or uses so many of the 8, or fails on 8 and runs on none."""
 BEYOND: Final = (16, 32, 64)
 """Looked at only where a test does not run on 8."""
 

@@ -390,7 +390,7 @@ class _File:
         if running == [SIZES[-1]] or (running[-1:] == [SIZES[-1]] and at[SIZES[-1]].devices in BETWEEN):
             extra = BETWEEN
         elif not running and self._might_run_beyond(judged):
-            extra = BEYOND
+            extra = (*BETWEEN, *BEYOND) if at[SIZES[-1]].verdict is Verdict.FAIL else BEYOND
         found = self._among(extra, nodeid, self.ignored) if extra else {}
         return {size: each.at for size, each in found.items() if each is not None}
 

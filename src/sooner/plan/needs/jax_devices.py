@@ -353,7 +353,7 @@ def _made_mesh(machine: "Machine", args: list[Any]) -> Any:
         return UNKNOWN
     wanted = math.prod(sizes)
     devices: list[Dev] = _devices(machine, []) if given is None else found_devices(given)
-    if wanted > len(devices) > 0:
+    if devices and not 0 < wanted <= len(devices):
         raise Raised("ValueError", f"a mesh of {wanted} devices", *machine.current, device=True)
     return JaxMesh(devices[:wanted])
 
