@@ -489,6 +489,31 @@ def test_an_environment_that_is_updated_as_a_whole_is_what_is_read_later():
     }
 
 
+def test_a_copy_of_the_environment_that_is_updated_with_what_is_not_known_keeps_what_was_set():
+    found = needs_of(
+        "test_environment.py",
+        {
+            "test_environment.py": """
+            import os
+            import elsewhere
+            import torch
+
+            def test_something():
+                copied = os.environ.copy()
+                copied["WHICH"] = "1"
+                copied.update(elsewhere.variables())
+                torch.ones(1, device=f"cuda:{copied['WHICH']}")
+
+            def test_pairs():
+                copied = os.environ.copy()
+                copied.update([("WHICH", "3"), elsewhere.variable()])
+                torch.ones(1, device=f"cuda:{copied['WHICH']}")
+            """
+        },
+    )
+    assert {name: need.min for name, need in found.items()} == {"test_something": 2, "test_pairs": 4}
+
+
 def test_a_mock_uses_no_device_and_gives_what_it_was_told():
     found = needs_of(
         "test_it.py",

@@ -554,7 +554,10 @@ def _extended(machine: "Machine", value: Any, name: str, args: Args, kwargs: Kwa
         return None
     if isinstance(value, dict):
         other = hard(args[0])
-        value.update(other if isinstance(other, dict) or isinstance(value, Environment) else _pairs(machine, other))
+        told = other if isinstance(other, dict) else _pairs(machine, other)
+        if isinstance(value, Environment):  # of variables that it was not told nothing is known anyway
+            told = {key: each for key, each in told.items() if key is not UNKNOWN}
+        value.update(told)
         value.update(kwargs)
         return None
     more = machine.items_of(args[0])
