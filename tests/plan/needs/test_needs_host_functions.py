@@ -78,3 +78,61 @@ def infer_auto_device_map(model, max_memory=None):
     own = {"accelerate/__init__.py": "from .utils import infer_auto_device_map", "accelerate/utils.py": library}
     assert devices_of("test_it.py", {"test_it.py": text}) == {"test_it": expected}
     assert devices_of("test_it.py", {"test_it.py": text, **own}) == {"test_it": expected}
+
+
+def test_what_both_pythons_have_by_different_names_is_known():
+    found = devices_of(
+        "test_cases.py",
+        {
+            "test_cases.py": """
+            import six
+            import torch, unittest
+            from six.moves import range, zip
+
+            def cases(**given):
+                for names in given:
+                    assert isinstance(names, six.string_types)
+                return [{key: value} for key, values in six.iteritems(given) for value in values]
+
+            def needing(case):
+                return unittest.skipIf(torch.cuda.device_count() < case["n"], "too few")
+
+            class TestIt(unittest.TestCase):
+                @needing(cases(n=[2])[0])
+                def test_it(self):
+                    for number, index in zip(range(2), six.moves.xrange(2)):
+                        torch.ones(1, device=f"cuda:{index}")
+
+                def test_kinds(self):
+                    devices = 4 if six.PY2 or isinstance("2", six.integer_types) else 1
+                    torch.ones(1, device=f"cuda:{devices - 1}")
+            """
+        },
+    )
+    assert found == {"TestIt::test_it": (2, 2, 2), "TestIt::test_kinds": (1, 1, 1)}
+
+
+def test_a_name_for_several_types_outside_of_the_tree_may_have_any_of_them():
+    found = devices_of(
+        "test_texts.py",
+        {
+            "test_texts.py": """
+            import torch
+            from elsewhere import string_types
+            from elsewhere.compat import text_classes
+
+            def names_of(given):
+                assert isinstance(given, string_types)
+                if not isinstance(given, text_classes):
+                    raise TypeError(given)
+                return given.split(",")
+
+            NAMES = names_of("a,b")
+
+            def test_it():
+                for index, name in enumerate(NAMES):
+                    torch.ones(1, device=f"cuda:{index}")
+            """
+        },
+    )
+    assert found == {"test_it": (2, 2, 2)}

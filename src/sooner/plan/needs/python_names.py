@@ -1,5 +1,6 @@
 """Python's builtins, and the methods of plain values."""
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -140,6 +141,8 @@ _FUNCTIONS: Final = ("FunctionType", "LambdaType")
 _METHODS: Final = ("MethodType",)
 _FINAL: Final = (*_FUNCTIONS, *_METHODS, "BuiltinFunctionType", "GeneratorType", "NoneType")
 """Types that no class inherits from."""
+_SEVERAL_TYPES: Final = re.compile(r"[a-z]\w*_(?:types?|classes)|basestring|unicode")
+"""Names of types of Python's in libraries that hide its version (`compat.string_types`, `torch._six.int_classes`)."""
 
 
 def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
@@ -149,6 +152,8 @@ def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
     if isinstance(value, Param) or is_scalar_type(value):
         return False if isinstance(kind, Native | Cls) else None
     if isinstance(kind, Native | Ext) and isinstance(value, PLAIN):
+        if isinstance(kind, Ext) and _SEVERAL_TYPES.fullmatch(name_of(kind)):
+            return None
         host = HOST_TYPES.get(name_of(kind))
         return isinstance(value, host) if host is not None else False
     if isinstance(value, Inst):
