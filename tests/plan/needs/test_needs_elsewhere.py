@@ -2,7 +2,7 @@
 
 import textwrap
 
-from small_projects import devices_of
+from small_projects import devices_of, needs_of
 
 
 def test_a_file_that_needs_a_module_of_another_vendor_never_runs_unless_it_can_do_without():
@@ -1482,3 +1482,30 @@ def test_tests_that_a_long_loop_copies_into_a_class_are_all_found():
     )
     assert len(found) == 800
     assert set(found.values()) == {(1, 1, 1)}
+
+
+def test_an_assertion_that_fails_while_a_file_is_imported_takes_no_tests_away_unless_it_asks_for_devices():
+    text = """
+        import pytest
+        import torch
+
+        def checked(number):
+            assert {} >= number
+            return number
+
+        NUMBER = checked(3)
+
+        @pytest.mark.parametrize("index", range(checked(3)))
+        def test_cases(index):
+            torch.ones(1, device="cuda")
+
+        def test_it():
+            torch.ones(1, device="cuda:1")
+        """
+    found = devices_of("test_it.py", {"test_it.py": text.format("2")})
+    assert {(name.partition("[")[0], needs) for name, needs in found.items()} == {
+        ("test_cases", (1, 1, 1)),
+        ("test_it", (2, 2, 2)),
+    }
+    found = needs_of("test_it.py", {"test_it.py": text.format("torch.cuda.device_count()")})
+    assert {need.min for need in found.values()} == {3}

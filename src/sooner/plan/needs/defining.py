@@ -9,7 +9,7 @@ from sooner.plan.needs.calling import Calling
 from sooner.plan.needs.enumerations import inheritable, is_enumeration, make_members
 from sooner.plan.needs.outside_kinds import MAPPING_MODEL, MAPPINGS, base_names
 from sooner.plan.needs.standard_library import make_record
-from sooner.plan.needs.state import DOUBTED, MODULE_FUEL
+from sooner.plan.needs.state import MODULE_FUEL
 from sooner.plan.needs.testing_names import apply_mark, is_expanded
 from sooner.plan.needs.values import (
     MISSING,
@@ -73,6 +73,7 @@ class Defining(Calling):
             Raised, Skip: The decorator itself raises.
         """
         before, self.current = self.current, self.place(env, decorator)
+        questions = self.trace.questions
         try:
             setter = self._property_setter(decorator, value, env)
             if setter is not MISSING:
@@ -82,8 +83,8 @@ class Defining(Calling):
             if self.loading:  # what follows in its class is not beyond the evaluator
                 self.fuel = MODULE_FUEL // 4
             return value
-        except Raised as raised:  # more likely our ignorance than a file that nobody can import
-            if not self.loading or raised.device or raised.kind not in DOUBTED:
+        except Raised as raised:
+            if not self.loading or not self.is_doubted(raised, questions):
                 raise
             return value
         finally:

@@ -19,7 +19,7 @@ from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.settings import PytestSettings
 from sooner.plan.needs.sources import Sources, module_name
 from sooner.plan.needs.starting import start
-from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, DOUBTED, LIBRARY_FUEL, MODULE_FUEL
+from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, LIBRARY_FUEL, MODULE_FUEL
 from sooner.plan.needs.suspending import resumed
 from sooner.plan.needs.testing_names import is_guard_call
 from sooner.plan.needs.trace import Trace
@@ -263,6 +263,7 @@ class Machine(Defining):
     def _execute_one(self, module: Mod, statement: ast.stmt) -> None:
         self.trace.asked = self.trace.reach = 0
         self.trace.touched = set()
+        questions = self.trace.questions
         self.current = (module.path, statement.lineno)
         if isinstance(statement, ast.ClassDef):  # a definition ends, however long; loops before it may have cost much
             self.fuel = max(self.fuel, MODULE_FUEL // 2)
@@ -273,8 +274,7 @@ class Machine(Defining):
         except (OutOfFuel, *HOST_ERRORS):  # a statement that is beyond the evaluator is left out
             self.fuel = MODULE_FUEL // 4
         except Raised as raised:
-            # A lookup that fails is more likely our ignorance than a module that nobody can import.
-            if raised.device or raised.kind not in DOUBTED:
+            if not self.is_doubted(raised, questions):
                 raise
         finally:
             self.trace.ask(self.trace.reach)  # with fewer devices it has failed

@@ -8,7 +8,7 @@ from sooner.plan.needs.sources import Sources
 from sooner.plan.needs.statements import Statements
 from sooner.plan.needs.suspending import Rest
 from sooner.plan.needs.trace import Trace
-from sooner.plan.needs.values import Func, Mod
+from sooner.plan.needs.values import Func, Mod, Raised
 
 if TYPE_CHECKING:
     from sooner.plan.needs.natives import Natives
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BY_PYTORCH: Final = "PyTorch uses a device"
 """What the library under test does without an array of a framework that chooses itself."""
 DEEPEST: Final = 24
-DOUBTED: Final = ("AttributeError", "KeyError", "IndexError", "TypeError", "ValueError", "ZeroDivisionError")
+_DOUBTED: Final = ("AttributeError", "KeyError", "IndexError", "TypeError", "ValueError", "ZeroDivisionError")
 EVERYWHERE: Final = ("*", 0)
 """As a place that is not believed: no failure but those for lack of devices is believed."""
 ANY_OPTION: Final = ("--", 0)
@@ -149,3 +149,14 @@ class State(Statements):
     def is_doubtful(self) -> bool:
         """Whether what the library under test does here stands under a condition that is not known."""
         return (self.forks, self.doubts) != self.sure
+
+    def is_doubted(self, raised: Raised, questions: int) -> bool:
+        """Whether a module's failure is more likely our ignorance than a module that nobody can import.
+
+        Args:
+            raised: The failure.
+            questions: What had been asked of devices before what fails (`Trace.questions`).
+        """
+        if raised.kind == "AssertionError":
+            return not raised.device and self.trace.questions == questions
+        return not raised.device and raised.kind in _DOUBTED
