@@ -1999,3 +1999,42 @@ def test_a_helper_that_cannot_be_read_leaves_a_doubt():
     """
     found = needs_of("test_it.py", {"test_it.py": text, "helpers.py": "def gpu_test[[T](test):\n    return test\n"})
     assert found["test_it"].confidence.value == "medium"
+
+
+def test_what_the_library_puts_into_the_environment_around_the_tests_function_is_there_for_it():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/around.py": """
+            import os
+            from contextlib import contextmanager
+
+            @contextmanager
+            def patched(**variables):
+                for name, value in variables.items():
+                    os.environ[name] = str(value)
+                yield
+                for name in variables:
+                    os.environ.pop(name, None)
+
+            def called(function):
+                with patched(ADDRESS="localhost"):
+                    function()
+            """,
+            "tests/test_it.py": """
+            import os
+            import torch
+            from acme.around import called
+
+            def work():
+                if not os.environ.get("ADDRESS"):
+                    raise RuntimeError("no address")
+                torch.ones(1, device="cuda:1")
+
+            def test_inside():
+                called(work)
+            """,
+        },
+    )
+    assert found == {"test_inside": (2, 2, 2)}

@@ -432,8 +432,11 @@ class Calling(Making):
         return frame.returned[0]
 
     def _is_resumed(self, func: Func) -> bool:
-        """Whether somebody does what follows the `yield`: after the test, or where the `with` ends."""
-        return "__fixture__" in func.attrs or ("__contextmanager__" in func.attrs and not self.quiet)
+        """Whether somebody does what follows the `yield`: after the test, or where the `with` ends.
+
+        What a test enters of the library is the library's business as a whole.
+        """
+        return "__fixture__" in func.attrs or ("__contextmanager__" in func.attrs and self.quiet != 1)
 
     def _generated(self, func: Func, frame: Frame, rest: list[Rest]) -> Any:
         if func.attrs.get("__contextmanager__"):
