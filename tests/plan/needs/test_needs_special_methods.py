@@ -564,3 +564,46 @@ def test_what_a_class_makes_is_no_function_of_pythons():
         },
     )
     assert found == {"test_model": (1, 1, 1), "test_function": (0, None, 0)}
+
+
+def test_an_instance_that_is_made_without_its_init_has_what_it_is_given_then():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+
+            class Stage:
+                def __init__(self, index):
+                    self.index = index
+
+                @classmethod
+                def bare(cls, index):
+                    made = cls.__new__(cls)
+                    made.index = index
+                    return made
+
+                def use(self):
+                    torch.ones(1, device=f"cuda:{self.index}")
+
+            def test_of_the_class():
+                stage = Stage.__new__(Stage)
+                stage.index = 2
+                stage.use()
+
+            def test_of_object():
+                stage = object.__new__(Stage)
+                stage.index = 2
+                stage.use()
+
+            def test_initialised_later():
+                stage = Stage.__new__(Stage)
+                stage.__init__(2)
+                stage.use()
+
+            def test_by_a_method():
+                Stage.bare(2).use()
+            """
+        },
+    )
+    assert set(found.values()) == {(3, 3, 3)}, found

@@ -250,7 +250,8 @@ class Attributes(State):
         specials: dict[str, Any] = {"__name__": value.name, "__mro__": tuple(value.mro)}
         specials["__qualname__"] = value.within + value.name
         specials |= {"__module__": value.module.name, "__bases__": tuple(value.bases), "__dict__": value.attrs}
-        specials["mro"] = Native("mro", lambda _args, _kwargs: list(value.mro))
+        specials |= {"mro": Native("mro", lambda _args, _kwargs: list(value.mro))}
+        specials |= {"__new__": Native("__new__", self.made_plainly)}
         if name in specials:
             return specials[name]
         if name == "__members__" and is_enumeration(value):

@@ -485,6 +485,7 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "operator.itemgetter": _item_getter, "operator.methodcaller": _method_caller,
     "contextlib.contextmanager": _contextmanager,
     "contextlib.asynccontextmanager": _contextmanager, "sys.exit": _exit, "os._exit": _exit, "os.getenv": _getenv,
+    "object.__new__": lambda machine, args, kwargs: machine.made_plainly(args, kwargs),
     "os.environ.get": _getenv, "os.environ.setdefault": _environ_set, "os.environ.pop": _environ_pop,
     "os.environ.clear": _environ_clear, "os.environ.update": _environ_update,
     "importlib.import_module": _import_module, "tempfile.NamedTemporaryFile": temporary,
