@@ -8,10 +8,11 @@ the evaluator was mended for what it has, so this says that none of it was lost,
 `--grammar bodies` writes tests that reach a device, or do not, by the means that Python has (loops, exceptions,
 contexts, generators, special methods, the standard library), `--grammar ranks` tests that start processes of ranks,
 threads and scripts, `--grammar trees` whole projects, whose guards, fixtures, hooks and classes are spread over
-packages and conftests, `--grammar sizes` tests that come to their number of devices by settings, tables and iterators;
-how many devices a test uses is compared there, too.
+packages and conftests, `--grammar sizes` tests that come to their number of devices by settings, tables and iterators,
+`--grammar objects` projects whose library has objects that use devices by their numbers; how many devices a test uses
+is compared there, too.
 
-    python bench/needs_against_pytest.py [--grammar bodies|ranks|trees|sizes] [--seed 1] [--projects 6] [--show 20]
+    python bench/needs_against_pytest.py [--grammar bodies|objects|ranks|sizes|trees] [--seed 1] [--projects 6]
 """
 
 import argparse
@@ -172,7 +173,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--projects", type=int, default=6)
-    parser.add_argument("--grammar", choices=("grammar", "bodies", "ranks", "trees", "sizes"), default="grammar")
+    written = ("grammar", "bodies", "objects", "ranks", "sizes", "trees")
+    parser.add_argument("--grammar", choices=written, default="grammar")
     parser.add_argument("--show", type=int, default=20, help="how many of the tests that differ are printed")
     args = parser.parse_args()
     rows: list[tuple[str, ...]] = []
@@ -181,7 +183,7 @@ def main() -> None:
     for seed in range(args.seed, args.seed + args.projects):
         with tempfile.TemporaryDirectory() as folder:
             project = Path(folder)
-            write(project, Drawn(seed, args.grammar), is_tree=args.grammar == "trees")
+            write(project, Drawn(seed, args.grammar), is_tree=args.grammar in ("objects", "trees"))
             compared = compare(project, is_counted=args.grammar != "grammar")
         counts = Counter(
             "agree" if true == mine else "missing" if mine == "-" else "unknown" if "u" in mine else f"differ, {sure}"

@@ -41,7 +41,7 @@ def test_a_helper_beside_a_flat_project_s_tests_is_followed_though_its_name_says
             """,
         },
     )
-    assert found == {"test_four": (4, 4, 4), "test_of_the_library": (0, None, 0)}
+    assert found == {"test_four": (4, 4, 4), "test_of_the_library": (4, 4, 4)}
 
 
 def test_a_class_may_have_marks_by_decorator_and_by_attribute():

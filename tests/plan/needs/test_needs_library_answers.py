@@ -480,7 +480,7 @@ def test_what_the_library_calls_back_is_the_tests_own_work():
     )
     assert found == {
         "test_decorated": (1, 1, 1),
-        "test_given": (2, 2, 2),
+        "test_given": (8, 8, 8),
         "test_skipped": (4, 4, 4),
         "test_swallowed": (0, 2, 2),
         "test_host": (0, None, 0),
@@ -691,10 +691,10 @@ def test_what_a_function_of_the_library_does_with_a_device_is_done_for_the_test(
         "test_refused": (1, 1, 1),
         "test_replaced": (0, None, 0),
         "test_perhaps": (0, None, 0),
-        "test_with_the_second": (0, None, 0),
+        "test_with_the_second": (2, 2, 2),
         "test_loader": (0, None, 0),
     }
-    unsure = {"test_perhaps", "test_with_the_second", "test_loader"}
+    unsure = {"test_perhaps", "test_loader"}
     assert {name for name, each in found.items() if each.confidence != "high"} == unsure
 
 
@@ -1708,7 +1708,8 @@ def test_what_a_class_of_the_tests_inherits_from_the_library_may_choose_a_device
 
                 class Runner:
                     def __init__(self, accelerator="auto", devices="auto"):
-                        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+                        has_device = torch.cuda.is_available() and accelerator != "cpu"
+                        self.device = torch.device("cuda" if has_device else "cpu")
                         self.state = torch.zeros(1).to(self.device)
 
                 class Connecting:
@@ -1755,9 +1756,9 @@ def test_what_a_class_of_the_tests_inherits_from_the_library_may_choose_a_device
         ).items()
     }
     assert found == {
-        "test_inherited": (0, 1, 1, "medium"),
-        "test_called": (0, 1, 1, "medium"),
-        "test_in_a_test": (0, 1, 1, "medium"),
+        "test_inherited": (0, 1, 1, "high"),
+        "test_called": (0, 1, 1, "high"),
+        "test_in_a_test": (0, 1, 1, "high"),
         "test_told_the_host": (0, None, 0, "high"),
         "test_behind": (0, None, 0, "medium"),
         "test_behind_on_the_host": (0, None, 0, "high"),
@@ -1799,7 +1800,7 @@ def test_of_a_default_that_a_record_of_the_library_changes_when_it_is_made_nothi
     assert found == {"test_it": (2, 2, 2)}
 
 
-def test_what_the_library_does_with_other_devices_than_the_first_makes_the_answer_less_sure():
+def test_what_the_library_does_with_other_devices_than_the_first_is_done_for_the_test_too():
     library = """
     import torch
 
@@ -1832,8 +1833,8 @@ def test_what_the_library_does_with_other_devices_than_the_first_makes_the_answe
         work()
     """
     found = needs_of("tests/test_it.py", {"tests/test_it.py": tests, "acme/__init__.py": library})
-    said = {name: (each.gpu_min, each.confidence.value) for name, each in found.items()}
-    assert said == {"test_all": (1, "medium"), "test_one": (1, "high"), "test_work": (1, "high")}
+    said = {name: (each.gpu_min, each.full, each.confidence.value) for name, each in found.items()}
+    assert said == {"test_all": (1, 8, "high"), "test_one": (1, 1, "high"), "test_work": (1, 1, "high")}
 
 
 def test_what_the_library_itself_says_of_missing_devices_may_be_the_one_that_is_asked_for():
@@ -1892,54 +1893,6 @@ def test_what_the_library_itself_says_of_missing_devices_may_be_the_one_that_is_
         "test_take": (0, "rrrrrr", "high"),
         "test_other": (3, "fffrrr", "high"),
         "test_hold": (0, "rrrrrr", "medium"),
-    }
-
-
-def test_objects_of_the_library_that_number_devices_or_start_ranks_leave_a_doubt():
-    library = """
-    import torch, torch.multiprocessing as mp
-
-    class Stage:
-        def __init__(self, index):
-            self.index = index
-
-        def put(self, x):
-            return self.place(x)
-
-        def place(self, x):
-            return x.to(f"cuda:{self.index}")
-
-        def describe(self):
-            return str(self.index)
-
-    class Launcher:
-        def run(self, function):
-            start(function)
-
-    def start(function):
-        mp.spawn(function, nprocs=torch.cuda.device_count())
-    """
-    text = """
-    import torch
-    from acme import Launcher, Stage
-
-    def work(rank):
-        pass
-
-    def test_put():
-        Stage(2).put(torch.ones(1))
-
-    def test_run():
-        Launcher().run(work)
-
-    def test_described():
-        assert Stage(2).describe()
-    """
-    found = needs_of("tests/test_it.py", {"tests/test_it.py": text, "acme/__init__.py": library})
-    assert {name: each.confidence.value for name, each in found.items()} == {
-        "test_put": "medium",
-        "test_run": "medium",
-        "test_described": "high",
     }
 
 

@@ -1,6 +1,6 @@
 """Objects of the library under test, and what it asks of its process: what they do is done for the test."""
 
-from small_projects import devices_of
+from small_projects import devices_of, needs_of
 
 
 def test_a_library_that_asks_for_its_rank_has_none_where_nobody_started_ranks():
@@ -55,3 +55,288 @@ def test_a_device_that_the_library_may_choose_is_not_the_one_that_the_test_uses_
         },
     )
     assert found == {"test_perhaps": (1, 1, 1)}
+
+
+LIBRARY = {
+    "acme/__init__.py": "",
+    "acme/stages.py": """
+        import torch
+
+        class Stage:
+            def __init__(self, index=0):
+                self.index = index
+                self.device = torch.device("cuda", index)
+                self.weight = None
+
+            def load(self):
+                self.weight = torch.ones(2).to(self.device)
+
+            def run(self):
+                if self.weight is None:
+                    self.load()
+                return self.weight
+
+            def describe(self):
+                return f"cuda:{self.index}"
+
+            def __enter__(self):
+                torch.cuda.set_device(self.index)
+                return self
+
+            def __exit__(self, *raised):
+                torch.cuda.set_device(0)
+
+        class HostStage(Stage):
+            def __init__(self, index=0):
+                super().__init__(index)
+                self.device = torch.device("cpu")
+
+        class Pool:
+            def __init__(self, count=None):
+                self.count = torch.cuda.device_count() if count is None else count
+
+            @classmethod
+            def of(cls, stages):
+                return cls(len(stages))
+
+            def run(self):
+                for index in range(self.count):
+                    Stage(index).run()
+
+            def __len__(self):
+                return self.count
+
+        class Plain:
+            index = 1
+
+            def run(self):
+                return Stage(self.index).run()
+        """,
+    "acme/launchers.py": """
+        import torch
+        import torch.multiprocessing as mp
+
+        class Launcher:
+            def __init__(self, ranks):
+                self.ranks = ranks
+
+            def spawn(self, work):
+                mp.spawn(work, nprocs=self.ranks)
+
+            def spawn_own(self):
+                mp.spawn(own, nprocs=self.ranks)
+
+            def start(self, work):
+                processes = [mp.Process(target=work, args=(rank,)) for rank in range(self.ranks)]
+                for each in processes:
+                    each.start()
+                for each in processes:
+                    each.join()
+                assert all(each.exitcode == 0 for each in processes)
+
+        def own(rank):
+            torch.cuda.set_device(rank)
+            torch.ones(1, device="cuda")
+        """,
+}
+
+
+def test_methods_of_a_librarys_objects_use_the_devices_that_these_were_made_with():
+    found = devices_of(
+        "tests/test_it.py",
+        LIBRARY
+        | {
+            "tests/test_it.py": """
+            import pytest, torch
+            from acme.stages import HostStage, Plain, Pool, Stage
+
+            @pytest.fixture
+            def stage():
+                return Stage(3)
+
+            def test_run():
+                Stage(2).run()
+
+            def test_of_a_fixture(stage):
+                stage.run()
+
+            def test_described(stage):
+                assert stage.describe()
+
+            def test_entered():
+                with Stage(1):
+                    torch.ones(1).cuda()
+
+            def test_moved(stage):
+                stage.device = "cuda:1"
+                stage.load()
+
+            def test_its_device():
+                torch.ones(1, device=Stage(1).device)
+
+            def test_on_the_host():
+                HostStage(3).run()
+
+            def test_pool():
+                Pool(3).run()
+
+            def test_pool_of_all():
+                Pool().run()
+
+            def test_pool_of_stages():
+                pool = Pool.of([1, 2, 3, 4])
+                if len(pool) > torch.cuda.device_count():
+                    pytest.skip("more devices")
+                pool.run()
+
+            def test_without_init():
+                Plain().run()
+
+            def test_inherited():
+                class Own(Stage):
+                    def load(self):
+                        torch.ones(1, device="cuda:2")
+                Own(0).run()
+            """
+        },
+    )
+    assert found == {
+        "test_run": (3, 3, 3),
+        "test_of_a_fixture": (4, 4, 4),
+        "test_described": (0, None, 0),
+        "test_entered": (2, 2, 2),
+        "test_moved": (2, 2, 2),
+        "test_its_device": (2, 2, 2),
+        "test_on_the_host": (0, None, 0),
+        "test_pool": (3, 3, 3),
+        "test_pool_of_all": (0, 1, 8),
+        "test_pool_of_stages": (4, 4, 4),
+        "test_without_init": (2, 2, 2),
+        "test_inherited": (3, 3, 3),
+    }
+
+
+def test_one_object_of_many_in_a_file_uses_its_own_device():
+    cases = "\n".join(f"def test_{number}():\n    Stage({number % 4}).run()" for number in range(24))
+    found = devices_of(
+        "tests/test_it.py", LIBRARY | {"tests/test_it.py": f"from acme.stages import Stage\n\n{cases}\n"}
+    )
+    assert found == {f"test_{number}": (number % 4 + 1,) * 3 for number in range(24)}
+
+
+def test_ranks_that_a_librarys_object_starts_use_the_devices_of_their_numbers():
+    found = devices_of(
+        "tests/test_it.py",
+        LIBRARY
+        | {
+            "tests/test_it.py": """
+            import torch
+            from acme.launchers import Launcher
+
+            def work(rank):
+                torch.ones(1, device=f"cuda:{rank}")
+
+            def rest(rank):
+                pass
+
+            def test_spawned():
+                Launcher(3).spawn(work)
+
+            def test_spawned_by_its_own():
+                Launcher(4).spawn_own()
+
+            def test_started():
+                Launcher(2).start(work)
+
+            def test_idle():
+                Launcher(2).start(rest)
+            """
+        },
+    )
+    assert found == {
+        "test_spawned": (3, 3, 3),
+        "test_spawned_by_its_own": (4, 4, 4),
+        "test_started": (2, 2, 2),
+        "test_idle": (0, None, 0),
+    }
+
+
+def test_an_object_that_is_not_followed_to_its_end_leaves_a_doubt_where_it_numbers_devices():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": """
+            import elsewhere, torch
+
+            class Stage:
+                def __init__(self, index):
+                    self.index = elsewhere.NUMBERS[index]
+
+                def put(self, x):
+                    return self.place(x)
+
+                def place(self, x):
+                    return x.to(f"cuda:{self.index}")
+
+                def describe(self):
+                    return str(self.index)
+            """,
+            "tests/test_it.py": """
+            import torch
+            from acme import Stage
+
+            def test_put():
+                Stage(2).put(torch.ones(1))
+
+            def test_described():
+                assert Stage(2).describe()
+            """,
+        },
+    )
+    assert {name: each.confidence.value for name, each in found.items()} == {
+        "test_put": "medium",
+        "test_described": "high",
+    }
+
+
+def test_what_an_object_changes_in_its_library_is_as_it_was_for_the_next_test():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": """
+            import torch
+
+            _taken = []
+            _last = None
+
+            class Stage:
+                count = 0
+                state = {}
+
+                def __init__(self):
+                    global _last
+                    self.index = max(Stage.count, len(_taken), len(Stage.state), 0 if _last is None else _last + 1)
+                    Stage.count += 1
+                    Stage.state[self.index] = "cuda"
+                    _taken.append(self.index)
+                    _last = self.index
+
+                def run(self):
+                    torch.ones(1, device=f"cuda:{self.index}")
+            """,
+            "tests/test_it.py": """
+            from acme import Stage
+
+            def test_one():
+                Stage().run()
+
+            def test_two():
+                Stage()
+                Stage().run()
+
+            def test_another():
+                Stage().run()
+            """,
+        },
+    )
+    assert found == {"test_one": (1, 1, 1), "test_two": (2, 2, 2), "test_another": (1, 1, 1)}

@@ -168,13 +168,13 @@ def test_an_import_cycle_is_no_trouble():
     assert profile(found["test_it.py::test_a"]) == "rrrrrr"
 
 
-def test_the_librarys_own_device_work_is_not_the_tests():
+def test_a_guard_that_fails_in_the_library_without_a_device_fails_the_file():
     library = "import torch\ndef helper():\n    torch.ones(1).cuda(7)\n    return torch.cuda.device_count() >= 2\n"
     found = needs_of(
         "import pytest\nfrom lib import helper\n@pytest.mark.skipif(not helper(), reason='')\ndef test_a(): pass\n",
         **{"lib.py": library},
     )
-    assert found["test_it.py::test_a"].min in (0, 2)
+    assert found["test_it.py::test_a"].min == 8
 
 
 def test_a_python_api_gives_typed_facts():

@@ -626,7 +626,7 @@ def test_a_method_of_the_librarys_that_puts_something_on_a_device_that_it_has_ch
         "test_run": (0, 1, "medium"),
         "test_called": (0, 1, "medium"),
         "test_chosen_there": (0, 1, "medium"),
-        "test_behind": (0, 0, "medium"),
+        "test_behind": (0, 1, "high"),
         "test_described": (0, 0, "high"),
         "test_told": (0, 0, "high"),
     }

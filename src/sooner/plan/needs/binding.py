@@ -13,6 +13,7 @@ from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.containers import Environment
 from sooner.plan.needs.expressions import Expressions
 from sooner.plan.needs.mocks import Mocked
+from sooner.plan.needs.undoing import Changed
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -44,6 +45,10 @@ class Binding(Expressions):
     """The same, in modules."""
     quiet: int
     """Above zero: inside the library under test."""
+    following: int
+    """Above zero: inside a method of an object of the library under test."""
+    changed: Changed
+    """What such methods have changed in the library."""
     modules: dict[str, Any]
     """The modules that were imported, whose names are no dict of the tests'."""
 
@@ -66,7 +71,9 @@ class Binding(Expressions):
 
     def _bind_name(self, name: str, value: Any, env: Env) -> None:
         if name in _declared(env):
-            _names_of_others(name, env)[name] = value
+            others = _names_of_others(name, env)
+            self._about_to_bind(others, name)
+            others[name] = value
             return
         env.names[name] = value
         if "__fields__" in env.names and name not in env.names["__fields__"]:
@@ -96,8 +103,10 @@ class Binding(Expressions):
                 self.guesses += 1
                 self.trace.doubted |= self.loading
                 return
+            self._about_to_bind(owner.attrs, name)
             owner.attrs[name] = value
         elif isinstance(owner, Mod):
+            self._about_to_bind(owner.env.names, name)
             owner.env.names[name] = value
         elif isinstance(owner, Bound):
             self.set_attribute(owner.func, name, value)
@@ -111,7 +120,17 @@ class Binding(Expressions):
         if isinstance(found, Wrapped) and found.setter is not None:
             self.call(Bound(found.setter, owner), [value], {})
         elif self._is_not_followed(setting) or self.special(owner, "__setattr__", name, value) is MISSING:
+            self._about_to_bind(owner.attrs, name)
             owner.attrs[name] = value
+
+    def _about_to_bind(self, names: dict[str, Any], name: str) -> None:
+        if self.following:
+            self.changed.keep_name(names, name)
+
+    def about_to_change(self, store: Any) -> None:
+        """A list, a dict or a set is changed next: by an object of the library, it is put back after the test."""
+        if self.following:
+            self.changed.keep(store)
 
     def _is_not_followed(self, method: Any) -> bool:
         """Whether a method is one of the library under test, of whose methods a test's call is not followed."""
@@ -126,10 +145,12 @@ class Binding(Expressions):
         if self.forks or self.doubts:
             self.guesses += name in names and not self.quiet  # what the library has is no doubt of the test's
         else:
+            self._about_to_bind(names, name)
             names.pop(name, None)
 
     def _bind_item(self, owner: Any, index: Any, value: Any) -> None:
         owner, index = hard(owner), hard(index)
+        self.about_to_change(owner)
         if isinstance(owner, dict):
             self._put(owner, index, value)
         elif isinstance(owner, list) and isinstance(index, int | slice):
@@ -158,6 +179,7 @@ class Binding(Expressions):
             self.delete_attribute(self.ev(target.value, env), target.attr)
         elif isinstance(target, ast.Subscript):
             owner, index = hard(self.ev(target.value, env)), hard(self.ev(target.slice, env))
+            self.about_to_change(owner)
             if isinstance(owner, Ext) and owner.path == "os.environ" and isinstance(index, str):
                 self.set_outside(owner, index, MISSING)
             if isinstance(owner, dict):

@@ -10,6 +10,7 @@ from sooner.plan.needs.callbacks import TRACED
 from sooner.plan.needs.code_texts import CODE_TEXTS, run_code
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.forwards import forward_of
+from sooner.plan.needs.library_objects import follow, is_followed
 from sooner.plan.needs.library_ranks import is_beyond, launch_as_told, pass_on, runs_its_processes
 from sooner.plan.needs.making import Making
 from sooner.plan.needs.meshes import NamedMesh
@@ -171,9 +172,8 @@ class Calling(Making):
             named = device_given(func, args) | kwargs
             said = self.natives.call_outside(Unknown(f"{func.module.name}.{func.name}"), args[1:], named)
             choose(cast("Machine", self), func, args, kwargs)
-            doubt_others(cast("Machine", self), func, args[0].cls)
             self._works_on_arrays(func, args, kwargs)
-            return self._own_mesh(func, args, kwargs, said)
+            return self._as_followed(func, args, kwargs, self._own_mesh(func, args, kwargs, said))
         if not self.quiet and self.natives.launched(f"{func.module.name}.{func.name}", args, kwargs):
             return Unknown("launched")
         named = kwargs if self.quiet else device_given(func, args) | kwargs
@@ -189,6 +189,16 @@ class Calling(Making):
             need_given(cast("Machine", self), func.name, (*args, *kwargs.values()))
         return result
 
+    def _as_followed(self, func: Func, args: list[Any], kwargs: dict[str, Any], said: Any) -> Any:
+        """What a method of the library gives, where rules do not say it."""
+        machine = cast("Machine", self)
+        is_said = type(said) is not Unknown and not any(said is each for each in args)
+        if is_said or not is_followed(machine, func, args[0]):
+            doubt_others(machine, func, args[0].cls)
+            return said
+        found = follow(machine, func, args, kwargs)
+        return said if isinstance(hard(found), Unknown) else found
+
     def _of_tests(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A function of the tests, or of a model; if the library under test calls it, what it does is still the test's.
 
@@ -201,6 +211,9 @@ class Calling(Making):
         fuel, trace, quiet, sure = self.fuel, self.trace, self.quiet, self.sure
         self.fuel, self.trace, self.quiet, self.listener = listener.fuel, listener.trace, 0, None
         listener.was_called = True
+        kept = listener.trace.of_ranks, listener.trace.chosen
+        if self.is_gathering:  # the library has started the ranks, and knows what each of them used
+            listener.trace.of_ranks, listener.trace.chosen = trace.of_ranks, trace.chosen
         try:
             return self._enter(func, args, kwargs)
         except Raised as raised:
@@ -211,6 +224,7 @@ class Calling(Making):
             raise
         finally:
             listener.fuel = self.fuel
+            listener.trace.of_ranks, listener.trace.chosen = kept
             self.fuel, self.trace, self.quiet, self.listener, self.sure = fuel, trace, quiet, listener, sure
 
     def _works_on_arrays(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> None:
@@ -278,10 +292,12 @@ class Calling(Making):
 
     def _call_library(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A function of the library under test: only its answer counts, within a small budget."""
-        is_fruitless = self._is_fruitless(func)
+        is_of_made = func.owner is not None and bool(args) and isinstance(args[0], Inst) and args[0].is_made
+        is_fruitless = self._is_fruitless(func) and not is_of_made  # what it does may follow from what the object is
         if is_fruitless:
             self._made_by_itself(self.made_by_itself.get(id(func.node)))
         if is_fruitless or is_beyond(cast("Machine", self), func):
+            self.cut_short += 1
             return Unknown(f"{func.module.name}.{func.name}()")
         trace, around, fuel = self.trace, self.listener, self.fuel
         if not self.quiet:
@@ -295,15 +311,18 @@ class Calling(Making):
         try:
             result = self._enter(func, args, kwargs)
         except (Raised, Skip) as stop:
+            stop.is_heard |= self.trace.is_told and isinstance(stop, Raised) and not self.is_doubtful()
             if stop.is_heard or (self.refusing and isinstance(stop, Raised)):
                 raise
+            self.cut_short += 1
         except (OutOfFuel, RecursionError):
-            pass
+            self.cut_short += 1
         finally:
             self._deeper(listener, -1)
             trace.ask(self.trace.asked)
             trace.questions += self.trace.questions
             fruitless = isinstance(result, Unknown) and not self.trace.asked and not (listener and listener.was_called)
+            fruitless &= not self.trace.others
             if self.size == SIZES[-1] and not self._is_another_rank():
                 self.fruitless[id(func.node)] = self.fruitless.get(id(func.node), 0) + 1 if fruitless else 0
             if "enter" not in func.name:  # it may have been stopped within what it has entered

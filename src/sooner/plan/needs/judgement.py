@@ -117,7 +117,7 @@ class Judge:
         machine.processes = machine.current_device = 0
         machine.written = {}
         machine.kept, machine.is_declared = 0.0, False
-        machine.ignored, machine.library_fuel = ignored, 2 * LIBRARY_FUEL
+        machine.ignored, machine.library_fuel, machine.object_fuel = ignored, 2 * LIBRARY_FUEL, 2 * LIBRARY_FUEL
         machine.again = lambda: self._run(item)
         complete = True
         stop: Skip | Raised | None = None
@@ -135,6 +135,7 @@ class Judge:
         except Return:
             pass
         machine.finish()
+        machine.changed.undo()
         judged = self._outcome(trace, stop)
         is_used_unseen = trace.may_be_made and machine.size > 0 and not judged.at.devices
         judged.guesses = machine.guesses + (is_used_unseen and judged.at.verdict is Verdict.RUN)

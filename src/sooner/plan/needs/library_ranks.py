@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sooner.plan.needs.state import LIBRARY_FUEL
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.unseen import methods_called
-from sooner.plan.needs.values import Func, Inst, hard
+from sooner.plan.needs.values import Dev, Func, Inst, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -39,8 +39,16 @@ def pass_on(machine: "Machine", inner: Trace, func: Func) -> None:
     machine.trace.spread = max(machine.trace.spread, inner.spread)
     if machine.trace.spread and not machine.quiet:
         machine.need(machine.trace.spread, "devices that the library takes")
-    machine.trace.on_others |= inner.on_others
-    machine.guesses += inner.on_others and not machine.quiet  # which, and how many, is not followed
+    machine.trace.is_told |= inner.is_told and machine.quiet > 0
+    others = inner.others | inner.touched
+    if machine.quiet:
+        machine.trace.others |= others
+        machine.trace.used = max(machine.trace.used, inner.used)
+    else:
+        for each in sorted(others):
+            machine.touch(Dev("cuda", each), "the library uses a device")
+        if inner.used:
+            machine.need(inner.used, "ranks that the library starts")
     if machine.quiet:
         machine.trace.backends |= inner.backends
     elif inner.on_all:

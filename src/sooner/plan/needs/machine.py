@@ -244,7 +244,7 @@ class Machine(Defining):
         library_fuel, self.library_fuel = self.library_fuel, 4 * LIBRARY_FUEL
         forks, self.forks, doubts, self.doubts = self.forks, 0, self.doubts, 0
         defaults, self.defaults = self.defaults, 0
-        loading, self.loading = self.loading, False
+        loading, self.loading, following, self.following = self.loading, False, self.following, 0
         environment, rank, listener = self.environment, self.rank, self.listener
         size, count = self.size, self.count
         self.size, self.count = self.all_devices, self.all_counted  # modules are imported once, for all files
@@ -255,7 +255,7 @@ class Machine(Defining):
             yield
         finally:
             self.library_fuel, self.loading, self.forks, self.doubts = library_fuel, loading, forks, doubts
-            self.defaults = defaults
+            self.defaults, self.following = defaults, following
             self.environment, self.rank, self.listener = environment, rank, listener
             self.size, self.count = size, count
             self.fuel, self.trace, self.depth, self.current, self.overrides, self.guesses, self.quiet = state
@@ -495,20 +495,26 @@ class Machine(Defining):
         Raises:
             Raised: There is none; the library may catch it.
         """
-        is_another = isinstance(index, int) and index > 0
+        is_known = type(index) is int
         is_alone = (
             self.rank == (0, 1) and "MASTER_ADDR" in self.environment
         )  # the test has set all that makes it a rank
         is_among = self.rank is not None and not is_alone
-        self.trace.on_others |= is_another and not is_among and not self.is_doubtful()
-        if self.is_doubtful() or is_another or is_among or "pinned memory" in what:
+        is_doubtful = self.is_doubtful() or "pinned memory" in what or (self.rank == (0, 1) and not is_alone)
+        number = index if is_known else self.current_device if index is None else 0
+        self.guesses += not is_known and index is not None  # it is one of them
+        if is_doubtful or (is_among and not is_known):
             self.trace.may_be_made |= self.size > 0
-        elif self.size > 0:
-            self.trace.by_itself = self.trace.by_itself or BY_PYTORCH
-        else:
-            raised = Raised("RuntimeError", f"{what}: needs 1, none is visible", *self.current, device=True)
+        elif self.size <= number:
+            raised = Raised(
+                "RuntimeError", f"{what}: needs {number + 1}, fewer are visible", *self.current, device=True
+            )
             raised.is_heard = True
             raise raised
+        elif number or is_among:
+            self.trace.others |= {number}
+        else:
+            self.trace.by_itself = self.trace.by_itself or BY_PYTORCH
 
     def launch_kernel(self, func: Func) -> Any:
         """`func[grid](...)`: a function that somebody has compiled for a device runs on one.

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from sooner.plan.needs.attributes import METACLASS, Attributes
 from sooner.plan.needs.enumerations import is_enumeration
 from sooner.plan.needs.kept import keep_parts
+from sooner.plan.needs.library_objects import keep_made
 from sooner.plan.needs.made_of import finish_record, takes_devices
 from sooner.plan.needs.outside_kinds import base_names, is_exception
-from sooner.plan.needs.own_choice import choose, doubt_others
+from sooner.plan.needs.own_choice import choose
 from sooner.plan.needs.unseen import imports_arrays, puts_on_devices
 from sooner.plan.needs.values import (
     MISSING,
@@ -122,7 +123,6 @@ class Making(Attributes):
         self.natives.call_outside(Unknown(f"{cls.module.name}.{name}"), args, _used(cls, kwargs))
         self._constructed(cls, args, kwargs)
         choose(cast("Machine", self), cls, args, kwargs)
-        doubt_others(cast("Machine", self), cls.find("__init__"), cls)
         self.trace.may_be_made |= takes_devices(cast("Machine", self), cls, args, kwargs)
         return None if isinstance(cls.find("__record__"), list) else self._made_as_its_base(cls, args, kwargs)
 
@@ -151,6 +151,7 @@ class Making(Attributes):
             Raised: The base lacks a device.
         """
         made = Inst(cls, (args, kwargs))
+        keep_made(cast("Machine", self), made, cls.find("__init__"), args, kwargs)
         known = next((each for each in cls.mro if isinstance(each, Cls) and each.module.is_model), None)
         init = MISSING if known is None else known.find("__init__")
         if isinstance(init, Func):

@@ -47,7 +47,7 @@ def _one_of_several(machine: "Machine", value: Any) -> Any:
         device = Dev("cuda", value.most)
     elif isinstance(value, Text) and value.pieces[0] in _UNNUMBERED:
         device = Dev(str(value.pieces[0])[:-1])
-    machine.guesses += isinstance(device, Dev) and not machine.quiet
+    machine.guesses += isinstance(device, Dev)
     return device
 
 

@@ -507,6 +507,7 @@ _REMOVING: Final = ("remove", "discard", "clear", "pop", "popitem")
 
 
 def _call_method(machine: "Machine", value: Any, name: str, args: Args, kwargs: Kwargs) -> Any:
+    machine.about_to_change(value)
     if name in sets.METHODS and len(args) == 1 and sets.are_of_things(value, hard(args[0])):
         return sets.combined(machine, name, value, hard(args[0]))
     return _call_plain_method(machine, value, name, args, kwargs)

@@ -8,6 +8,7 @@ from sooner.plan.needs.sources import Sources
 from sooner.plan.needs.statements import Statements
 from sooner.plan.needs.suspending import Rest
 from sooner.plan.needs.trace import Trace
+from sooner.plan.needs.undoing import Changed
 from sooner.plan.needs.values import Func, Mod, Raised
 
 if TYPE_CHECKING:
@@ -90,6 +91,14 @@ class State(Statements):
     """Modules of packages of the tree that are not in it (compiled, or made when it is built), and names from there."""
     written: dict[str, Any]
     """Programs that the test has written, by the names of their files."""
+    trying = 0
+    """Above zero: in the body of a `try`, where a variable of the environment that is not set is an error."""
+    following = 0
+    """Above zero: inside a method of an object of the library under test."""
+    cut_short = 0
+    """Functions of the library under test that were not followed to their end."""
+    object_fuel = 2 * LIBRARY_FUEL
+    """What may still be spent on objects of the library under test, for the test at hand."""
     made_by_itself: dict[int, str | None]
     """Functions of the library under test that were seen to make what a framework puts on its first device."""
 
@@ -113,8 +122,8 @@ class State(Statements):
         """What functions that are being evaluated were given, by the place of their definition."""
         self.loading = False
         """Whether the body of a test file is being executed."""
-        self.trying = 0
-        """Above zero: in the body of a `try`, where a variable of the environment that is not set is an error."""
+        self.changed = Changed()
+        """What objects of the library under test have changed in it."""
         self.forks, self.doubts, self.guesses, self.defaults = 0, 0, 0, 0
         self.quiet = 0
         """Above zero: inside the library under test, whose device work is not this test's to answer for."""

@@ -149,6 +149,7 @@ class Statements(Raising):
         old, new = self.ev(load, env), self.ev(node.value, env)
         if isinstance(old, list) and isinstance(node.op, ast.Add):
             more = self.items_of(new)
+            self.about_to_change(old)
             old.extend(more if more is not None and len(old) < _LONGEST_LIST else [UNKNOWN])
             return
         if isinstance(old, Ext) and old.path == "os.environ":
@@ -451,6 +452,7 @@ class _Making:
         self._machine = machine
         self._made: list[str | None] = []
         self._spread: list[int] = []
+        self._others: list[set[int]] = []
         self._device = machine.current_device
         self._chosen: set[int] = set()
         self._ways = Ways(machine)
@@ -462,6 +464,7 @@ class _Making:
         trace, sure = machine.trace, machine.sure
         machine.sure, by_itself, trace.by_itself = (machine.forks, machine.doubts), trace.by_itself, None
         spread, trace.spread = trace.spread, 0
+        others, trace.others = trace.others, set()
         machine.current_device = self._device if machine.quiet else machine.current_device
         goes_on = True
         try:
@@ -474,8 +477,9 @@ class _Making:
             if goes_on:
                 self._made.append(trace.by_itself)
                 self._spread.append(trace.spread)
+                self._others.append(trace.others)
                 self._chosen.add(machine.current_device)
-            machine.sure, trace.by_itself, trace.spread = sure, by_itself, spread
+            machine.sure, trace.by_itself, trace.spread, trace.others = sure, by_itself, spread, others
 
     def conclude(self) -> None:
         """What is made on all ways that go on is made; what on some, perhaps."""
@@ -486,10 +490,11 @@ class _Making:
             self._machine.trace.by_itself = self._made[0]
         elif any(self._made):
             self._machine.trace.may_be_made = True
-        if any(self._spread):
-            self._machine.trace.may_be_made = True
+        trace = self._machine.trace
+        trace.may_be_made |= any(self._spread) or any(self._others)
         if not self._machine.is_doubtful():
-            self._machine.trace.spread = max(self._machine.trace.spread, min(self._spread, default=0))
+            trace.spread = max(trace.spread, min(self._spread, default=0))
+            trace.others |= set.intersection(*self._others) if self._others else set()
 
 
 class _Others:

@@ -42,8 +42,8 @@ class Trace:
         self.may_be_made = False
         """Whether the library under test may make such a thing: on one of several ways, or in what is compiled; or a
         device is named of which nothing is known."""
-        self.on_others = False
-        """Whether the library under test surely uses another device than the first."""
+        self.others: set[int] = set()
+        """Other devices than the first that the library under test surely uses."""
         self.on_all = False
         """Whether the library under test starts ranks of NCCL's, and nobody knows how many: as many as there are."""
         self.spread = 0
@@ -58,6 +58,8 @@ class Trace:
         """Whether no worker was started."""
         self.is_unheard = False
         """Whether a process or a thread has failed, and nobody has asked for its exit code."""
+        self.is_told = False
+        """Whether one has failed, and somebody has asked: what is raised then says so."""
         self.asked = 0
         """What was asked about visible devices: the fewest with the same answers; COUNT if there are no others."""
         self.questions = 0

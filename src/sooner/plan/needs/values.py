@@ -415,14 +415,15 @@ class Cls:
 
 
 class Inst:
-    """An instance of a class of the tree; one of the library under test keeps what it was given, and is not made."""
+    """An instance of a class of the tree; one of the library under test keeps what it was given; it may not be made."""
 
-    __slots__ = ("attrs", "cls", "given")
+    __slots__ = ("attrs", "cls", "given", "is_made")
 
     def __init__(self, cls: Cls, given: tuple[list[Any], dict[str, Any]] | None = None) -> None:
         self.cls = cls
         self.attrs: dict[str, Any] = {}
         self.given = given
+        self.is_made = given is None
 
 
 class Super:

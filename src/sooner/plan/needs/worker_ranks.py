@@ -147,6 +147,7 @@ def _may_tell(target: Any) -> bool:
 
 def heard(machine: "Machine", args: list[Any]) -> Any:
     """The exit code of a process: somebody asks for it."""
+    machine.trace.is_told |= machine.trace.is_unheard
     machine.trace.is_unheard = False
     return args[0]
 

@@ -1,0 +1,86 @@
+"""Objects of the library under test: they are made, and their methods followed, where their modules name devices."""
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.facts import SIZES
+from sooner.plan.needs.own_choice import doubt_others
+from sooner.plan.needs.trace import Trace
+from sooner.plan.needs.values import MISSING, Cls, Func, Inst, Unknown
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
+
+_AT_ONCE: Final = 8
+"""As how many functions without an answer a method counts that was not followed to its end."""
+_DEVICES: Final = re.compile(r"cuda|nccl", re.IGNORECASE)
+
+
+def keep_made(machine: "Machine", made: Inst, init: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+    """What an object of the library keeps of what it is given, and does with devices while it is made.
+
+    Raises:
+        Raised: As `follow` does.
+    """
+    made.is_made = init is MISSING
+    is_written = isinstance(init, Func) and not init.module.is_model
+    if is_written and is_followed(machine, init, made):
+        follow(machine, init, [made, *args], kwargs)
+    else:
+        doubt_others(machine, init, made.cls)
+
+
+def is_followed(machine: "Machine", method: Func, owner: Inst) -> bool:
+    """Whether a method of the library is, of an object that was made."""
+    is_making = method.name == "__init__"
+    return not machine.loading and (owner.is_made or is_making) and _names_devices(machine, owner.cls)
+
+
+def _names_devices(machine: "Machine", cls: Cls) -> bool:
+    """Whether a module of the library in which a class, or one that it inherits from, is written names devices."""
+    kept = machine.sources.choices
+    key = ("names devices", cls.module.path, cls.name)
+    if key not in kept:
+        modules = [each.module for each in cls.mro if isinstance(each, Cls)]
+        texts = (machine.sources.read(each.path) or "" for each in modules if not (each.is_model or each.is_test_code))
+        kept[key] = any(map(_DEVICES.search, texts))
+    return kept[key]
+
+
+def follow(machine: "Machine", method: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A method of an object of the library: its answer, as far as it is known.
+
+    Where it did nothing with devices it does not matter how sure that answer is. Where it was not followed to its end
+    what it may do counts only as far as its text says so, and one that has given nothing is not followed again.
+
+    Raises:
+        Raised: It lacks a device, and nothing in the library catches that.
+    """
+    trace, key = machine.trace, -id(method.node)
+    if key in machine.given_up or machine.object_fuel <= 0:
+        doubt_others(machine, method, args[0].cls)
+        return Unknown(f"{method.module.name}.{method.name}()")
+    guesses, cut_short = machine.guesses, machine.cut_short
+    may_be_made, before = trace.may_be_made, _seen(trace)
+    functions, machine.library_fuel = machine.library_fuel, machine.object_fuel
+    machine.following += 1
+    try:
+        found = machine._call_library(method, args, kwargs)  # noqa: SLF001 - a part of the machine
+    finally:
+        machine.following -= 1
+        machine.object_fuel, machine.library_fuel = machine.library_fuel, functions
+    has_used, is_sure = _seen(trace) != before, (machine.guesses, machine.cut_short) == (guesses, cut_short)
+    if not has_used:
+        machine.guesses = guesses
+    if method.name == "__init__":
+        args[0].is_made = is_sure
+    if not is_sure:
+        trace.may_be_made = may_be_made
+        doubt_others(machine, method, args[0].cls)
+        if not has_used and machine.size == SIZES[-1]:
+            machine.fruitless[key] = machine.fruitless.get(key, 0) + _AT_ONCE
+    return found
+
+
+def _seen(trace: Trace) -> tuple[Any, ...]:
+    return trace.all_used, trace.by_itself, trace.spread, trace.on_all
