@@ -607,3 +607,73 @@ def test_an_instance_that_is_made_without_its_init_has_what_it_is_given_then():
         },
     )
     assert set(found.values()) == {(3, 3, 3)}, found
+
+
+def test_what_a_class_keeps_that_inherits_from_a_list_is_known():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": """
+            import torch
+
+            class Stages(list):
+                def run(self):
+                    for index in self:
+                        torch.ones(1, device=f"cuda:{index}")
+            """,
+            "tests/test_it.py": """
+            import torch
+            from acme import Stages
+
+            class Sizes(list):
+                def use(self):
+                    for each in self:
+                        use(each)
+
+            class Counted(list):
+                def __init__(self, items):
+                    super().__init__(items)
+                    self.count_of_all = len(self)
+
+            def use(number):
+                torch.ones(1, device=f"cuda:{number}")
+
+            def test_gone_through():
+                Sizes([1, 3]).use()
+
+            def test_item():
+                use(Counted([1, 3])[-1])
+
+            def test_attribute():
+                use(Counted([5, 5, 5]).count_of_all)
+
+            def test_length():
+                use(len(Sizes([4, 4, 4])))
+
+            def test_appended():
+                sizes = Sizes()
+                sizes.append(1)
+                sizes.extend([2, 3])
+                use(sizes[2])
+
+            def test_among():
+                use(3 if 7 in Sizes(range(8)) and isinstance(Sizes(), list) else 0)
+
+            def test_taken():
+                use(Sizes([1, 3]).pop())
+
+            def test_empty():
+                use(0 if Sizes() else 3)
+
+            def test_of_the_library():
+                Stages([1, 3]).run()
+
+            def test_sorted():
+                use(sorted(Sizes([3, 1]))[1])
+
+            def test_copied():
+                use([*Sizes([0, 3])][1])
+            """,
+        },
+    )
+    assert {name: each[0] for name, each in found.items()} == dict.fromkeys(found, 4), found

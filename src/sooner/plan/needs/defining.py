@@ -7,7 +7,7 @@ from typing import Any, Final, TypeGuard
 from sooner.plan.needs.attributes import METACLASS
 from sooner.plan.needs.calling import Calling
 from sooner.plan.needs.enumerations import inheritable, is_enumeration, make_members
-from sooner.plan.needs.outside_kinds import MAPPING_MODEL, MAPPINGS, base_names
+from sooner.plan.needs.outside_kinds import LIST_MODEL, LISTS, MAPPING_MODEL, MAPPINGS, base_names
 from sooner.plan.needs.standard_library import make_record
 from sooner.plan.needs.state import MODULE_FUEL
 from sooner.plan.needs.testing_names import apply_mark, is_expanded
@@ -132,8 +132,10 @@ class Defining(Calling):
         env.names[node.name] = value
 
     def _base(self, base: Any, *, is_test: bool) -> Any:
-        """A base class, or the rule table's model of it; mappings are, where the tests inherit from them."""
+        """A base class, or the rule table's model of it: lists, and mappings where the tests inherit from them."""
         base = hard(base)
+        if isinstance(base, Native | Ext) and name_of(base) in LISTS:
+            return self.load_model(LIST_MODEL).env.names["List"]
         if is_test and isinstance(base, Native | Ext) and name_of(base) in MAPPINGS:
             return self.load_model(MAPPING_MODEL).env.names["Mapping"]
         return self.natives.modelled(base)

@@ -4,6 +4,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.facts import SIZES
+from sooner.plan.needs.outside_kinds import LIST_MODEL
 from sooner.plan.needs.own_choice import doubt_others
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.values import MISSING, Cls, Func, Inst, Unknown
@@ -22,7 +23,7 @@ def keep_made(machine: "Machine", made: Inst, init: Any, args: list[Any], kwargs
     Raises:
         Raised: As `follow` does.
     """
-    made.is_made = init is MISSING
+    made.is_made = init is MISSING or (isinstance(init, Func) and init.module.name == LIST_MODEL)
     is_written = isinstance(init, Func) and not init.module.is_model
     if is_written and is_followed(machine, init, made):
         follow(machine, init, [made, *args], kwargs)

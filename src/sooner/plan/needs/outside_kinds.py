@@ -48,9 +48,15 @@ MAPPING_MODEL: Final = "sooner.mappings"
 """The rule table's module that stands in for these where the tests inherit from them."""
 
 
-def is_mapping(value: Inst) -> bool:
-    """Whether an object is of a class of the tests' that inherits from a mapping."""
-    return any(isinstance(each, Cls) and each.module.name == MAPPING_MODEL for each in value.cls.mro)
+LISTS: Final = ("list", "UserList")
+LIST_MODEL: Final = "sooner.lists"
+"""The same of lists, for classes of the library too."""
+
+
+def is_container(value: Inst, kind: str) -> bool:
+    """Whether an object is of a class that inherits from Python's type of containers of a name, or from one like it."""
+    model = MAPPING_MODEL if kind in MAPPINGS else LIST_MODEL if kind in LISTS else None
+    return any(isinstance(each, Cls) and each.module.name == model for each in value.cls.mro)
 
 
 def member_text(value: Ext) -> str | None:

@@ -16,11 +16,10 @@ from sooner.plan.needs.kept import Loader
 from sooner.plan.needs.number_types import is_scalar_type, scalar_name, scalar_of_dtype
 from sooner.plan.needs.ordering import in_order, most
 from sooner.plan.needs.outside_kinds import (
-    MAPPINGS,
     above,
     has_foreign_base,
+    is_container,
     is_kind_outside,
-    is_mapping,
     is_of_no_class_of_the_tree,
     is_of_outside,
     kind_outside,
@@ -173,7 +172,7 @@ def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
 def _is_of_class(value: Inst, kind: Any) -> bool | None:
     if isinstance(kind, Cls):
         return kind in value.cls.mro or (None if has_foreign_base(value.cls) else False)
-    if name_of(kind) in MAPPINGS and is_mapping(value):
+    if is_container(value, name_of(kind)):
         return True
     return _is_member(value, name_of(kind)) if value.cls.is_open and name_of(kind) not in _FINAL else False
 
