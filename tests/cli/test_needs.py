@@ -128,6 +128,13 @@ def test_only_wide_ones_on_request(here, suite):
     assert [each["nodeid"] for each in answer] == ["tests/test_it.py::test_four"]
 
 
+def test_that_no_test_is_as_wide_as_was_asked_is_an_answer_and_no_mistake(here, suite):
+    done = here("needs", "tests", "--min", "8")
+    assert (done.returncode, done.stdout) == (0, "of 3 tests none needs 8 devices or more\n")
+    done = here("needs", "tests", "--min", "8", "--json")
+    assert (done.returncode, json.loads(done.stdout)) == (0, [])
+
+
 def test_the_difference_to_where_ci_runs_it_fails_on_orphans(here, suite):
     (suite / "ci.toml").write_text('[[job]]\nname = "d"\ndevices = 2\npaths = ["tests/*"]\n')
     done = here("needs", "tests", "--diff", "--placement", "ci.toml")

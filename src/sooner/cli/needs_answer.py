@@ -23,7 +23,7 @@ from sooner.plan.needs import TestNeeds
 from sooner.plan.needs.placement import Difference, Job, counted, differences
 from sooner.plan.needs.sources import parsed
 from sooner.report.needs import NeedRow, differences_text, needs_text, summary_text
-from sooner.report.wording import counted as counted_files
+from sooner.report.wording import counted as counted_of
 
 _MOST_NAMED: Final = 3
 _AGREE: Final = "declarations, needs and placement agree"
@@ -83,7 +83,7 @@ def show(question: Question) -> int:
     if question.diff and found:
         return _show_differences(question, differences(found, jobs))
     _show_needs(question, project, found, cases)
-    return int(ExitCode.ALL_PASSED if found else ExitCode.NOTHING_TO_RUN)
+    return int(ExitCode.ALL_PASSED if cases else ExitCode.NOTHING_TO_RUN)
 
 
 def _named(project: Project, found: Sequence[TestNeeds]) -> list[TestNeeds]:
@@ -132,7 +132,7 @@ def _note_unread(project: Project, found: Sequence[TestNeeds]) -> None:
     if project.left_out:
         names = ", ".join(map(one_line, project.left_out[:_MOST_NAMED]))
         more = ", ..." if len(project.left_out) > _MOST_NAMED else ""
-        many = counted_files(len(project.left_out), "file")
+        many = counted_of(len(project.left_out), "file")
         click.echo(f"note: {many} left out, as pytest would: {names}{more} (name a file to see its tests)", err=True)
     for path in sorted(set(project.tests) - {each.path for each in found}):
         text = read_source(project.root, path)
@@ -150,9 +150,12 @@ def _is_asked_for(needs: TestNeeds, least: int) -> bool:
     return not values or max(values) >= least
 
 
-def _show_needs(question: Question, project: Project, found: Sequence[TestNeeds], cases: Mapping[str, int]) -> None:
+def _show_needs(question: Question, project: Project, found: Sequence[TestNeeds], cases: Counter[str]) -> None:
     if question.as_json:
         _json(found)
+        return
+    if not found and cases:
+        click.echo(f"of {counted_of(cases.total(), 'test')} none needs {counted_of(question.least, 'device')} or more")
         return
     if not found:
         click.echo(f"no tests in {', '.join(question.paths) or 'the current folder'} (root {project.root})", err=True)
