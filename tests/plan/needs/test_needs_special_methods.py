@@ -620,10 +620,15 @@ def test_what_a_class_keeps_that_inherits_from_a_list_is_known():
                 def run(self):
                     for index in self:
                         torch.ones(1, device=f"cuda:{index}")
+
+            class Named(Stages):
+                def __init__(self, name, items):
+                    super().__init__(items)
+                    self.name = name
             """,
             "tests/test_it.py": """
             import torch
-            from acme import Stages
+            from acme import Named, Stages
 
             class Sizes(list):
                 def use(self):
@@ -667,6 +672,9 @@ def test_what_a_class_keeps_that_inherits_from_a_list_is_known():
 
             def test_of_the_library():
                 Stages([1, 3]).run()
+
+            def test_of_the_library_with_its_own_init():
+                Named("those", [1, 3]).run()
 
             def test_sorted():
                 use(sorted(Sizes([3, 1]))[1])

@@ -150,11 +150,11 @@ class Making(Attributes):
         Raises:
             Raised: The base lacks a device.
         """
-        made = Inst(cls, (args, kwargs))
-        keep_made(cast("Machine", self), made, cls.find("__init__"), args, kwargs)
+        made, own = Inst(cls, (args, kwargs)), cls.find("__init__")
+        keep_made(cast("Machine", self), made, own, args, kwargs)
         known = next((each for each in cls.mro if isinstance(each, Cls) and each.module.is_model), None)
         init = MISSING if known is None else known.find("__init__")
-        if isinstance(init, Func):
+        if isinstance(init, Func) and (own is init or not made.is_made):  # else its own has done so
             try:
                 self.call(init, [made, *args], kwargs)
             except Raised as raised:
