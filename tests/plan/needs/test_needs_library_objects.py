@@ -1,6 +1,10 @@
 """Objects of the library under test, and what it asks of its process: what they do is done for the test."""
 
-from small_projects import devices_of, needs_of
+import textwrap
+
+from small_projects import devices_of, needs_of, shipped
+
+from sooner.plan.needs import Sources, infer_needs
 
 
 def test_a_library_that_asks_for_its_rank_has_none_where_nobody_started_ranks():
@@ -340,3 +344,61 @@ def test_what_an_object_changes_in_its_library_is_as_it_was_for_the_next_test():
         },
     )
     assert found == {"test_one": (1, 1, 1), "test_two": (2, 2, 2), "test_another": (1, 1, 1)}
+
+
+CHANGED = {
+    "acme/__init__.py": "",
+    "acme/state.py": """
+    class State:
+        shared = {}
+        ranks = 1
+
+    SEEN = []
+    COUNT = 1
+    """,
+    "tests/test_first.py": """
+    import pytest
+    import torch
+    from acme import state
+    from acme.state import SEEN, State
+
+    @pytest.fixture
+    def four_ranks():
+        yield
+        State.shared["ranks"] = 4
+
+    def test_that_changes_the_library(four_ranks):
+        torch.cuda.set_device(torch.cuda.device_count() - 1)
+        State.ranks = 3
+        State.shared["ranks"] = 2
+        SEEN.append(1)
+        state.COUNT = 2
+    """,
+    "tests/test_second.py": """
+    import torch
+    from acme import state
+    from acme.state import SEEN, State
+
+    def test_of_a_class():
+        torch.ones(1, device=f"cuda:{State.ranks - 1}")
+
+    def test_of_a_table():
+        torch.ones(1, device=f"cuda:{State.shared.get('ranks', 1) - 1}")
+
+    def test_of_a_list():
+        torch.ones(1, device=f"cuda:{len(SEEN)}")
+
+    def test_of_a_module():
+        torch.ones(1, device=f"cuda:{state.COUNT - 1}")
+    """,
+}
+
+
+def test_what_a_test_changes_in_the_library_is_as_it_was_for_tests_of_other_files():
+    files = ["tests/test_first.py", "tests/test_second.py"]
+    texts = {name: textwrap.dedent(text) for name, text in CHANGED.items()}
+    for order in (files, files[::-1]):
+        found = infer_needs(Sources(texts, texts.get), order, rules=shipped())
+        second = {each.nodeid: (each.min, each.gpu_min, each.full) for each in found if each.path == files[1]}
+        assert second == dict.fromkeys(second, (1, 1, 1))
+        assert len(second) == 4

@@ -45,10 +45,8 @@ class Binding(Expressions):
     """The same, in modules."""
     quiet: int
     """Above zero: inside the library under test."""
-    following: int
-    """Above zero: inside a method of an object of the library under test."""
     changed: Changed
-    """What such methods have changed in the library."""
+    """What the test at hand has changed."""
     modules: dict[str, Any]
     """The modules that were imported, whose names are no dict of the tests'."""
 
@@ -124,13 +122,11 @@ class Binding(Expressions):
             owner.attrs[name] = value
 
     def _about_to_bind(self, names: dict[str, Any], name: str) -> None:
-        if self.following:
-            self.changed.keep_name(names, name)
+        self.changed.keep_name(names, name)
 
     def about_to_change(self, store: Any) -> None:
-        """A list, a dict or a set is changed next: by an object of the library, it is put back after the test."""
-        if self.following:
-            self.changed.keep(store)
+        """A list, a dict or a set is changed next; after the test it is as before."""
+        self.changed.keep(store)
 
     def _is_not_followed(self, method: Any) -> bool:
         """Whether a method is one of the library under test, of whose methods a test's call is not followed."""

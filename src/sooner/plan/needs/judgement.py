@@ -28,6 +28,7 @@ from sooner.plan.needs.replacing import is_patch, patch_now
 from sooner.plan.needs.state import LIBRARY_FUEL, TEST_FUEL
 from sooner.plan.needs.testing_names import may_guard, reason_of
 from sooner.plan.needs.trace import Trace
+from sooner.plan.needs.undoing import Changed
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -108,6 +109,7 @@ class Judge:
         trace = machine.trace = Trace()
         machine.fuel, machine.depth, machine.guesses, machine.quiet = TEST_FUEL, 0, int(self.module.doubted), 0
         machine.awaited, self._expected = (), []
+        machine.changed = Changed()
         machine.overrides, machine.environment, machine.rank, machine.no_device_work = (
             dict(self.configured),
             machine.set_on_import(self.path),
@@ -135,7 +137,6 @@ class Judge:
         except Return:
             pass
         machine.finish()
-        machine.changed.undo()
         judged = self._outcome(trace, stop)
         is_used_unseen = trace.may_be_made and machine.size > 0 and not judged.at.devices
         judged.guesses = machine.guesses + (is_used_unseen and judged.at.verdict is Verdict.RUN)

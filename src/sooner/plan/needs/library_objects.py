@@ -64,11 +64,9 @@ def follow(machine: "Machine", method: Func, args: list[Any], kwargs: dict[str, 
     guesses, cut_short = machine.guesses, machine.cut_short
     may_be_made, before = trace.may_be_made, _seen(trace)
     functions, machine.library_fuel = machine.library_fuel, machine.object_fuel
-    machine.following += 1
     try:
         found = machine._call_library(method, args, kwargs)  # noqa: SLF001 - a part of the machine
     finally:
-        machine.following -= 1
         machine.object_fuel, machine.library_fuel = machine.library_fuel, functions
     has_used, is_sure = _seen(trace) != before, (machine.guesses, machine.cut_short) == (guesses, cut_short)
     if not has_used:

@@ -23,6 +23,7 @@ from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, LIBRARY_FUEL, MODULE_FU
 from sooner.plan.needs.suspending import resumed
 from sooner.plan.needs.testing_names import is_guard_call
 from sooner.plan.needs.trace import Trace
+from sooner.plan.needs.undoing import Changed
 from sooner.plan.needs.unseen import CHOSEN
 from sooner.plan.needs.values import (
     MISSING,
@@ -221,11 +222,14 @@ class Machine(Defining):
     def finish(self) -> None:
         """Do what fixtures do after the test: what they have changed is as before, and nothing else comes of it."""
         unfinished, self.unfinished = self.unfinished, ()
+        changed = self.changed
         with self.apart(quiet=0):
+            self.changed = changed
             self.fuel = LIBRARY_FUEL * 4
             for rest in reversed(unfinished):
                 with suppress(Raised, Skip, OutOfFuel, *HOST_ERRORS):
                     resumed(rest, None)
+        changed.undo()
 
     def _overrule(self, module: Mod, statement: ast.stmt) -> None:
         """Names that a statement has made, and of which the rules know better."""
@@ -244,7 +248,7 @@ class Machine(Defining):
         library_fuel, self.library_fuel = self.library_fuel, 4 * LIBRARY_FUEL
         forks, self.forks, doubts, self.doubts = self.forks, 0, self.doubts, 0
         defaults, self.defaults = self.defaults, 0
-        loading, self.loading, following, self.following = self.loading, False, self.following, 0
+        loading, self.loading, changed, self.changed = self.loading, False, self.changed, Changed()
         environment, rank, listener = self.environment, self.rank, self.listener
         size, count = self.size, self.count
         self.size, self.count = self.all_devices, self.all_counted  # modules are imported once, for all files
@@ -255,7 +259,7 @@ class Machine(Defining):
             yield
         finally:
             self.library_fuel, self.loading, self.forks, self.doubts = library_fuel, loading, forks, doubts
-            self.defaults, self.following = defaults, following
+            self.defaults, self.changed = defaults, changed
             self.environment, self.rank, self.listener = environment, rank, listener
             self.size, self.count = size, count
             self.fuel, self.trace, self.depth, self.current, self.overrides, self.guesses, self.quiet = state

@@ -93,8 +93,6 @@ class State(Statements):
     """Programs that the test has written, by the names of their files."""
     trying = 0
     """Above zero: in the body of a `try`, where a variable of the environment that is not set is an error."""
-    following = 0
-    """Above zero: inside a method of an object of the library under test."""
     cut_short = 0
     """Functions of the library under test that were not followed to their end."""
     object_fuel = 2 * LIBRARY_FUEL
@@ -123,7 +121,7 @@ class State(Statements):
         self.loading = False
         """Whether the body of a test file is being executed."""
         self.changed = Changed()
-        """What objects of the library under test have changed in it."""
+        """What the test at hand has changed."""
         self.forks, self.doubts, self.guesses, self.defaults = 0, 0, 0, 0
         self.quiet = 0
         """Above zero: inside the library under test, whose device work is not this test's to answer for."""

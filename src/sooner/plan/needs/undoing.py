@@ -1,4 +1,4 @@
-"""What objects of the library under test change in it: the next test finds the library as it was imported."""
+"""What a test changes in modules, classes and containers: the next test finds all as it was imported."""
 
 from collections.abc import Callable
 from typing import Any, Final
