@@ -1310,3 +1310,79 @@ def test_what_asks_for_a_package_that_works_on_devices_only_may_do_without_one()
         },
     )["test_it_is_imported_when_it_is_asked_for"]
     assert needs.confidence.value == "medium"
+
+
+def test_of_devices_of_which_one_is_meant_the_most_is_taken_and_the_host_where_none_is_there():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import elsewhere
+
+            def test_expression():
+                torch.ones(1, device="cuda:1" if elsewhere.flag() else "cuda")
+
+            def test_branches():
+                device = torch.device("cuda:2")
+                if elsewhere.flag():
+                    device = torch.device("cuda:0")
+                torch.ones(1, device=device)
+
+            def test_host():
+                device = "cuda:1" if elsewhere.flag() else "cpu"
+                torch.ones(1, device=device)
+
+            def test_both_of_the_host():
+                torch.ones(1, device=torch.device("cpu") if elsewhere.flag() else "cpu")
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_expression": (2, 2, 2),
+        "test_branches": (3, 3, 3),
+        "test_host": (0, 2, 2),
+        "test_both_of_the_host": (0, None, 0),
+    }
+    assert {each.confidence.name for name, each in found.items() if name != "test_both_of_the_host"} == {"MEDIUM"}
+
+
+def test_what_grows_with_one_of_several_numbers_is_known_of_the_most_of_them():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import elsewhere
+
+            def size():
+                return 3 if elsewhere.flag() else 2
+
+            def test_range():
+                for number in range(size()):
+                    torch.ones(1, device=number)
+
+            def test_sum():
+                for number in range(size() + 1):
+                    torch.ones(1, device=number)
+
+            def test_product():
+                for number in range(2 * size()):
+                    torch.ones(1, device=number)
+
+            def test_difference():
+                torch.ones(1, device=size() - 1)
+
+            def test_that_does_not_grow():
+                torch.ones(1, device=5 - size())
+            """
+        },
+    )
+    assert {name: each.gpu_min for name, each in found.items()} == {
+        "test_range": 3,
+        "test_sum": 4,
+        "test_product": 6,
+        "test_difference": 3,
+        "test_that_does_not_grow": None,
+    }
+    assert {each.confidence.name for each in found.values()} == {"MEDIUM"}

@@ -203,7 +203,7 @@ def _bounded(kind: type, left: Any, right: Any) -> Any:
     """What holds of one of several numbers because it holds of the most of them (`<`), or does not hold of it (`>`)."""
     if not isinstance(left, OneOf):
         left, right, kind = right, left, _TURNED[kind]
-    if not isinstance(right, int | float):
+    if not (isinstance(right, int | float) and isinstance(left.most, int)):
         return UNKNOWN
     holds = _ORDER[kind](left.most, right)
     return bool(holds) if bool(holds) is (kind in (ast.Lt, ast.LtE)) else UNKNOWN

@@ -11,11 +11,11 @@ from sooner.plan.needs.comparisons import HOST_ERRORS, Comparisons
 from sooner.plan.needs.containers import Defaulting, Environment
 from sooner.plan.needs.counted import uncounted, uncounted_in
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members, plain_of, same_key
-from sooner.plan.needs.file_paths import beside
 from sooner.plan.needs.growth import has_wide_field, would_explode
 from sooner.plan.needs.iterating import turn_of
 from sooner.plan.needs.jax_devices import Grid, JaxMesh
-from sooner.plan.needs.operators import BINARY, CONVERSIONS, UNARY
+from sooner.plan.needs.named_devices import one_of_several
+from sooner.plan.needs.operators import BINARY, CONVERSIONS, UNARY, absorbed, pieces_of
 from sooner.plan.needs.refusals import refuse_to_divide
 from sooner.plan.needs.suspending import Suspended
 from sooner.plan.needs.testing_names import condition_of
@@ -28,7 +28,6 @@ from sooner.plan.needs.values import (
     Cls,
     Decided,
     Dev,
-    Enough,
     Env,
     Ext,
     Func,
@@ -43,7 +42,6 @@ from sooner.plan.needs.values import (
     Unknown,
     hard,
     is_plain,
-    one_of,
     place_in_a_set,
 )
 from sooner.plan.needs.ways import each_way
@@ -208,11 +206,11 @@ class Expressions(Comparisons, ABC):
         left, right = plain_of(hard(left)), plain_of(hard(right))
         if isinstance(left, Inst) or isinstance(right, Inst):
             told = self.operated(kind, left, right, in_place=in_place)
-            return self.absorbed(kind, left, right) if told is MISSING else told
+            return absorbed(kind, left, right) if told is MISSING else told
         if kind in sets.OPERATIONS and sets.are_of_things(left, right):
             return sets.combined(self, sets.OPERATIONS[kind], left, right)
         if isinstance(left, Dev) or isinstance(right, Dev) or not (is_shallow(left) and is_shallow(right)):
-            return self.absorbed(kind, left, right)
+            return absorbed(kind, left, right)
         if kind is ast.Mod and isinstance(left, str | bytes) and not is_plain(right):
             return UNKNOWN  # a text with something in it that is not known
         result = self._computed(kind, left, right)
@@ -229,18 +227,6 @@ class Expressions(Comparisons, ABC):
             return UNKNOWN
         except HOST_ERRORS as error:
             raise Raised(type(error).__name__, str(error)) from None
-
-    def absorbed(self, kind: type, left: Any, right: Any) -> Any:
-        """What is known of an operation with something unknown: `0 * x`."""
-        if kind is ast.Mult and (left == 0 or right == 0) and (isinstance(left, int) or isinstance(right, int)):
-            return 0
-        if isinstance(left, Enough) or (isinstance(right, Enough) and kind in (ast.Add, ast.Mult)):
-            return left if isinstance(left, Enough) else right
-        if kind is ast.Div and isinstance(left, Unknown) and isinstance(right, str):
-            return beside(left, right)
-        if kind is ast.Add and (isinstance(left, str) or isinstance(right, str)):
-            return Text([*_pieces(left), *_pieces(right)])
-        return UNKNOWN
 
     def _ev_unaryop(self, node: ast.UnaryOp, env: Env) -> Any:
         value = self.ev(node.operand, env)
@@ -339,7 +325,7 @@ class Expressions(Comparisons, ABC):
             pairs = [*zip(one, other, strict=True)]
             if any(first is second or self.same(first, second) is True for first, second in pairs):
                 return tuple(self.either(first, second) for first, second in pairs)
-        return one if self.same(one, other) is True else one_of([one, other])
+        return one if self.same(one, other) is True else one_of_several(cast("Machine", self), [one, other])
 
     def _ev_list(self, node: ast.List, env: Env) -> Any:
         return self._elements(node.elts, env)
@@ -466,7 +452,7 @@ class Expressions(Comparisons, ABC):
     def _ev_joinedstr(self, node: ast.JoinedStr, env: Env) -> Any:
         parts = [self.ev(each, env) for each in node.values]
         if any(not isinstance(hard(each), str) for each in parts):
-            return Text([piece for each in parts for piece in _pieces(hard(each))])
+            return Text([piece for each in parts for piece in pieces_of(hard(each))])
         text = "".join(hard(each) for each in parts)
         return Soft(text) if any(isinstance(each, Soft) for each in parts) else text
 
@@ -568,11 +554,6 @@ class Expressions(Comparisons, ABC):
 def _nobody_knows(made: dict[Any, Any]) -> dict[Any, Any]:
     """What a dict is filled with of which nothing is known; an environment has its defaults."""
     return {} if isinstance(made, Environment) else {UNKNOWN: UNKNOWN}
-
-
-def _pieces(value: Any) -> list[str | None]:
-    """What is known of a part of a text."""
-    return value.pieces if isinstance(value, Text) else [value if isinstance(value, str) else None]
 
 
 def _frame(env: Env | None) -> Any:

@@ -2,10 +2,12 @@
 
 import ast
 import re
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.enumerations import plain_of
-from sooner.plan.needs.values import UNKNOWN, Dev, OneOf, Text, hard
+from sooner.plan.needs.values import UNKNOWN, Dev, OneOf, Text, at_most, hard, one_of
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -14,6 +16,7 @@ _NAMED: Final = re.compile(r"(?:/.*)?/(?:device:|physical_device:)?(GPU|CPU|gpu|
 """A device as TensorFlow names it: `/device:GPU:1`, `/gpu:0`."""
 _KINDS: Final = {"GPU": "cuda", "CPU": "cpu"}
 _UNNUMBERED: Final = ("cuda:", "cpu:")
+_HOST: Final = -1
 
 
 def device_named(machine: "Machine", value: Any) -> Any:
@@ -38,17 +41,40 @@ def device_named(machine: "Machine", value: Any) -> Any:
             return Dev(_KINDS[named[1].upper()], int(named[2]))
         kind, _, index = value.partition(":")
         return Dev("cuda" if kind.startswith("torch.cuda.") else kind, int(index) if index.isdigit() else None)
-    return _one_of_several(machine, value)
+    return _not_quite_known(machine, value)
 
 
-def _one_of_several(machine: "Machine", value: Any) -> Any:
+def _not_quite_known(machine: "Machine", value: Any) -> Any:
     device: Any = UNKNOWN
     if isinstance(value, OneOf):
-        device = Dev("cuda", value.most)
+        device = device_named(machine, value.most)
     elif isinstance(value, Text) and value.pieces[0] in _UNNUMBERED:
         device = Dev(str(value.pieces[0])[:-1])
     machine.guesses += isinstance(device, Dev)
     return device
+
+
+def one_of_several(machine: "Machine", values: Sequence[Any]) -> Any:
+    """One of several values, it is not known which: of devices and of numbers, the most of them is known.
+
+    Between a device and the host, the host is chosen where no device is visible.
+    """
+    numbers = [_number(at_most(hard(each))) for each in values]
+    if None in numbers:
+        return one_of(values)
+    by_number = sorted(zip(numbers, values, strict=True), key=itemgetter(0))
+    is_of_host = by_number[0][0] == _HOST and not machine.visible()
+    return OneOf(at_most(hard(by_number[0 if is_of_host else -1][1])))
+
+
+def _number(value: Any) -> int | None:
+    """The number of a device that a text or a device names, and that of the host; None where none is named."""
+    if isinstance(value, str):
+        kind, _, index = value.partition(":")
+        value = Dev(kind, int(index) if index.isdigit() else None)
+    if not isinstance(value, Dev) or value.kind not in ("cuda", "cpu") or not isinstance(value.index, int | None):
+        return None
+    return _HOST if value.kind == "cpu" else value.index or 0
 
 
 def is_by_name(node: ast.AST | None, args: list[Any], kwargs: dict[str, Any]) -> str:

@@ -1,9 +1,12 @@
-"""Python's operators, by the nodes of its grammar: what plain values make of them."""
+"""Python's operators, by the nodes of its grammar: what plain values make of them, and what is known of others."""
 
 import ast
 import operator
 from collections.abc import Callable
 from typing import Any, Final
+
+from sooner.plan.needs.file_paths import beside
+from sooner.plan.needs.values import UNKNOWN, Enough, OneOf, Text, Unknown, at_most
 
 BINARY: Final[dict[type, Callable[[Any, Any], Any]]] = {
     ast.Add: operator.add,
@@ -31,3 +34,34 @@ CONVERSIONS: Final[dict[int, Callable[[Any], Any]]] = {
     ord("a"): ascii,
 }
 """`{value!r}` and its like, by the number that stands for them."""
+_GROWING: Final = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)
+_GROWING_BY_BOTH: Final = (ast.Add, ast.Mult)
+
+
+def absorbed(kind: type, left: Any, right: Any) -> Any:
+    """What is known of an operation with something unknown: `0 * x`."""
+    if kind is ast.Mult and (left == 0 or right == 0) and (isinstance(left, int) or isinstance(right, int)):
+        return 0
+    if isinstance(left, Enough) or (isinstance(right, Enough) and kind in (ast.Add, ast.Mult)):
+        return left if isinstance(left, Enough) else right
+    if isinstance(left, OneOf) or isinstance(right, OneOf):
+        return _of_most(kind, left, right)
+    if kind is ast.Div and isinstance(left, Unknown) and isinstance(right, str):
+        return beside(left, right)
+    if kind is ast.Add and (isinstance(left, str) or isinstance(right, str)):
+        return Text([*pieces_of(left), *pieces_of(right)])
+    return UNKNOWN
+
+
+def _of_most(kind: type, left: Any, right: Any) -> Any:
+    """What an operation gives at most with one of several numbers, where it grows with that."""
+    most = at_most(left), at_most(right)
+    grows = kind in (_GROWING_BY_BOTH if isinstance(right, OneOf) else _GROWING)
+    if not grows or any(type(each) is not int or each <= 0 for each in most):
+        return UNKNOWN
+    return OneOf(BINARY[kind](*most))
+
+
+def pieces_of(value: Any) -> list[str | None]:
+    """What is known of a part of a text."""
+    return value.pieces if isinstance(value, Text) else [value if isinstance(value, str) else None]

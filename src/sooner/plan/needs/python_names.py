@@ -277,7 +277,8 @@ def _pairs(machine: "Machine", given: Any) -> dict[Any, Any]:
     return made
 
 
-def _range(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+def _range(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    args, _ = machine.with_most(args, kwargs)
     numbers = [uncounted(plain_of(hard(each))) for each in args]
     if not all(isinstance(each, int) for each in numbers) or not numbers:
         return UNKNOWN

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.binding import others_names
 from sooner.plan.needs.iterating import turn_of
+from sooner.plan.needs.named_devices import one_of_several
 from sooner.plan.needs.raising import Raising
 from sooner.plan.needs.refusals import as_refusal
 from sooner.plan.needs.suspending import Suspended, resumed
@@ -20,7 +21,6 @@ from sooner.plan.needs.testing_names import as_raised, by_default, is_awaiting, 
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
-    Dev,
     Env,
     Ext,
     Extent,
@@ -32,7 +32,6 @@ from sooner.plan.needs.values import (
     Skip,
     Soft,
     hard,
-    one_of,
 )
 from sooner.plan.needs.ways import Ways, doubt_what_follows, extent
 
@@ -293,7 +292,7 @@ class Statements(Raising):
         """What is known of a name that branches bound to different values."""
         if all(isinstance(each, list) for each in values):
             return reduce(self.either, values)
-        return _alike(values)
+        return one_of_several(cast("Machine", self), values)
 
     def _do_for(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
         with self._may_be_left():
@@ -526,13 +525,6 @@ def _in_function(env: Env) -> bool:
             return True
         scope = scope.parent
     return False
-
-
-def _alike(values: list[Any]) -> Any:
-    """What two values have in common: both are devices of the same kind, or numbers, or nothing."""
-    if all(isinstance(each, Dev) for each in values) and len({each.kind for each in values}) == 1:
-        return Dev(values[0].kind)
-    return one_of(values)
 
 
 def _lengths(env: Env) -> dict[int, tuple[Any, int]]:

@@ -101,11 +101,11 @@ class Decided(Unknown):
 
 
 class OneOf(Unknown):
-    """One of several numbers, it is not known which (`4 if flag() else 2`); what starts something takes the most."""
+    """One of several numbers or devices, it is not known which (`4 if flag() else 2`); the most of them is taken."""
 
     __slots__ = ("most",)
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: Any) -> None:
         super().__init__("number")
         self.most = most
 
