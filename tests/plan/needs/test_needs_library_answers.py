@@ -410,7 +410,7 @@ def test_what_one_way_sets_for_others_is_not_set_on_the_other_way():
     assert {name: (each.min, each.gpu_min) for name, each in found.items()} == {
         "test_one": (1, 1),
         "test_two": (2, 2),
-        "test_of_its_own": (0, None),
+        "test_of_its_own": (1, 1),
     }
 
 

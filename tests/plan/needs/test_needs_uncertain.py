@@ -1386,3 +1386,121 @@ def test_what_grows_with_one_of_several_numbers_is_known_of_the_most_of_them():
         "test_that_does_not_grow": None,
     }
     assert {each.confidence.name for each in found.values()} == {"MEDIUM"}
+
+
+def test_what_a_way_that_may_not_be_gone_adds_to_a_list_may_not_be_there():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import elsewhere
+
+            DEVICES = ["cpu"]
+            if torch.cuda.is_available():
+                DEVICES.append("cuda")
+            if elsewhere.has_xpu():
+                DEVICES.append("xpu")
+
+            def devices():
+                found = ["cpu"]
+                if elsewhere.flag():
+                    found.append("cuda:1")
+                return found
+
+            def test_of_another_vendor():
+                for device in DEVICES:
+                    torch.ones(1, device=device)
+
+            def test_of_a_number():
+                for device in devices():
+                    torch.ones(1, device=device)
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_of_another_vendor": (0, 1, 1),
+        "test_of_a_number": (2, 2, 2),
+    }
+    assert found["test_of_a_number"].confidence.name == "MEDIUM"
+
+
+def test_each_of_several_functions_of_which_one_is_meant_is_called():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import elsewhere
+
+            def one():
+                torch.ones(1, device="cuda")
+
+            def two():
+                torch.ones(1, device="cuda:1")
+
+            WAYS = {"one": one, "two": two}
+
+            def test_expression():
+                run = one if elsewhere.flag() else two
+                run()
+
+            def test_table():
+                WAYS[elsewhere.name()]()
+
+            def test_one_that_is_elsewhere():
+                run = one
+                if elsewhere.flag():
+                    run = elsewhere.run
+                run()
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_expression": (1, 1, 2),
+        "test_table": (1, 1, 2),
+        "test_one_that_is_elsewhere": (0, 1, 1),
+    }
+    assert {each.confidence.name for each in found.values()} == {"MEDIUM"}
+
+
+def test_an_item_of_which_nobody_knows_where_it_stands_is_one_of_few_devices_or_small_numbers():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import torch.multiprocessing as mp
+            import elsewhere
+
+            DEVICES = ["cuda:0", "cuda:2"]
+            RANKS = {"small": 2, "large": 4}
+            WIDTHS = {"small": 1024, "large": 4096}
+
+            def work(rank, size):
+                torch.ones(1, device=rank)
+
+            def test_device():
+                torch.ones(1, device=DEVICES[elsewhere.place()])
+
+            def test_ranks():
+                ranks = RANKS[elsewhere.name()]
+                mp.spawn(work, args=(ranks,), nprocs=ranks)
+
+            def test_guard():
+                if torch.cuda.device_count() < RANKS[elsewhere.name()]:
+                    return
+                torch.ones(1).cuda()
+
+            def test_width():
+                for number in range(WIDTHS[elsewhere.name()]):
+                    torch.ones(number)
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_device": (3, 3, 3),
+        "test_ranks": (4, 4, 4),
+        "test_guard": (0, 2, 2),
+        "test_width": (0, None, 0),
+    }

@@ -4,6 +4,7 @@ import ast
 import re
 from abc import abstractmethod
 from contextlib import nullcontext
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.callbacks import TRACED
@@ -27,6 +28,7 @@ from sooner.plan.needs.unseen import chooses_device, device_given, imports_array
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
+    AnyOf,
     Bound,
     Cls,
     Dev,
@@ -50,7 +52,7 @@ from sooner.plan.needs.values import (
     hard,
     is_plain,
 )
-from sooner.plan.needs.ways import doubt_what_follows
+from sooner.plan.needs.ways import doubt_what_follows, each_way
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -110,6 +112,9 @@ class Calling(Making):
             return func.call(args, kwargs)
         if isinstance(func, Cls):
             return self.instantiate(func, args, kwargs)
+        if isinstance(func, AnyOf):
+            ways = [partial(self.call, each, args, kwargs, node) for each in func.functions]
+            return reduce(self.either, each_way(cast("Machine", self), ways))
         if isinstance(func, Ext | Unknown):
             given = is_by_name(node, args, kwargs)
             return Dev(given) if given else self.natives.call_outside(func, args, kwargs)

@@ -200,10 +200,11 @@ def _same_device(left: Any, right: Any) -> bool | None:
 
 
 def _bounded(kind: type, left: Any, right: Any) -> Any:
-    """What holds of one of several numbers because it holds of the most of them (`<`), or does not hold of it (`>`)."""
+    """What holds of one of several numbers because it holds of all, of the most (`<`), or does not of that (`>`)."""
     if not isinstance(left, OneOf):
         left, right, kind = right, left, _TURNED[kind]
     if not (isinstance(right, int | float) and isinstance(left.most, int)):
         return UNKNOWN
     holds = _ORDER[kind](left.most, right)
-    return bool(holds) if bool(holds) is (kind in (ast.Lt, ast.LtE)) else UNKNOWN
+    is_of_all = left.least is not None and bool(_ORDER[kind](left.least, right)) is bool(holds)
+    return bool(holds) if is_of_all or bool(holds) is (kind in (ast.Lt, ast.LtE)) else UNKNOWN

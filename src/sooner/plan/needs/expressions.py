@@ -24,6 +24,7 @@ from sooner.plan.needs.unseen import names_a_device
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
+    AnyOf,
     Bound,
     Cls,
     Decided,
@@ -34,6 +35,7 @@ from sooner.plan.needs.values import (
     Inst,
     Mark,
     Native,
+    OneOf,
     OutOfFuel,
     Raised,
     Soft,
@@ -50,6 +52,9 @@ if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _LONGEST: Final = 4096
+_FEW_ITEMS: Final = 8
+_SMALL: Final = 64
+"""Larger numbers are none of devices."""
 
 
 class Expressions(Comparisons, ABC):
@@ -413,11 +418,20 @@ class Expressions(Comparisons, ABC):
         if isinstance(value, dict):
             index = self.key_in(value, index)
         if isinstance(index, Unknown) or not isinstance(value, str | bytes | list | tuple | dict | range):
-            return UNKNOWN
+            return self._any_item(value)
         if isinstance(value, Grid):
             return value[index] if value.flat and isinstance(index, int | slice) else UNKNOWN
         found = self._looked_up(value, index, path, line)
         return Soft(found) if soft and is_plain(found) else found
+
+    def _any_item(self, value: Any) -> Any:
+        """An item of which nobody knows where it stands: one of few devices, small numbers or functions."""
+        items = list(value.values()) if isinstance(value, dict) else value
+        if not isinstance(items, list | tuple) or not 0 < len(items) <= _FEW_ITEMS:
+            return UNKNOWN
+        found = items[0] if len(items) == 1 else one_of_several(cast("Machine", self), items)
+        is_large = isinstance(found, OneOf) and isinstance(found.most, int) and found.most > _SMALL
+        return found if isinstance(found, OneOf | AnyOf) and not is_large else UNKNOWN
 
     def _looked_up(self, value: Any, index: Any, path: str, line: int) -> Any:
         try:

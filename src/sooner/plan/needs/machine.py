@@ -473,7 +473,9 @@ class Machine(Defining):
             return
         kind, index = (device.kind, hard(device.index)) if isinstance(device, Dev) else ("cuda", device)
         if kind in _OTHER_VENDORS and not self.quiet:
-            raise Raised("RuntimeError", f"{what}: there is no {kind}", *self.current, device=True)
+            raised = Raised("RuntimeError", f"{what}: there is no {kind}", *self.current, device=True)
+            raised.is_of_another_vendor = True
+            raise raised
         if kind not in ("cuda", "gpu", "hip"):
             return
         if self.quiet:

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.enumerations import plain_of
-from sooner.plan.needs.values import UNKNOWN, Dev, OneOf, Text, at_most, hard, one_of
+from sooner.plan.needs.values import UNKNOWN, AnyOf, Bound, Dev, Ext, Func, OneOf, Text, Unknown, at_most, hard, one_of
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -17,6 +17,7 @@ _NAMED: Final = re.compile(r"(?:/.*)?/(?:device:|physical_device:)?(GPU|CPU|gpu|
 _KINDS: Final = {"GPU": "cuda", "CPU": "cpu"}
 _UNNUMBERED: Final = ("cuda:", "cpu:")
 _HOST: Final = -1
+_MOST_FUNCTIONS: Final = 4
 
 
 def device_named(machine: "Machine", value: Any) -> Any:
@@ -55,16 +56,23 @@ def _not_quite_known(machine: "Machine", value: Any) -> Any:
 
 
 def one_of_several(machine: "Machine", values: Sequence[Any]) -> Any:
-    """One of several values, it is not known which: of devices and of numbers, the most of them is known.
+    """One of several values, it is not known which: of devices and of numbers the most is known, and functions are.
 
     Between a device and the host, the host is chosen where no device is visible.
     """
     numbers = [_number(at_most(hard(each))) for each in values]
     if None in numbers:
-        return one_of(values)
+        return _one_of_functions(values) or one_of(values)
     by_number = sorted(zip(numbers, values, strict=True), key=itemgetter(0))
     is_of_host = by_number[0][0] == _HOST and not machine.visible()
     return OneOf(at_most(hard(by_number[0 if is_of_host else -1][1])))
+
+
+def _one_of_functions(values: Sequence[Any]) -> AnyOf | None:
+    flat = [one for each in map(hard, values) for one in (each.functions if isinstance(each, AnyOf) else [each])]
+    are_functions = all(isinstance(each, Func | Bound | Ext | Unknown) for each in flat)
+    is_known = any(isinstance(each, Func | Bound) for each in flat)
+    return AnyOf(flat) if are_functions and is_known and len(flat) <= _MOST_FUNCTIONS else None
 
 
 def _number(value: Any) -> int | None:

@@ -59,7 +59,8 @@ def _of_most(kind: type, left: Any, right: Any) -> Any:
     grows = kind in (_GROWING_BY_BOTH if isinstance(right, OneOf) else _GROWING)
     if not grows or any(type(each) is not int or each <= 0 for each in most):
         return UNKNOWN
-    return OneOf(BINARY[kind](*most))
+    least = [each.least if isinstance(each, OneOf) else each for each in (left, right)]
+    return OneOf(BINARY[kind](*most), None if None in least else BINARY[kind](*least))
 
 
 def pieces_of(value: Any) -> list[str | None]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.growing import Added
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources
 from sooner.plan.needs.statements import Statements
@@ -91,6 +92,10 @@ class State(Statements):
     """Modules of packages of the tree that are not in it (compiled, or made when it is built), and names from there."""
     written: dict[str, Any]
     """Programs that the test has written, by the names of their files."""
+    of_any_length: dict[int, Any]
+    """Lists that have grown in a loop of which nobody knows how often it turns."""
+    added: Added
+    """Items of lists that only one of several ways has added."""
     trying = 0
     """Above zero: in the body of a `try`, where a variable of the environment that is not set is an error."""
     cut_short = 0
@@ -129,8 +134,7 @@ class State(Statements):
         """Whether a record of the library under test looks at what it was given: what it raises is believed."""
         self.overrides: dict[str, Any] = {}
         """What a test has patched, by dotted name."""
-        self.of_any_length: dict[int, Any] = {}
-        """Lists that have grown in a loop of which nobody knows how often it turns."""
+        self.of_any_length, self.added = {}, Added()
         self.environment: dict[str, Any] = {}
         self.everywhere: dict[str, dict[str, Any]] = {}
         """By file: what it, or a function of its own, asks of the environment when something is imported."""

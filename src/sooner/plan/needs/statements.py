@@ -6,12 +6,13 @@ that a need is asked for is one that has everything but devices. The trace keeps
 
 import ast
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.binding import others_names
+from sooner.plan.needs.growing import Added, lists_of
 from sooner.plan.needs.iterating import turn_of
 from sooner.plan.needs.named_devices import one_of_several
 from sooner.plan.needs.raising import Raising
@@ -33,7 +34,7 @@ from sooner.plan.needs.values import (
     Soft,
     hard,
 )
-from sooner.plan.needs.ways import Ways, doubt_what_follows, extent
+from sooner.plan.needs.ways import Ways, doubt_what_follows, extent, perhaps_gone
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -56,6 +57,7 @@ class Statements(Raising):
     """The part of the machine that executes statements."""
 
     of_any_length: dict[int, Any]
+    added: Added
     may_have_left: tuple[Extent, ...] = ()
     """What was used when a way that is not known left a loop, of all turns of the loop that is under way."""
 
@@ -317,15 +319,18 @@ class Statements(Raising):
             return
         if not values and self.size == 0 and calls_one_of(node, _STARTERS):
             self.started(0)
-        self._turns_of_for(node, env, values[:_MOST_TURNS])
+        self._turns_of_for(node, env, values[:_MOST_TURNS], self.added.places(several))
 
-    def _turns_of_for(self, node: ast.For | ast.AsyncFor, env: Env, turns: list[Any]) -> None:
+    def _turns_of_for(
+        self, node: ast.For | ast.AsyncFor, env: Env, turns: list[Any], perhaps: Collection[int] = ()
+    ) -> None:
         before = _lengths(env) if len(turns) > _FEW_TURNS else {}
         least = self.fuel - self.fuel // _SHARE_OF_A_LOOP
         for index, value in enumerate(turns):
             self.bind(node.target, value, env)
             try:
-                self.run(node.body, env)
+                with perhaps_gone(cast("Machine", self)) if index in perhaps else nullcontext():
+                    self.run(node.body, env)
             except Loop as loop:
                 if loop.kind == "break":
                     return
@@ -465,13 +470,14 @@ class _Making:
         spread, trace.spread = trace.spread, 0
         others, trace.others = trace.others, set()
         machine.current_device = self._device if machine.quiet else machine.current_device
-        goes_on = True
+        goes_on, lists = True, lists_of(env)
         try:
             machine.run(body, env)
         except (Skip, Raised):
             goes_on = False
             raise
         finally:
+            machine.added.note(lists)
             self._ways.end(goes_on=goes_on)
             if goes_on:
                 self._made.append(trace.by_itself)

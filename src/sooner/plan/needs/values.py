@@ -103,11 +103,23 @@ class Decided(Unknown):
 class OneOf(Unknown):
     """One of several numbers or devices, it is not known which (`4 if flag() else 2`); the most of them is taken."""
 
-    __slots__ = ("most",)
+    __slots__ = ("least", "most")
 
-    def __init__(self, most: Any) -> None:
+    def __init__(self, most: Any, least: int | None = None) -> None:
         super().__init__("number")
         self.most = most
+        self.least = least
+        """Of numbers the least, where that is known."""
+
+
+class AnyOf(Unknown):
+    """One of several functions, it is not known which: who calls it may call each of them."""
+
+    __slots__ = ("functions",)
+
+    def __init__(self, functions: Sequence[Any]) -> None:
+        super().__init__("function")
+        self.functions = tuple(functions)
 
 
 class Signature(Unknown):
@@ -497,7 +509,11 @@ def one_of(values: Sequence[Any]) -> Any:
     inner = [at_most(hard(each)) for each in values]
     numbers = [each for each in inner if isinstance(each, int) and not isinstance(each, bool)]
     nothing = [each for each in inner if each is None]
-    return OneOf(max(numbers)) if numbers and len(numbers) + len(nothing) == len(inner) else UNKNOWN
+    if not numbers or len(numbers) + len(nothing) < len(inner):
+        return UNKNOWN
+    least = [each.least if isinstance(each, OneOf) else each for each in map(hard, values)]
+    known = [each for each in least if isinstance(each, int)]
+    return OneOf(max(numbers), min(known) if len(known) == len(least) else None)
 
 
 def at_most(value: Any) -> Any:
@@ -532,6 +548,8 @@ class Raised(Exception):  # noqa: N818 - an exception of the test, not of ours
         self.device = device
         self.refusal = False
         """Whether the library under test has refused a number of ranks: not what a missing device raises."""
+        self.is_of_another_vendor = False
+        """Whether what it lacks is there with no number of devices."""
         self.is_heard = False
         """Whether it comes through the library under test from a function of the tests."""
         self.skips = False

@@ -1,9 +1,10 @@
 """What a test uses where it is not known which way it goes: where ways differ in that, it is less sure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sooner.plan.needs.values import UNKNOWN, Extent, Raised
+from sooner.plan.needs.values import UNKNOWN, Extent, Raised, Skip
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -53,17 +54,47 @@ class Ways:
 
 
 def each_way(machine: "Machine", ways: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What each of several ways comes to, of which one is gone; what it raises is not raised."""
-    gone, found = Ways(machine), []
+    """What each of several ways comes to, of which one is gone; what some raise is not raised.
+
+    Raises:
+        Raised: All do.
+    """
+    gone, found, stops = Ways(machine), [], []
     for way in ways:
         gone.begin()
         try:
             found.append(way())
-        except Raised:
+        except Raised as raised:
             found.append(UNKNOWN)
+            stops.append(raised)
         gone.end(goes_on=True)
     gone.conclude()
+    if len(stops) == len(ways):
+        raise next((each for each in stops if each.device), stops[0])
     return found
+
+
+@contextmanager
+def perhaps_gone(machine: "Machine") -> Iterator[None]:
+    """A way that may not be gone: what it uses is less sure; it is not where it skips or lacks another vendor's device.
+
+    Raises:
+        Raised: It fails for another reason.
+    """
+    ways = Ways(machine)
+    ways.begin()
+    try:
+        yield
+    except Skip:
+        pass
+    except Raised as raised:
+        if not raised.is_of_another_vendor:
+            raise
+    finally:
+        ways.end(goes_on=True)
+        ways.begin()
+        ways.end(goes_on=True)
+        ways.conclude()
 
 
 def doubt_what_follows(machine: "Machine", left: Sequence[Extent]) -> None:

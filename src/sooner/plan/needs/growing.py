@@ -1,0 +1,32 @@
+"""Lists that one of several ways makes longer: what it adds may not be in them."""
+
+from typing import Any
+
+from sooner.plan.needs.values import Env, hard
+
+
+class Added:
+    """Items of lists that may not be there."""
+
+    def __init__(self) -> None:
+        self._places: dict[int, tuple[list[Any], set[int]]] = {}
+
+    def note(self, before: dict[int, tuple[list[Any], int]]) -> None:
+        """A way has been gone, before which lists were so long (`lists_of`)."""
+        for key, (value, length) in before.items():
+            if len(value) > length:
+                self._places.setdefault(key, (value, set()))[1].update(range(length, len(value)))
+
+    def places(self, several: Any) -> set[int]:
+        """Where in a list such items stand."""
+        return self._places.get(id(hard(several)), (None, set[int]()))[1]
+
+
+def lists_of(env: Env) -> dict[int, tuple[list[Any], int]]:
+    """How long the lists are that names of a scope and of those around it mean; names made on demand are not asked."""
+    found: dict[int, tuple[list[Any], int]] = {}
+    scope: Env | None = env
+    while scope is not None:
+        found |= {id(each): (each, len(each)) for each in dict.values(scope.names) if type(each) is list}
+        scope = scope.parent
+    return found
