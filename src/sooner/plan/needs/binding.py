@@ -13,6 +13,7 @@ from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.containers import Environment
 from sooner.plan.needs.expressions import Expressions
 from sooner.plan.needs.mocks import Mocked
+from sooner.plan.needs.slots import Slots
 from sooner.plan.needs.undoing import Changed
 from sooner.plan.needs.values import (
     MISSING,
@@ -47,6 +48,8 @@ class Binding(Expressions):
     """Above zero: inside the library under test."""
     changed: Changed
     """What the test at hand has changed."""
+    slots: Slots | None
+    """What ways have written of which one is under way."""
     modules: dict[str, Any]
     """The modules that were imported, whose names are no dict of the tests'."""
 
@@ -70,7 +73,7 @@ class Binding(Expressions):
     def _bind_name(self, name: str, value: Any, env: Env) -> None:
         if name in _declared(env):
             others = _names_of_others(name, env)
-            self._about_to_bind(others, name)
+            self._about_to_bind(others, name, is_name=True)
             others[name] = value
             return
         env.names[name] = value
@@ -121,8 +124,10 @@ class Binding(Expressions):
             self._about_to_bind(owner.attrs, name)
             owner.attrs[name] = value
 
-    def _about_to_bind(self, names: dict[str, Any], name: str) -> None:
+    def _about_to_bind(self, names: dict[str, Any], name: str, *, is_name: bool = False) -> None:
         self.changed.keep_name(names, name)
+        if self.slots is not None:
+            self.slots.note(names, name, is_name=is_name)
 
     def about_to_change(self, store: Any) -> None:
         """A list, a dict or a set is changed next; after the test it is as before."""
@@ -163,7 +168,10 @@ class Binding(Expressions):
 
     def _put(self, owner: dict[Any, Any], index: Any, value: Any) -> None:
         if not isinstance(index, Unknown):
-            owner[self.key(index)] = value
+            key = self.key(index)
+            if self.slots is not None:
+                self.slots.note(owner, key)
+            owner[key] = value
         elif not isinstance(owner, Environment) and not any(owner is each.env.names for each in self.modules.values()):
             owner[UNKNOWN] = value  # under which name is not known
 
@@ -191,11 +199,6 @@ class Binding(Expressions):
             return
         with suppress(LookupError):
             del owner[index]
-
-
-def others_names(env: Env) -> dict[str, dict[str, Any]]:
-    """The names that the function around has declared `global` or `nonlocal`, and where each of them stands."""
-    return {name: _names_of_others(name, env) for name in _declared(env)}
 
 
 def _declared(env: Env) -> Collection[str]:

@@ -249,6 +249,7 @@ class Machine(Defining):
         forks, self.forks, doubts, self.doubts = self.forks, 0, self.doubts, 0
         defaults, self.defaults = self.defaults, 0
         loading, self.loading, changed, self.changed = self.loading, False, self.changed, Changed()
+        slots, self.slots = self.slots, None
         environment, rank, listener = self.environment, self.rank, self.listener
         size, count = self.size, self.count
         self.size, self.count = self.all_devices, self.all_counted  # modules are imported once, for all files
@@ -259,7 +260,7 @@ class Machine(Defining):
             yield
         finally:
             self.library_fuel, self.loading, self.forks, self.doubts = library_fuel, loading, forks, doubts
-            self.defaults, self.changed = defaults, changed
+            self.defaults, self.changed, self.slots = defaults, changed, slots
             self.environment, self.rank, self.listener = environment, rank, listener
             self.size, self.count = size, count
             self.fuel, self.trace, self.depth, self.current, self.overrides, self.guesses, self.quiet = state

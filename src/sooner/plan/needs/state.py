@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.growing import Added
 from sooner.plan.needs.rules import Rules
+from sooner.plan.needs.slots import Slots
 from sooner.plan.needs.sources import Sources
 from sooner.plan.needs.statements import Statements
 from sooner.plan.needs.suspending import Rest
@@ -94,6 +95,7 @@ class State(Statements):
     """Programs that the test has written, by the names of their files."""
     of_any_length: dict[int, Any]
     """Lists that have grown in a loop of which nobody knows how often it turns."""
+    slots: Slots | None = None
     added: Added
     """Items of lists that only one of several ways has added."""
     trying = 0

@@ -11,22 +11,24 @@ from contextlib import contextmanager, nullcontext
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from sooner.plan.needs.binding import others_names
 from sooner.plan.needs.growing import Added, lists_of
 from sooner.plan.needs.iterating import turn_of
 from sooner.plan.needs.named_devices import one_of_several
 from sooner.plan.needs.raising import Raising
 from sooner.plan.needs.refusals import as_refusal
+from sooner.plan.needs.slots import End, Slots
 from sooner.plan.needs.suspending import Suspended, resumed
 from sooner.plan.needs.testing_names import as_raised, by_default, is_awaiting, is_sure_to_skip
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
+    AnyOf,
     Env,
     Ext,
     Extent,
     Loop,
     Mark,
+    OneOf,
     OutOfFuel,
     Raised,
     Return,
@@ -207,7 +209,8 @@ class Statements(Raising):
 
     def fork(self, bodies: Sequence[Sequence[ast.stmt]], env: Env) -> None:
         """Follow all branches; go on with what those that do not stop have in common."""
-        before, others = dict(env.names), _Others(others_names(env))
+        before, around = dict(env.names), self.slots
+        self.slots = slots = Slots()
         falls: list[dict[str, Any]] = []
         returns: list[Return] = []
         loops: list[Loop] = []
@@ -221,28 +224,29 @@ class Statements(Raising):
             for body in bodies:
                 env.names.clear()
                 env.names.update(before)
-                others.put(others.before)
+                end = End.LEAVES
                 try:
                     making.run(body, env)
                     falls.append(dict(env.names))
-                    others.falls.append(others.values())
+                    end = End.FALLS
                 except Return as result:
                     returns.append(result)
-                    others.leaves.append(others.values())
                 except Loop as loop:
                     loops.append(loop)
                     left.append(dict(env.names))
-                    others.leaves.append(others.values())
                 except (Skip, Raised) as stop:
                     stops.append(stop)
+                    end = End.STOPS
+                slots.end(end)
         finally:
+            self.slots = around
             self.forks -= inside
             self.doubts -= not inside
             making.conclude()
         if stops and (falls or returns or loops):
             self.guesses += 1
             self.trace.doubted |= self.loading and any(isinstance(each, Skip) for each in stops)
-        others.put(self._merged(others.falls or others.leaves))
+        slots.conclude(self._written, around)
         env.names.clear()
         env.names.update(before)
         if not falls:
@@ -289,6 +293,14 @@ class Statements(Raising):
             same = len(known) == len(values) and all(self.same(known[0], each) is True for each in known[1:])
             merged[name] = known[0] if same or len(known) == 1 else self._in_common(known)
         return merged
+
+    def _written(self, values: list[Any], is_name: bool) -> Any:  # noqa: FBT001 - `Slots` passes it on
+        """What is known of what ways have written: of attributes and items what was written last, if no more is."""
+        known = [each for each in values if each is not MISSING]
+        if not known or all(self.same(known[0], each) is True for each in known[1:]):
+            return known[0] if known else MISSING
+        common = self._in_common(known)
+        return common if is_name or isinstance(common, OneOf | AnyOf | list) else values[-1]
 
     def _in_common(self, values: list[Any]) -> Any:
         """What is known of a name that branches bound to different values."""
@@ -500,28 +512,6 @@ class _Making:
         if not self._machine.is_doubtful():
             trace.spread = max(trace.spread, min(self._spread, default=0))
             trace.others |= set.intersection(*self._others) if self._others else set()
-
-
-class _Others:
-    """Names that a function has declared `global` or `nonlocal`: each branch finds them as they were.
-
-    What they are afterwards is what the branches that go on have in common.
-    """
-
-    def __init__(self, places: dict[str, dict[str, Any]]) -> None:
-        self._places = places
-        self.before = self.values()
-        self.falls: list[dict[str, Any]] = []
-        self.leaves: list[dict[str, Any]] = []
-
-    def values(self) -> dict[str, Any]:
-        """What they are."""
-        return {name: names[name] for name, names in self._places.items() if name in names}
-
-    def put(self, values: dict[str, Any]) -> None:
-        """Give them other values."""
-        for name, value in values.items():
-            self._places[name][name] = value
 
 
 def _in_function(env: Env) -> bool:
