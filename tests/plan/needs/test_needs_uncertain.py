@@ -1504,3 +1504,140 @@ def test_an_item_of_which_nobody_knows_where_it_stands_is_one_of_few_devices_or_
         "test_guard": (0, 2, 2),
         "test_width": (0, None, 0),
     }
+
+
+def test_what_one_way_writes_to_an_attribute_or_an_item_is_not_there_on_the_other():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import contextlib
+            import unittest
+            import torch
+            import torch.multiprocessing as mp
+            import elsewhere
+
+            def work(rank):
+                torch.ones(1, device=rank)
+
+            class Config:
+                def __init__(self):
+                    self.ranks = 2
+                    if elsewhere.flag():
+                        self.ranks = 4
+
+            class Settings:
+                ranks = 3
+
+            if elsewhere.flag():
+                Settings.ranks = 2
+
+            def sizes():
+                found = {"ranks": 4}
+                if elsewhere.flag():
+                    found["ranks"] = 2
+                return found
+
+            def sizes_that_differ():
+                found = {"ranks": 1}
+                if elsewhere.flag():
+                    found["ranks"] = 2
+                else:
+                    assert found["ranks"] == 1
+                return found
+
+            def test_attribute():
+                mp.spawn(work, nprocs=Config().ranks)
+
+            def test_attribute_of_a_class():
+                mp.spawn(work, nprocs=Settings.ranks)
+
+            def test_item():
+                mp.spawn(work, nprocs=sizes()["ranks"])
+
+            def test_item_that_the_other_way_asks_for():
+                mp.spawn(work, nprocs=sizes_that_differ()["ranks"])
+
+            class TestIt(unittest.TestCase):
+                def setUp(self):
+                    self.device = "cuda:1"
+                    if elsewhere.flag():
+                        self.device = "cuda"
+
+                def test_it(self):
+                    torch.ones(1, device=self.device)
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_attribute": (4, 4, 4),
+        "test_attribute_of_a_class": (3, 3, 3),
+        "test_item": (4, 4, 4),
+        "test_item_that_the_other_way_asks_for": (2, 2, 2),
+        "TestIt::test_it": (2, 2, 2),
+    }
+    assert {each.confidence.name for each in found.values()} == {"MEDIUM"}
+
+
+def test_what_one_way_writes_that_is_no_number_is_what_was_written_last():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import elsewhere
+
+            class Stage:
+                def run(self):
+                    torch.ones(1, device="cuda:2")
+
+            class Holder:
+                def __init__(self):
+                    self.stage = None
+                    if elsewhere.flag():
+                        self.stage = Stage()
+
+            def test_it():
+                Holder().stage.run()
+            """
+        },
+    )
+    assert found == {"test_it": (3, 3, 3)}
+
+
+def test_what_one_of_several_ways_yields_is_one_of_several():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from contextlib import contextmanager
+            import torch
+            import elsewhere
+
+            @contextmanager
+            def device():
+                if elsewhere.flag():
+                    yield "cuda"
+                else:
+                    yield "cuda:1"
+
+            def devices():
+                yield "cuda"
+                if elsewhere.flag():
+                    yield "cuda:2"
+
+            def test_context():
+                with device() as name:
+                    torch.ones(1, device=name)
+
+            def test_generator():
+                for name in devices():
+                    torch.ones(1, device=name)
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_context": (2, 2, 2),
+        "test_generator": (3, 3, 3),
+    }
+    assert {each.confidence.name for each in found.values()} == {"MEDIUM"}

@@ -464,9 +464,10 @@ class Calling(Making):
 
     def _generated(self, func: Func, frame: Frame, rest: list[Rest]) -> Any:
         if func.attrs.get("__contextmanager__"):
-            return Manager(lambda: (frame.yielded[0] if frame.yielded else UNKNOWN, rest))
+            given = reduce(self.either, frame.yielded, frame.yielded[0]) if frame.yielded else UNKNOWN
+            return Manager(lambda: (given, rest))
         self.unfinished += (rest,) if rest else ()
-        return Stream(frame.yielded)
+        return self.added.as_in(frame.yielded, Stream(frame.yielded))
 
     def bind_arguments(self, func: Func, args: list[Any], kwargs: dict[str, Any], env: Env) -> None:
         """Give parameters their values; what is missing is not known."""

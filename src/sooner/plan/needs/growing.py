@@ -1,8 +1,10 @@
 """Lists that one of several ways makes longer: what it adds may not be in them."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from sooner.plan.needs.values import Env, hard
+
+T = TypeVar("T", bound=list[Any])
 
 
 class Added:
@@ -21,12 +23,20 @@ class Added:
         """Where in a list such items stand."""
         return self._places.get(id(hard(several)), (None, set[int]()))[1]
 
+    def as_in(self, value: list[Any], copied: T) -> T:
+        """A copy of a list; the same items may not be there."""
+        if id(value) in self._places:
+            self._places[id(copied)] = (copied, self._places[id(value)][1])
+        return copied
+
 
 def lists_of(env: Env) -> dict[int, tuple[list[Any], int]]:
     """How long the lists are that names of a scope and of those around it mean; names made on demand are not asked."""
     found: dict[int, tuple[list[Any], int]] = {}
     scope: Env | None = env
     while scope is not None:
-        found |= {id(each): (each, len(each)) for each in dict.values(scope.names) if type(each) is list}
+        lists = [each for each in dict.values(scope.names) if type(each) is list]
+        lists += [scope.frame.yielded] if scope.frame is not None else []
+        found |= {id(each): (each, len(each)) for each in lists}
         scope = scope.parent
     return found
