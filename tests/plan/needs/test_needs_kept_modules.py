@@ -123,11 +123,32 @@ def test_a_module_that_is_set_up_or_wrapped_is_still_the_tests_own(body):
         "for each in Outer(Block()).children(): each(x)",
         "for each in Outer(Block()).modules(): each(x)",
         "for name, each in Stack(Plain(), Block()).named_children(): each(x)",
+        "for each in nn.Sequential(Plain(), Block()).children(): each(x)",
+        "for name, each in nn.ModuleDict({'one': Block()}).named_children(): each(x)",
         "torch.utils.checkpoint.checkpoint_sequential(nn.Sequential(Plain(), Block()), 2, x)",
     ],
 )
 def test_a_part_of_a_model_is_run_with_it(body):
     assert profile_of(body) == ON_A_DEVICE
+
+
+def test_how_many_parts_a_model_has_is_known():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import pytest, torch
+            from torch import nn
+
+            @pytest.mark.parametrize("which", ["children", "named_children"])
+            def test_split(which):
+                model = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3))
+                for place, _ in enumerate(getattr(model, which)()):
+                    torch.ones(3, device=f"cuda:{place}")
+            """,
+        },
+    )
+    assert found == dict.fromkeys(["test_split[children]", "test_split[named_children]"], (3, 3, 3))
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,8 @@ class Parts(Kept):
             return Native(name, lambda _args, _kwargs: list(getattr(self.parts, name)()))
         if name in self.parts:
             return self.parts[name]
+        if name in _INSIDE and all(map(_is_module, self.parts.values())):
+            return Native(name, lambda _args, _kwargs: _INSIDE[name](self))
         return _itself(machine, self, name) if holds_tests(self) else MISSING
 
     def item(self, _machine: "Machine", index: Any) -> Any:
