@@ -444,3 +444,26 @@ def test_a_test_that_takes_a_variable_of_ranks_away_was_told_of_no_others_by_a_l
         "test_told_by_the_library": (0, None, 0),
         "test_ranks": (2, 2, 2),
     }
+
+
+def test_ranks_of_a_script_that_a_library_trains_in_have_a_device_each_if_it_is_known_for_that():
+    found = needs_of(
+        "tests/test_train.py",
+        {
+            "train.py": "from megatron.training import pretrain\n\npretrain(None, None)\n",
+            "fit.py": "from acme import fit\n\nfit()\n",
+            "count.py": "import torch\n\nprint(torch.ones(3).sum())\n",
+            "tests/test_train.py": """
+            import pytest, subprocess
+
+            @pytest.mark.parametrize("script", ["train", "fit", "count"])
+            def test_run(script):
+                subprocess.run(["torchrun", "--nproc_per_node", "2", f"{script}.py"], check=True)
+            """,
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.confidence.value) for name, each in found.items()} == {
+        "test_run[train]": (2, 2, "high"),
+        "test_run[fit]": (0, None, "medium"),
+        "test_run[count]": (0, None, "high"),
+    }

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.facts import SIZES
-from sooner.plan.needs.programs import imports_nccl, is_of_torch_alone, run_again, run_file, run_text
+from sooner.plan.needs.programs import imports_nccl, imports_strangers, is_of_torch_alone, run_again, run_file, run_text
 from sooner.plan.needs.replacing import OF_RANKS
 from sooner.plan.needs.shell_scripts import commands
 from sooner.plan.needs.values import (
@@ -45,7 +45,9 @@ _PARALLEL: Final = re.compile(
 _REPLICAS: Final = ("--data-parallel-size", "-dp", "--dp", "--dp-size")
 _GPUS: Final = re.compile(r"^--?(?:[a-z]+[-_])*(?:n[-_]?|num[-_])gpus?$")
 _TOLD_GPUS: Final = re.compile(r"^(?:N|N_|NUM_)GPUS?$")
-_ON_DEVICES: Final = re.compile(r"\b(cuda|nccl|get_accelerator|hip|set_device)\b|\bAccelerator\(|\.cuda\(")
+_ON_DEVICES: Final = re.compile(
+    r"\b(cuda|nccl|get_accelerator|hip|set_device|megatron\.training)\b|\bAccelerator\(|\.cuda\("
+)
 _TRAINS: Final = re.compile(r"^\s*(?:from|import) (?:transformers|trl)\b.*?Trainer\(", re.MULTILINE | re.DOTALL)
 _SPREADS: Final = re.compile(r"from_pretrained\(.*?\b(?:tp_plan|distributed_config)=|[\"']tp_plan[\"']\]", re.DOTALL)
 """A model of transformers' that is split over ranks: on their devices, or on the host where there is none."""
@@ -561,6 +563,7 @@ def _uses_devices(machine: "Machine", words: list[Any]) -> bool:
     if machine.count and (_TRAINS.search(text) or _SPREADS.search(text) or imports_nccl(machine.sources, found)):
         machine.guesses += 1
         return True
+    machine.guesses += imports_strangers(machine.sources, found)
     return False
 
 

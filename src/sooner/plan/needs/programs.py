@@ -168,15 +168,29 @@ def imports_nccl(sources: "Sources", path: str) -> bool:
 
 def is_of_torch_alone(text: str) -> bool:
     """Whether a program imports nothing but PyTorch and the standard library, so that all that it does is seen."""
+    named = _modules_named(text)
+    return named is not None and not any(map(_is_strange, named))
+
+
+def imports_strangers(sources: "Sources", path: str) -> bool:
+    """Whether a program imports what is neither in the tree, nor PyTorch's or Python's: who knows what that does?"""
+    strange = filter(_is_strange, _modules_named(sources.read(path) or "") or ())
+    return any(name != "." and sources.module(name, path) is None for name in strange)
+
+
+def _is_strange(name: str) -> bool:
+    return name.partition(".")[0] not in {"torch"} | OF_PYTHON
+
+
+def _modules_named(text: str) -> list[str] | None:
+    """The names of modules that a program imports, "." for what is beside it; None where it cannot be read."""
     try:
         tree = ast.parse(textwrap.dedent(text))
     except SyntaxError:
-        return False
+        return None
     nodes = list(ast.walk(tree))
     named = [each.name for node in nodes if isinstance(node, ast.Import) for each in node.names]
-    named += [node.module or "." for node in nodes if isinstance(node, ast.ImportFrom)]
-    tops = {each.partition(".")[0] for each in named}
-    return tops <= {"torch"} | OF_PYTHON
+    return [*named, *(node.module or "." for node in nodes if isinstance(node, ast.ImportFrom))]
 
 
 def _imported(sources: "Sources", path: str, names: set[str] | None, hops: int) -> Iterator[str]:
