@@ -36,6 +36,44 @@ def test_a_library_that_asks_for_its_rank_has_none_where_nobody_started_ranks():
     assert found == {"test_alone": (0, None, 0), "test_that_says_which_it_is": (4, 4, 4)}
 
 
+def test_no_launcher_has_told_a_library_which_rank_a_worker_is_that_the_test_starts():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/state.py": """
+            import os, torch
+
+            def own_device():
+                if int(os.environ.get("LOCAL_RANK", -1)) != -1:
+                    return torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+                return torch.device("cpu")
+            """,
+            "tests/test_it.py": """
+            import os, torch
+            import torch.distributed as dist
+            import torch.multiprocessing as mp
+            from acme.state import own_device
+
+            def work(rank):
+                dist.init_process_group("gloo", rank=rank, world_size=2)
+                torch.ones(1, device=own_device())
+
+            def told(rank):
+                os.environ["LOCAL_RANK"] = str(rank)
+                torch.ones(1, device=own_device())
+
+            def test_of_the_host():
+                mp.spawn(work, nprocs=2)
+
+            def test_that_tells_its_workers():
+                mp.spawn(told, nprocs=2)
+            """,
+        },
+    )
+    assert found == {"test_of_the_host": (0, None, 0), "test_that_tells_its_workers": (2, 2, 2)}
+
+
 def test_a_device_that_the_library_may_choose_is_not_the_one_that_the_test_uses_from_then_on():
     found = devices_of(
         "tests/test_it.py",

@@ -37,6 +37,12 @@ _WORKING: Final = ("device", "set_device", "current_device", "synchronize", "str
 """What works on a device, of `torch.cuda`: who puts something in the place of it most likely wants none."""
 
 
+class Untold(str):
+    """A variable of ranks that no launcher has set for a rank: the library under test may go on without, and does."""
+
+    __slots__ = ()
+
+
 def replaces_devices(overrides: Mapping[str, Any]) -> bool:
     """Whether a test has put something in the place of what works on a device (`torch.cuda.current_stream`)."""
     return any(each.endswith(f".cuda.{name}") for each in overrides for name in _WORKING)

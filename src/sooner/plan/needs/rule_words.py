@@ -46,7 +46,16 @@ from sooner.plan.needs.values import (
     hard,
     is_plain,
 )
-from sooner.plan.needs.worker_ranks import allow_for_one, as_rank, heard, in_own_ranks, in_ranks, on_its_own
+from sooner.plan.needs.worker_ranks import (
+    allow_for_one,
+    as_member,
+    as_rank,
+    heard,
+    in_own_ranks,
+    in_ranks,
+    in_started_ranks,
+    on_its_own,
+)
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -508,7 +517,8 @@ WORDS: Final[dict[str, Word]] = {
     "one_more_process": _one_more, "in_process": _in_process, "in_processes": _in_processes,
     "while_steps_last": _while_steps_last,
     "model_size": _model_size, "engine_size": _engine_size,
-    "ranks": _ranks, "as_rank": as_rank, "in_ranks": in_ranks, "in_own_ranks": in_own_ranks,
+    "ranks": _ranks, "as_rank": as_rank, "as_member": as_member, "in_ranks": in_ranks, "in_own_ranks": in_own_ranks,
+    "in_started_ranks": in_started_ranks,
     "on_its_own": on_its_own, "heard": heard,
     "in_any_ranks": in_any_ranks,
     "need": _need, "device_span": _device_span, "layered": _layered,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
-from sooner.plan.needs.replacing import OF_RANKS, UNLAUNCHED
+from sooner.plan.needs.replacing import OF_RANKS, UNLAUNCHED, Untold
 from sooner.plan.needs.trace import HAVING_NO_HOST
 from sooner.plan.needs.values import (
     MISSING,
@@ -263,11 +263,11 @@ def _absl(kind: str) -> Function:
 def environment_value(machine: "Machine", name: str, default: Any = None) -> Any:
     """The value of an environment variable: what the test set, what a rule says, or the default, softly."""
     given = machine.environment.get(name)
-    if name in machine.environment and given is not MISSING:
+    is_asked = machine.quiet and name in OF_RANKS and default is not MISSING  # by the library, which goes on without
+    if name in machine.environment and given is not MISSING and not (is_asked and isinstance(given, Untold)):
         return given
     if given is not MISSING and name in OF_RANKS and UNLAUNCHED in machine.environment:
         return Unknown(f"os.environ[{name}]")
-    is_asked = machine.quiet and name in OF_RANKS and default is not MISSING  # by the library, which goes on without
     rule = machine.rules.environment.get(name) if given is not MISSING and not is_asked else None
     if rule is not None:
         if rule.ranks:

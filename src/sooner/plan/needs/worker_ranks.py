@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.masks import only_seen
+from sooner.plan.needs.replacing import OF_RANKS, Untold
 from sooner.plan.needs.state import LIBRARY_FUEL
 from sooner.plan.needs.trace import OF_ANY, OF_FIRST
 from sooner.plan.needs.unseen import methods_called
-from sooner.plan.needs.values import UNKNOWN, Func, Raised, Skip, hard, is_plain
+from sooner.plan.needs.values import UNKNOWN, Func, Native, Raised, Skip, hard, is_plain
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -37,6 +38,33 @@ def as_rank(machine: "Machine", args: list[Any]) -> Any:
     allow_for_one(machine)
     values = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world}
     machine.environment |= {key: str(value) if known else UNKNOWN for key, value in values.items()}
+
+
+def as_member(machine: "Machine", args: list[Any]) -> Any:
+    """As `as_rank`, of a process that no launcher has started."""
+    told = _told(machine)
+    as_rank(machine, args)
+    _untell(machine, told)
+
+
+def in_started_ranks(machine: "Machine", args: list[Any]) -> Any:
+    """As `in_ranks`, of workers that no launcher has started."""
+    told = _told(machine)
+
+    def work(given: list[Any], _kwargs: Any) -> Any:
+        _untell(machine, told)
+        return machine.call(args[1], given, {})
+
+    in_ranks(machine, [args[0], Native("worker", work)])
+
+
+def _told(machine: "Machine") -> frozenset[str]:
+    return frozenset(name for name, value in machine.environment.items() if not isinstance(value, Untold))
+
+
+def _untell(machine: "Machine", told: frozenset[str]) -> None:
+    others = {name: machine.environment[name] for name in OF_RANKS if name not in told}
+    machine.environment |= {name: Untold(value) for name, value in others.items() if isinstance(value, str)}
 
 
 def in_ranks(machine: "Machine", args: list[Any]) -> Any:
