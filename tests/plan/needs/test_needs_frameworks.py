@@ -1366,6 +1366,29 @@ def test_an_engine_that_is_made_of_its_arguments_starts_as_one_that_is_given_the
     assert found == {"test_one": (1, 1, 1), "test_four": (4, 4, 4)}
 
 
+def test_an_engine_among_ranks_that_a_launcher_has_started_is_as_wide_as_these_where_its_sizes_are_not_known():
+    found = devices_of(
+        "tests/test_engine.py",
+        {
+            "tests/test_engine.py": """
+            import os, pytest
+            from recipes import settings
+            from vllm import EngineArgs, LLMEngine
+
+            def engine(config):
+                given = {"tensor_parallel_size": config.degree, "distributed_executor_backend": "external_launcher"}
+                return LLMEngine.from_engine_args(EngineArgs(**given))
+
+            def test_of_four():
+                if int(os.environ.get("WORLD_SIZE", "1")) != 4:
+                    pytest.skip("for four ranks")
+                engine(settings())
+            """
+        },
+    )
+    assert found == {"test_of_four": (4, 4, 4)}
+
+
 def test_a_class_that_a_decorator_of_functions_wraps_has_no_tests_in_pytorchs_own_suite_either():
     found = devices_of(
         "test_wrapped.py",

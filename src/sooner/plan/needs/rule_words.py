@@ -27,7 +27,7 @@ from sooner.plan.needs.parameterized_classes import class_of_cases
 from sooner.plan.needs.programs import run_as_program
 from sooner.plan.needs.ray_workers import RAY_WORDS
 from sooner.plan.needs.replacing import kept
-from sooner.plan.needs.testing_names import is_refused_unrun
+from sooner.plan.needs.testing_names import environment_value, is_refused_unrun
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -164,10 +164,18 @@ def _engine_size(machine: "Machine", args: list[Any]) -> Any:
     for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
         value = _engine_option(name, named, holder)
         if isinstance(value, Unknown | Ext):
+            if _engine_option("distributed_executor_backend", named, holder) == "external_launcher":
+                return _launched_world(machine)
             return _parallel(machine, [machine.overrides.get(ARGV, UNKNOWN)])  # as a program is told
         size *= value if isinstance(value, int) else 1
     nodes = _engine_option("nnodes", named, holder)
     return max(1, size // nodes) if isinstance(nodes, int) and nodes > 1 else size
+
+
+def _launched_world(machine: "Machine") -> Any:
+    """How many ranks a launcher has started; one where none has."""
+    world = hard(environment_value(machine, "WORLD_SIZE", "1"))
+    return int(world) if isinstance(world, str) and world.isdigit() else UNKNOWN
 
 
 def _engine_option(name: str, named: dict[str, Any], holder: Any) -> Any:
