@@ -694,3 +694,30 @@ def test_fixtures_are_set_up_each_before_what_it_uses_and_hooks_may_add_some():
         "test_layout[4-1]": 2,
         "test_layout[4-2]": 4,
     }
+
+
+def test_a_file_that_refuses_to_be_imported_without_a_variable_has_its_tests_less_surely():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/beside.py": """
+            import os
+
+            def register():
+                path = os.getenv("PATH_TO_IO")
+                if path is None:
+                    raise RuntimeError("PATH_TO_IO must be set")
+            """,
+            "tests/test_it.py": """
+            import torch
+            from beside import register
+
+            register()
+
+            def test_on_a_device():
+                torch.ones(3, device="cuda")
+            """,
+        },
+    )
+    said = {name: (each.min, each.confidence.value) for name, each in found.items()}
+    assert said == {"test_on_a_device": (1, "medium")}

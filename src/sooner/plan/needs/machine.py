@@ -281,6 +281,7 @@ class Machine(Defining):
         except Raised as raised:
             if not self.is_doubted(raised, questions):
                 raise
+            self.trace.doubted |= raised.soft
         finally:
             self.trace.ask(self.trace.reach)  # with fewer devices it has failed
             self._keep_on_devices(module, statement)

@@ -199,6 +199,9 @@ class Statements(Raising):
                 return
             skip.soft = True
             raise
+        except Raised as raised:
+            raised.soft = True
+            raise
         except Return as result:
             made = result.value
             if isinstance(made, Mark) and is_sure_to_skip(made.name, made.args):

@@ -554,6 +554,8 @@ class Raised(Exception):  # noqa: N818 - an exception of the test, not of ours
         """Whether it comes through the library under test from a function of the tests."""
         self.skips = False
         """Whether it is a skip, as whoever catches one by its name sees it."""
+        self.soft = False
+        """Whether it is raised by default (a variable of the environment is not set)."""
         self.value: Any = UNKNOWN
 
 
