@@ -1991,3 +1991,41 @@ def test_what_the_library_puts_into_the_environment_around_the_tests_function_is
         },
     )
     assert found == {"test_inside": (2, 2, 2)}
+
+
+def test_a_library_that_refuses_fewer_devices_than_it_is_asked_for_is_believed_where_it_has_listed_them():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/pipe.py": """
+            import torch
+
+            def split(parts, devices):
+                if parts > len(devices):
+                    raise IndexError("too few devices")
+                return devices[:parts]
+
+            class Pipe(torch.nn.Module):
+                def __init__(self, parts, devices=None):
+                    super().__init__()
+                    if devices is None:
+                        devices = range(torch.cuda.device_count())
+                    self.devices = split(parts, [torch.device(each) for each in devices])
+            """,
+            "tests/test_it.py": """
+            import torch
+            from acme.pipe import Pipe, split
+
+            def test_of_all():
+                Pipe(2)
+
+            def test_of_a_list():
+                split(3, list(range(torch.cuda.device_count())))
+
+            def test_of_the_host():
+                Pipe(2, devices=["cpu", "cpu"])
+            """,
+        },
+    )
+    assert found == {"test_of_all": (2, 2, 2), "test_of_a_list": (3, 3, 3), "test_of_the_host": (0, None, 0)}

@@ -12,7 +12,7 @@ from sooner.plan.needs.containers import Defaulting, Environment
 from sooner.plan.needs.counted import uncounted, uncounted_in
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members, plain_of, same_key
 from sooner.plan.needs.growth import has_wide_field, would_explode
-from sooner.plan.needs.iterating import turn_of
+from sooner.plan.needs.iterating import note_as_many, turn_of
 from sooner.plan.needs.jax_devices import Grid, JaxMesh
 from sooner.plan.needs.named_devices import one_of_several
 from sooner.plan.needs.operators import BINARY, CONVERSIONS, UNARY, absorbed, pieces_of
@@ -494,7 +494,8 @@ class Expressions(Comparisons, ABC):
         return value
 
     def _ev_listcomp(self, node: ast.ListComp, env: Env) -> Any:
-        return self._comprehension(node.generators, env, lambda inner: self.ev(node.elt, inner))
+        made = self._comprehension(node.generators, env, lambda inner: self.ev(node.elt, inner))
+        return note_as_many(cast("Machine", self), node, env, made)
 
     def _ev_generatorexp(self, node: ast.GeneratorExp, env: Env) -> Any:
         found = self._comprehension(node.generators, env, lambda inner: self.ev(node.elt, inner))

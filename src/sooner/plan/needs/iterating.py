@@ -1,5 +1,6 @@
 """Python's builtins that go over values one after the other: `zip`, `map`, `iter`, `next`, ..."""
 
+import ast
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +12,7 @@ from sooner.plan.needs.values import (
     UNKNOWN,
     Args,
     Dev,
+    Env,
     Function,
     Inst,
     Kwargs,
@@ -34,6 +36,20 @@ def _enumerate(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(start, int):
         return UNKNOWN
     return Numbered(start) if values is None else list(enumerate(values, start))
+
+
+def note_as_many(machine: "Machine", node: ast.ListComp, env: Env, made: Any) -> Any:
+    """Note that a list has an item for each device (`[torch.device(each) for each in range(device_count())]`)."""
+    first = node.generators[0]
+    is_each = isinstance(made, list) and len(node.generators) == 1 and not first.ifs
+    if is_each and _has_no_effect(first.iter) and id(hard(machine.ev(first.iter, env))) in machine.as_many:
+        machine.as_many[id(made)] = made
+    return made
+
+
+def _has_no_effect(node: ast.expr) -> bool:
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(node, ast.Name) or (isinstance(called, ast.Name) and called.id == "range")
 
 
 class Numbered(Unknown):

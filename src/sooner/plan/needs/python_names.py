@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sooner.plan.needs import sets
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.containers import Environment
-from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.counted import Counted, uncounted
 from sooner.plan.needs.data_files import opened
 from sooner.plan.needs.enumerations import is_mixed_member, plain_of
 from sooner.plan.needs.growth import has_wide_field, power
@@ -102,6 +102,7 @@ def _len(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
         return UNKNOWN if method is MISSING else machine.call(Bound(method, value), [], {})
     if (isinstance(value, dict) and UNKNOWN in value) or id(value) in machine.of_any_length:
         return UNKNOWN
+    machine.trace.questions += id(value) in machine.as_many
     if isinstance(value, range | list | tuple | str | dict | set | frozenset | bytes):
         return Soft(len(value)) if isinstance(args[0], Soft) else len(value)
     items = None if isinstance(value, Loader) else machine.items_of(value)
@@ -245,6 +246,8 @@ def _made_of(kind: type) -> Function:
             result = kind(values)
         except TypeError:
             return UNKNOWN
+        if id(hard(args[0])) in machine.as_many:
+            machine.as_many[id(result)] = result
         return Soft(result) if isinstance(args[0], Soft) else result
 
     return called
@@ -279,13 +282,16 @@ def _pairs(machine: "Machine", given: Any) -> dict[Any, Any]:
 
 def _range(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     args, _ = machine.with_most(args, kwargs)
-    numbers = [uncounted(plain_of(hard(each))) for each in args]
+    given = [plain_of(hard(each)) for each in args]
+    numbers = [uncounted(each) for each in given]
     if not all(isinstance(each, int) for each in numbers) or not numbers:
         return UNKNOWN
     try:
         made = range(*numbers)
     except HOST_ERRORS:
         return UNKNOWN
+    if len(given) == 1 and isinstance(given[0], Counted):
+        machine.as_many[id(made)] = made
     return Soft(made) if any(isinstance(each, Soft) for each in args) else made
 
 

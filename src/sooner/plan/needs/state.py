@@ -95,6 +95,8 @@ class State(Statements):
     """Programs that the test has written, by the names of their files."""
     of_any_length: dict[int, Any]
     """Lists that have grown in a loop of which nobody knows how often it turns."""
+    as_many: dict[int, Any]
+    """Ranges and lists that have as many items as there are devices."""
     slots: Slots | None = None
     added: Added
     """Items of lists that only one of several ways has added."""
@@ -102,6 +104,8 @@ class State(Statements):
     """Above zero: in the body of a `try`, where a variable of the environment that is not set is an error."""
     cut_short = 0
     """Functions of the library under test that were not followed to their end."""
+    library_fuel = 2 * LIBRARY_FUEL
+    """What may still be spent on functions of the library under test, for the test at hand."""
     object_fuel = 2 * LIBRARY_FUEL
     """What may still be spent on objects of the library under test, for the test at hand."""
     made_by_itself: dict[int, str | None]
@@ -115,8 +119,6 @@ class State(Statements):
         self.rules = rules
         self.trace = Trace()
         self.fuel = MODULE_FUEL
-        self.library_fuel = 2 * LIBRARY_FUEL
-        """What may still be spent on the library under test, for the test at hand."""
         self.fruitless: dict[int, int] = {}
         """How often in a row a function of the library under test has given nothing, in the tests of one file, with
         the most devices."""
@@ -136,7 +138,7 @@ class State(Statements):
         """Whether a record of the library under test looks at what it was given: what it raises is believed."""
         self.overrides: dict[str, Any] = {}
         """What a test has patched, by dotted name."""
-        self.of_any_length, self.added = {}, Added()
+        self.of_any_length, self.as_many, self.added = {}, {}, Added()
         self.environment: dict[str, Any] = {}
         self.everywhere: dict[str, dict[str, Any]] = {}
         """By file: what it, or a function of its own, asks of the environment when something is imported."""
