@@ -439,6 +439,38 @@ def test_a_test_that_never_runs_with_one_backend_runs_with_the_other():
     assert found["SpawnTest::test_devices"].ranks["4"] == 4
 
 
+def test_a_file_that_refuses_to_be_imported_without_a_variable_is_run_by_who_sets_it():
+    found = needs_of(
+        "test_spawn.py",
+        {
+            "test_spawn.py": """
+            import os
+            from os import path
+            import torch
+            from torch.testing._internal.common_distributed import MultiProcessTestCase, skip_if_lt_x_gpu
+
+            if (
+                "BACKEND" not in os.environ
+                or "SHARED_FOLDER" not in os.environ
+                or not path.exists(path.join(os.environ["SHARED_FOLDER"], "barrier"))
+            ):
+                raise RuntimeError("BACKEND and SHARED_FOLDER are missing")
+
+            class SpawnTest(MultiProcessTestCase):
+                def setUp(self):
+                    super().setUp()
+                    self._spawn_processes()
+
+                @skip_if_lt_x_gpu(4)
+                def test_four(self):
+                    torch.ones(1).cuda(self.rank)
+            """
+        },
+    )
+    four = found["SpawnTest::test_four"]
+    assert (four.min, four.gpu_min, four.full, four.confidence) == (4, 4, 4, "medium")
+
+
 def test_megatrons_helpers_start_a_rank_for_each_device_where_they_are_not_in_the_tree():
     found = needs_of(
         "tests/unit_tests/test_layers.py",
