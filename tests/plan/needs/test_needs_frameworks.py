@@ -471,6 +471,64 @@ def test_a_file_that_refuses_to_be_imported_without_a_variable_is_run_by_who_set
     assert (four.min, four.gpu_min, four.full, four.confidence) == (4, 4, 4, "medium")
 
 
+def test_pytorch_up_to_2_5_starts_two_or_three_ranks_where_later_ones_start_one_for_each_device():
+    spawning = """
+        import os
+        import torch
+        import torch.distributed as dist
+        from torch.testing._internal.common_distributed import MultiProcessTestCase, skip_if_small_worldsize
+
+        class SpawnTest(MultiProcessTestCase):
+            @property
+            def world_size(self):
+                return int(os.environ["WORLD_SIZE"])
+
+            def setUp(self):
+                super().setUp()
+                self._spawn_processes()
+
+            def _join(self):
+                if torch.cuda.device_count() < self.world_size:
+                    self.skipTest("a device for each rank")
+                dist.init_process_group("nccl", world_size=self.world_size, rank=self.rank)
+
+            def test_all(self):
+                self._join()
+
+            @skip_if_small_worldsize
+            def test_group(self):
+                self._join()
+    """
+    helper = """
+        import os
+        import sys
+
+        def skip_if_small_worldsize(func):
+            def wrapper(*args, **kwargs):
+                if int(os.environ["WORLD_SIZE"]) LIMIT:
+                    sys.exit(73)
+                return func(*args, **kwargs)
+            return wrapper
+    """
+    said = {}
+    for limit in ("<= 2", "< 8"):
+        found = needs_of(
+            "test/distributed/test_spawn.py",
+            {
+                "test/distributed/test_spawn.py": spawning,
+                "torch/__init__.py": "",
+                "torch/testing/__init__.py": "",
+                "torch/testing/_internal/__init__.py": "",
+                "torch/testing/_internal/common_distributed.py": helper.replace("LIMIT", limit),
+            },
+        )
+        said[limit] = {name.partition("::")[2]: (each.min, each.gpu_min, each.full) for name, each in found.items()}
+    assert said == {
+        "<= 2": {"test_all": (2, 2, 3), "test_group": (3, 3, 3)},
+        "< 8": {"test_all": (1, 1, 8), "test_group": (8, 8, 8)},
+    }
+
+
 def test_megatrons_helpers_start_a_rank_for_each_device_where_they_are_not_in_the_tree():
     found = needs_of(
         "tests/unit_tests/test_layers.py",
