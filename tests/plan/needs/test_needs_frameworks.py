@@ -529,6 +529,23 @@ def test_pytorch_up_to_2_5_starts_two_or_three_ranks_where_later_ones_start_one_
     }
 
 
+def test_kinds_of_devices_that_pytorch_lists_are_the_host_and_cuda_where_there_is_a_device():
+    found = needs_of(
+        "test_kinds.py",
+        {
+            "test_kinds.py": """
+            import torch
+
+            def test_each_kind():
+                for device in torch.testing.get_all_device_types():
+                    torch.ones(2, device=device)
+            """
+        },
+    )
+    each_kind = found["test_each_kind"]
+    assert (each_kind.min, each_kind.gpu_min, each_kind.full, each_kind.confidence) == (0, 1, 1, "high")
+
+
 def test_megatrons_helpers_start_a_rank_for_each_device_where_they_are_not_in_the_tree():
     found = needs_of(
         "tests/unit_tests/test_layers.py",
