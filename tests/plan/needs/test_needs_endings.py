@@ -192,3 +192,37 @@ def test_other():
         },
     )
     assert found == {"test_int": (2, 2, 2), "test_str": (4, 4, 4), "test_small": (1, 1, 1), "test_other": (8, 8, 8)}
+
+
+def test_who_must_refuse_to_be_moved_to_a_device_is_not_moved():
+    found = needs_of(
+        "test_moves.py",
+        {
+            "test_moves.py": """
+            import pytest
+            from elsewhere import Remote
+
+            def test_refused():
+                remote = Remote()
+                with pytest.raises(ValueError, match="not supported"):
+                    remote.cuda()
+                with pytest.raises(ValueError):
+                    remote.to("cuda")
+
+            def test_refused_after_it_was_moved():
+                with pytest.raises(ValueError):
+                    remote = Remote().cuda()
+                    remote.train(1)
+
+            def test_told_something_that_is_moved():
+                remote = Remote()
+                with pytest.raises(ValueError):
+                    remote.train(remote.cuda())
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min) for name, each in found.items()} == {
+        "test_refused": (0, None),
+        "test_refused_after_it_was_moved": (1, 1),
+        "test_told_something_that_is_moved": (1, 1),
+    }

@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from sooner.plan.needs.given_devices import MOVERS
 from sooner.plan.needs.growing import Added, lists_of
 from sooner.plan.needs.iterating import turn_of
 from sooner.plan.needs.named_devices import one_of_several
@@ -18,7 +19,7 @@ from sooner.plan.needs.raising import Raising
 from sooner.plan.needs.refusals import as_refusal
 from sooner.plan.needs.slots import End, Slots
 from sooner.plan.needs.suspending import Suspended, resumed
-from sooner.plan.needs.testing_names import as_raised, by_default, is_awaiting, is_sure_to_skip
+from sooner.plan.needs.testing_names import as_raised, by_default, is_awaiting, is_refused_unrun, is_sure_to_skip
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -402,7 +403,7 @@ class Statements(Raising):
 
     def _with(self, items: list[ast.withitem], node: ast.With | ast.AsyncWith, env: Env) -> None:
         if not items:
-            self.run(node.body, env)
+            self.run(self._unmoved(node.body), env)
             return
         value = self.ev(items[0].context_expr, env)
         given, leave = self.entered(value, env, node)
@@ -419,6 +420,16 @@ class Statements(Raising):
                 raise
         else:
             leave(None)
+
+    def _unmoved(self, body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
+        """What ends a `with` that expects a mistake (`with raises(ValueError): remote.cuda()`) refuses to be moved."""
+        call = body[-1].value if isinstance(body[-1], ast.Expr) else None
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return body
+        if call.func.attr not in ("cuda", *MOVERS) or not is_refused_unrun(cast("Machine", self)):
+            return body
+        self.guesses += 1
+        return [*body[:-1], ast.copy_location(ast.Expr(call.func.value), body[-1])]
 
     def _do_functiondef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: Env) -> None:
         self.define_function(node, env)
