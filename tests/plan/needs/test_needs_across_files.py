@@ -721,3 +721,33 @@ def test_a_file_that_refuses_to_be_imported_without_a_variable_has_its_tests_les
     )
     said = {name: (each.min, each.confidence.value) for name, each in found.items()}
     assert said == {"test_on_a_device": (1, "medium")}
+
+
+def test_a_package_s_own_module_is_not_what_the_standard_library_is_called():
+    found = devices_of(
+        "test_seeds.py",
+        {
+            "test_seeds.py": """
+            from acme.testing.seeds import seed_all
+
+            def test_on_the_host():
+                seed_all(0)
+            """,
+            "acme/__init__.py": "",
+            "acme/testing/__init__.py": "",
+            "acme/testing/seeds.py": """
+            import random
+
+            def seed_all(seed):
+                random.seed(seed)
+            """,
+            "acme/random.py": """
+            import torch
+
+            def seed(seed):
+                torch.cuda.manual_seed_all(seed)
+                torch.ones(1, device="cuda")
+            """,
+        },
+    )
+    assert found == {"test_on_the_host": (0, None, 0)}

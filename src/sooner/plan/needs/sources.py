@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import PurePosixPath
+from sys import stdlib_module_names
 from typing import Any, Final
 
 from sooner.plan.needs.star_origins import StarOrigins
@@ -20,6 +21,7 @@ _FRAMEWORKS: Final = frozenset(
     )
 )  # fmt: skip
 """Packages that tests name folders after (`tests/ray/`): within a package those are not what `import ray` finds."""
+_NOT_WITHIN: Final = _FRAMEWORKS | stdlib_module_names
 _UP: Final = re.compile(r"(?:\.\./)+")
 _CHANGES_PATH: Final = re.compile(r"sys\.?_?path", re.IGNORECASE)
 """`sys.path`, pytest's `syspath_prepend`, helpers such as transformers' `ExtendSysPath`."""
@@ -203,7 +205,7 @@ class Sources:
         within = [each for each in folders if self._at(each if each != "." else "", "__init__")]
         above = [f"{self._around}{each}".rstrip("/") for each in _ROOTS if self._around]
         places = [*(each for each in folders if each not in within), *_ROOTS, *above, *within]
-        if name.partition(".")[0] in _FRAMEWORKS:
+        if name.partition(".")[0] in _NOT_WITHIN:
             places = [each for each in places if not each or not self._at(each, "__init__")]
         for folder in places:
             found = self._at("" if folder == "." else folder, base)
