@@ -601,3 +601,50 @@ def test_sglang_parts_experts_among_its_tensor_parallel_ranks():
         "test_experts": (1, 1, 8),
         "test_four": (4, 4, 4),
     }
+
+
+def test_a_worker_that_joins_by_a_library_that_is_not_there_has_the_device_of_its_number():
+    text = """
+    import multiprocessing
+    import os
+
+    import elsewhere
+    import torch
+
+    def join(rank, world_size):
+        os.environ["RANK"] = str(rank)
+        os.environ["LOCAL_RANK"] = str(rank)
+        os.environ["WORLD_SIZE"] = str(world_size)
+        elsewhere.launch_from_torch(config={}, seed=1)
+
+    def on_device(args):
+        join(*args)
+        torch.ones(2).to(torch.device("cuda"))
+
+    def on_host(args):
+        join(*args)
+        torch.ones(2)
+
+    def alone(args):
+        torch.ones(2).to(torch.device("cuda"))
+
+    def in_pool(work):
+        with multiprocessing.get_context("spawn").Pool(processes=4) as pool:
+            pool.map(work, [[rank, 4] for rank in range(4)])
+
+    def test_on_devices():
+        in_pool(on_device)
+
+    def test_on_host():
+        in_pool(on_host)
+
+    def test_alone():
+        in_pool(alone)
+    """
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": text})
+    said = {name: (each.min, each.gpu_min, each.full, each.confidence.value) for name, each in found.items()}
+    assert said == {
+        "test_on_devices": (4, 4, 4, "medium"),
+        "test_on_host": (0, None, 0, "medium"),
+        "test_alone": (1, 1, 1, "high"),
+    }

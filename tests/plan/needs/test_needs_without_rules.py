@@ -132,6 +132,47 @@ def test_what_a_library_asserts_of_devices_fails_without_one():
     assert found["test_is_caught"][0] == 0
 
 
+def test_a_library_that_calls_what_only_raises_refuses_as_one_that_raises_itself():
+    library = """
+    import platform
+    import torch
+
+    class EngineError(Exception):
+        pass
+
+    def stop(message):
+        print(message)
+        raise EngineError(message)
+
+    def perhaps(message):
+        if message:
+            raise EngineError(message)
+
+    def device():
+        if platform.platform().lower().startswith("darwin"):
+            stop("no Metal")
+        if not torch.cuda.is_available():
+            stop("no CUDA")
+        return torch.device("cuda")
+
+    def other():
+        if not torch.cuda.is_available():
+            perhaps("")
+        return torch.device("cpu")
+    """
+    text = """
+    import acme
+
+    def test_refuses():
+        acme.device()
+
+    def test_goes_on():
+        acme.other()
+    """
+    found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "acme/__init__.py": library})
+    assert found == {"test_refuses": (1, 1, 1), "test_goes_on": (0, None, 0)}
+
+
 def test_the_host_as_pytorch_counts_it_is_one_and_is_there():
     text = """
     import pytest

@@ -16,7 +16,7 @@ from sooner.plan.needs.growing import Added, lists_of
 from sooner.plan.needs.iterating import turn_of
 from sooner.plan.needs.named_devices import one_of_several
 from sooner.plan.needs.raising import Raising
-from sooner.plan.needs.refusals import as_refusal
+from sooner.plan.needs.refusals import as_refusal, only_raises
 from sooner.plan.needs.slots import End, Slots
 from sooner.plan.needs.suspending import Suspended, resumed
 from sooner.plan.needs.testing_names import as_raised, by_default, is_awaiting, is_refused_unrun, is_sure_to_skip
@@ -173,13 +173,18 @@ class Statements(Raising):
         self.note_rank(node.test)
         condition = self.ev(node.test, env)
         truth = self.truth(condition)
-        is_of_devices = self.trace.questions > questions
+        is_of_devices = self.trace.questions > questions and truth is not None
+        branch = node.body if truth else node.orelse
+        by_call = is_of_devices and self.quiet > 0 and only_raises(cast("Machine", self), branch, env)
+        around, self.refusing = self.refusing, self.refusing or by_call
         try:
             self._follow_if(node, env, condition, truth=truth)
         except (Raised, Skip) as stop:
-            if is_of_devices and truth is not None:
-                as_refusal(cast("Machine", self), stop, node)
+            if is_of_devices:
+                as_refusal(cast("Machine", self), stop, node, by_call=by_call)
             raise
+        finally:
+            self.refusing = around
 
     def _follow_if(self, node: ast.If, env: Env, condition: Any, *, truth: bool | None) -> None:
         if truth is None:
