@@ -640,6 +640,10 @@ def test_a_worker_that_joins_by_a_library_that_is_not_there_has_the_device_of_it
 
     def test_alone():
         in_pool(alone)
+
+    def test_goes_on_itself():
+        in_pool(on_host)
+        torch.ones(2).cuda()
     """
     found = needs_of("tests/test_it.py", {"tests/test_it.py": text})
     said = {name: (each.min, each.gpu_min, each.full, each.confidence.value) for name, each in found.items()}
@@ -647,4 +651,5 @@ def test_a_worker_that_joins_by_a_library_that_is_not_there_has_the_device_of_it
         "test_on_devices": (4, 4, 4, "medium"),
         "test_on_host": (0, None, 0, "medium"),
         "test_alone": (1, 1, 1, "high"),
+        "test_goes_on_itself": (1, 1, 1, "medium"),
     }

@@ -288,6 +288,16 @@ class Calling(Making):
             self.trace.backends.add("nccl")
             self.touch(Dev("cuda", rank), "a rank of an NCCL group")
 
+    def join_unseen(self, name: str) -> None:
+        """A worker that has put its rank into the environment, and joins the others by what is not there to be read.
+
+        The device that it means from then on may be the one of its number, and is taken to be.
+        """
+        told = self._told_rank() if self.rank is None and not self.quiet and _MEETING.search(name) else None
+        if told is not None:
+            self.current_device = told
+            self.guesses += 1
+
     def _told_rank(self) -> int | None:
         """The number of the rank that a worker has put into the environment; None if it has not."""
         found = [hard(self.environment.get(name)) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")]

@@ -289,14 +289,19 @@ class Natives(GivenDevices):
             return self.apply(rule, args, kwargs)
         if (patch := patched(machine, path, args, kwargs)) is not None:
             return patch
-        # Nobody knows where what is compiled works, what is not there to be read, or speaks of devices without a rule.
-        machine.trace.may_be_made |= unseen.may_use_devices(func, machine.built)
+        self._doubt_unseen(func)
         if path.partition(".")[0] not in unseen.ON_THE_HOST:
             self.use_given(func, args, kwargs)
         if path.startswith(_ARRAYS):
             for each in args:
                 uncounted(each)
         return self._made(func, args, kwargs)
+
+    def _doubt_unseen(self, func: Any) -> None:
+        """Nobody knows where what is compiled works, is not there to be read, or speaks of devices without a rule."""
+        self.machine.trace.may_be_made |= unseen.may_use_devices(func, self.machine.built)
+        if unseen.is_unseen(func.path):
+            self.machine.join_unseen(self.called)
 
     def _made(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """The result of a call of which nothing is known: a decorator gives back what it got."""

@@ -86,8 +86,12 @@ def _one_more(machine: "Machine", _args: list[Any]) -> Any:
 
 
 def _in_process(machine: "Machine", args: list[Any]) -> Any:
-    """Call a function in a process of its own: the ranks that it joins, its environment and its steps end with it."""
+    """Call a function in a process of its own: the ranks that it joins, its environment and its steps end with it.
+
+    So does the device that it chooses.
+    """
     rank, environment, fuel = machine.rank, dict(machine.environment), machine.fuel
+    device, machine.current_device = machine.current_device, 0
     granted = machine.fuel = fuel // (2 if machine.processes <= 1 else 3)  # there may be more
     try:
         with only_seen(machine):
@@ -97,7 +101,7 @@ def _in_process(machine: "Machine", args: list[Any]) -> Any:
         return UNKNOWN
     finally:
         machine.fuel = fuel - (granted - max(machine.fuel, 0))
-        machine.rank, machine.environment = rank, environment
+        machine.rank, machine.environment, machine.current_device = rank, environment, device
 
 
 def _in_processes(machine: "Machine", args: list[Any]) -> Any:

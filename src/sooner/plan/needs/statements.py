@@ -61,6 +61,7 @@ class Statements(Raising):
 
     of_any_length: dict[int, Any]
     added: Added
+    refusing: bool
     may_have_left: tuple[Extent, ...] = ()
     """What was used when a way that is not known left a loop, of all turns of the loop that is under way."""
 
