@@ -440,3 +440,120 @@ def test_what_a_test_changes_in_the_library_is_as_it_was_for_tests_of_other_file
         second = {each.nodeid: (each.min, each.gpu_min, each.full) for each in found if each.path == files[1]}
         assert second == dict.fromkeys(second, (1, 1, 1))
         assert len(second) == 4
+
+
+def test_an_object_of_the_library_that_denies_to_be_moved_is_on_no_device():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/pipes.py": """
+            import torch
+            from torch import nn
+
+            DENIED = TypeError("a pipe manages its devices")
+
+            class Pipe(nn.Module):
+                def __init__(self, module, devices):
+                    super().__init__()
+                    self.module = module
+                    self.devices = [torch.device(each) for each in devices]
+
+                def cuda(self, device=None):
+                    raise DENIED
+
+                def to(self, *args, **kwargs):
+                    if "device" in kwargs:
+                        raise DENIED
+                    if args and isinstance(args[0], (torch.device, int, str)):
+                        raise DENIED
+                    return super().to(*args, **kwargs)
+            """,
+            "tests/test_it.py": """
+            import pytest
+            import torch
+            from torch import nn
+            from acme.pipes import Pipe
+
+            def pipe():
+                return Pipe(nn.Linear(1, 1), devices=["cpu"])
+
+            def test_cuda():
+                with pytest.raises(TypeError):
+                    pipe().cuda()
+
+            def test_by_place():
+                with pytest.raises(TypeError):
+                    pipe().to(torch.device("cuda"))
+
+            def test_by_text():
+                with pytest.raises(TypeError):
+                    pipe().to("cuda")
+
+            def test_by_name():
+                with pytest.raises(TypeError):
+                    pipe().to(device=0)
+
+            def test_other_type():
+                pipe().to(torch.double)
+
+            def test_another():
+                nn.Linear(1, 1).to("cuda")
+            """,
+        },
+    )
+    assert found == {
+        "test_cuda": (0, None, 0),
+        "test_by_place": (0, None, 0),
+        "test_by_text": (0, None, 0),
+        "test_by_name": (0, None, 0),
+        "test_other_type": (0, None, 0),
+        "test_another": (1, 1, 1),
+    }
+
+
+def test_what_the_library_refuses_before_it_uses_devices_needs_none_where_that_is_expected():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/engines.py": """
+            import torch
+
+            class Engine:
+                def __init__(self, tensor_parallel_size=1, kind="fast"):
+                    if kind not in ("fast", "slow"):
+                        raise ValueError(f"no such kind: {kind}")
+                    if tensor_parallel_size > torch.cuda.device_count():
+                        raise ValueError("too few devices")
+                    self.weights = [torch.ones(2, device=f"cuda:{i}") for i in range(tensor_parallel_size)]
+
+            def make(sizes, num_gpus=1):
+                if not sizes:
+                    raise ValueError("no sizes")
+                return Engine(num_gpus)
+            """,
+            "tests/test_it.py": """
+            import pytest
+            from acme.engines import Engine, make
+
+            def test_made():
+                Engine(tensor_parallel_size=4)
+
+            def test_wrong_kind():
+                with pytest.raises(ValueError, match="no such kind"):
+                    Engine(tensor_parallel_size=4, kind="other")
+
+            def test_another_exception():
+                with pytest.raises(KeyError):
+                    Engine(tensor_parallel_size=4, kind="other")
+
+            def test_no_sizes():
+                with pytest.raises(ValueError):
+                    make([], num_gpus=2)
+            """,
+        },
+    )
+    assert found["test_made"] == (4, 4, 4)
+    assert found["test_wrong_kind"] == found["test_no_sizes"] == (0, None, 0)
+    assert found["test_another_exception"][0] == 4

@@ -18,6 +18,7 @@ from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.named_devices import is_by_name
 from sooner.plan.needs.own_choice import choose, choose_unseen, doubt_others
 from sooner.plan.needs.ray_workers import need_given
+from sooner.plan.needs.refusals import refuse_as_awaited
 from sooner.plan.needs.replacing import name_in_tree
 from sooner.plan.needs.signatures import every_parameter
 from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, EVERYWHERE, LIBRARY_FUEL, Listener
@@ -170,6 +171,7 @@ class Calling(Making):
 
     def _of_library(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A function of the library under test: what its arguments say of devices, and its answer."""
+        refuse_as_awaited(cast("Machine", self), func, args, kwargs)
         of_instance = func.owner is not None and bool(args) and isinstance(args[0], Inst)
         if of_instance and not self.quiet:
             if runs_its_processes(func, args[0]):

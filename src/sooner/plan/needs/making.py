@@ -10,6 +10,7 @@ from sooner.plan.needs.library_objects import keep_made
 from sooner.plan.needs.made_of import finish_record, takes_devices
 from sooner.plan.needs.outside_kinds import base_names, is_exception
 from sooner.plan.needs.own_choice import choose
+from sooner.plan.needs.refusals import refuse_as_awaited
 from sooner.plan.needs.unseen import imports_arrays, puts_on_devices
 from sooner.plan.needs.values import (
     MISSING,
@@ -118,6 +119,7 @@ class Making(Attributes):
             return Unknown(f"{cls.name}()")
         if self.quiet:
             return None
+        refuse_as_awaited(cast("Machine", self), cls.find("__init__"), [Inst(cls), *args], kwargs)
         # Making something of the library under test may take devices, which its arguments say.
         name = _DISTRIBUTED if _DISTRIBUTED in base_names(cls) else cls.name
         self.natives.call_outside(Unknown(f"{cls.module.name}.{name}"), args, _used(cls, kwargs))

@@ -5,10 +5,12 @@ nothing was doubtful on the way, whoever calls it fails for lack of one.
 """
 
 import ast
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from sooner.plan.needs.counted import Counted
-from sooner.plan.needs.values import Env, Ext, Func, Raised, Skip, Unknown, hard
+from sooner.plan.needs.testing_names import names_awaited
+from sooner.plan.needs.trace import Trace
+from sooner.plan.needs.values import UNKNOWN, Env, Ext, Func, Raised, Skip, Unknown, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -35,6 +37,48 @@ def only_raises(machine: "Machine", branch: list[ast.stmt], env: Env) -> bool:
     if not isinstance(body, list) or not isinstance(body[-1], ast.Raise):
         return False
     return not any(isinstance(each, ast.Return) for statement in body for each in ast.walk(statement))
+
+
+def refuse_as_awaited(machine: "Machine", func: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+    """Within what is expected to raise, a function of the library that does so before it uses a device ends it.
+
+    Raises:
+        Raised: What it raises by itself, of a kind that is expected.
+    """
+    if not machine.awaited or machine.quiet or machine.loading or not _raises(func):
+        return
+    stop = _raised_by(machine, func, args, kwargs)
+    if stop is not None and not machine.is_ignored(*machine.current):
+        raised = Raised(stop.kind, stop.reason, *machine.current)
+        raised.value = stop.value
+        raise raised
+
+
+def _raises(func: Any) -> TypeGuard[Func]:
+    """Whether a function is one of the library's that has a `raise` of its own."""
+    if not isinstance(func, Func) or func.module.is_test_code or func.module.is_model:
+        return False
+    return any(isinstance(each, ast.Raise) for each in ast.walk(func.node))
+
+
+def _raised_by(machine: "Machine", func: Func, args: list[Any], kwargs: dict[str, Any]) -> Raised | None:
+    """What a call of the library raises by a `raise` of its own, as is expected, before it uses a device."""
+    trace, machine.trace = machine.trace, Trace()
+    kept = machine.guesses, machine.cut_short, machine.library_fuel, machine.fuel
+    machine.refusing = True
+    try:
+        machine._call_library(func, args, kwargs)  # noqa: SLF001 - a part of the machine
+    except Raised as raised:
+        is_own = raised.value is not UNKNOWN and not raised.device and raised.kind in names_awaited(machine)
+        return raised if is_own and not machine.trace.has_used else None
+    except Skip:
+        return None
+    finally:
+        machine.refusing = False
+        machine.guesses, machine.cut_short, machine.library_fuel, machine.fuel = kept
+        trace.ask(machine.trace.asked)
+        machine.trace = trace
+    return None
 
 
 def _is_within(stop: Raised | Skip, node: ast.stmt) -> bool:

@@ -402,9 +402,14 @@ def is_awaiting(value: Any) -> bool:
 
 def is_refused_unrun(machine: "Machine") -> bool:
     """Whether a mistake in what is to be computed is expected, which is found before a device computes it."""
+    names = names_awaited(machine)
+    return bool(names) and all(map(_MISTAKES.search, names))
+
+
+def names_awaited(machine: "Machine") -> list[str]:
+    """The names of the exceptions one of which what is evaluated now is expected to raise."""
     kinds = hard(machine.awaited[-1]) if machine.awaited else ()
-    each_kind = kinds if isinstance(kinds, tuple | list) else (kinds,)
-    return bool(each_kind) and all(_MISTAKES.search(name_of(each)) for each in each_kind)
+    return [name_of(each) for each in (kinds if isinstance(kinds, tuple | list) else (kinds,))]
 
 
 def _may_be_of_devices(pattern: Any) -> bool:
