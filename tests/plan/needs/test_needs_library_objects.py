@@ -557,3 +557,53 @@ def test_what_the_library_refuses_before_it_uses_devices_needs_none_where_that_i
     assert found["test_made"] == (4, 4, 4)
     assert found["test_wrong_kind"] == found["test_no_sizes"] == (0, None, 0)
     assert found["test_another_exception"][0] == 4
+
+
+def test_an_object_that_the_library_makes_in_new_has_what_that_gives_it():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/managers.py": """
+            import torch
+
+            class Shared:
+                _state = {}
+
+                def __new__(cls):
+                    made = super().__new__(cls)
+                    made.__dict__ = cls._state
+                    if not hasattr(made, "place"):
+                        made.place = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+                    return made
+
+                @property
+                def device(self):
+                    return self.place
+
+            class Single:
+                _only = None
+
+                def __new__(cls, number=1):
+                    if cls._only is None:
+                        cls._only = super().__new__(cls)
+                        cls._only.device = torch.device("cuda", number)
+                    return cls._only
+            """,
+            "tests/test_it.py": """
+            import torch
+            from acme.managers import Shared, Single
+
+            def test_shared():
+                torch.ones(2, device=Shared().device)
+
+            def test_single():
+                Single()
+                torch.ones(2, device=Single(5).device)
+
+            def test_single_anew():
+                torch.ones(2, device=Single(3).device)
+            """,
+        },
+    )
+    assert found == {"test_shared": (0, 1, 1), "test_single": (2, 2, 2), "test_single_anew": (4, 4, 4)}

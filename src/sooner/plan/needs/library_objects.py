@@ -7,7 +7,7 @@ from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.outside_kinds import LIST_MODEL
 from sooner.plan.needs.own_choice import doubt_others
 from sooner.plan.needs.trace import Trace
-from sooner.plan.needs.values import MISSING, Cls, Func, Inst, Unknown
+from sooner.plan.needs.values import MISSING, Cls, Func, Inst, Unknown, Wrapped, hard
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -15,6 +15,23 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 8
 """As how many functions without an answer a method counts that was not followed to its end."""
 _DEVICES: Final = re.compile(r"cuda|nccl", re.IGNORECASE)
+
+
+def made_new(machine: "Machine", cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> Inst:
+    """An object of the library before its `__init__`: what its own `__new__` gives (one for all, what all share)."""
+    maker = cls.find("__new__")
+    maker = maker.func if isinstance(maker, Wrapped) else maker
+    is_written = isinstance(maker, Func) and not (maker.module.is_model or maker.module.is_test_code)
+    if is_written and not machine.loading and _names_devices(machine, cls):
+        guesses = machine.guesses
+        machine.following += 1
+        made = hard(machine._call_library(maker, [cls, *args], kwargs))  # noqa: SLF001 - a part of the machine
+        machine.following -= 1
+        machine.guesses = guesses
+        if isinstance(made, Inst) and made.cls is cls:
+            made.given = (args, kwargs)
+            return made
+    return Inst(cls, (args, kwargs))
 
 
 def keep_made(machine: "Machine", made: Inst, init: Any, args: list[Any], kwargs: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from sooner.plan.needs.attributes import METACLASS, Attributes
 from sooner.plan.needs.enumerations import is_enumeration
 from sooner.plan.needs.kept import keep_parts
-from sooner.plan.needs.library_objects import keep_made
+from sooner.plan.needs.library_objects import keep_made, made_new
 from sooner.plan.needs.made_of import finish_record, takes_devices
 from sooner.plan.needs.outside_kinds import base_names, is_exception
 from sooner.plan.needs.own_choice import choose
@@ -152,7 +152,7 @@ class Making(Attributes):
         Raises:
             Raised: The base lacks a device.
         """
-        made, own = Inst(cls, (args, kwargs)), cls.find("__init__")
+        made, own = made_new(cast("Machine", self), cls, args, kwargs), cls.find("__init__")
         keep_made(cast("Machine", self), made, own, args, kwargs)
         known = next((each for each in cls.mro if isinstance(each, Cls) and each.module.is_model), None)
         init = MISSING if known is None else known.find("__init__")
