@@ -2094,3 +2094,22 @@ def test_a_function_that_chooses_the_host_is_no_decorator_that_wants_no_device()
         "test_marked": ("run", "skip"),
         "test_marked_too": ("run", "skip"),
     }
+
+
+def test_frames_that_rapids_compares_may_be_of_the_host():
+    text = """
+    import cudf
+    import elsewhere
+    from cudf.testing._utils import assert_eq
+
+    def test_made():
+        assert_eq(cudf.DataFrame({"a": [1]}), cudf.DataFrame({"a": [1]}))
+
+    def test_given():
+        assert_eq(elsewhere.frame(), elsewhere.frame())
+    """
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": text})
+    assert {name: (each.min, each.confidence.value) for name, each in found.items()} == {
+        "test_made": (1, "high"),
+        "test_given": (1, "medium"),
+    }
