@@ -1641,3 +1641,59 @@ def test_what_one_of_several_ways_yields_is_one_of_several():
         "test_generator": (3, 3, 3),
     }
     assert {each.confidence.name for each in found.values()} == {"MEDIUM"}
+
+
+def test_cases_of_which_only_a_part_is_known_are_one_entry_with_what_is_known():
+    text = """
+    import itertools
+
+    import elsewhere
+    import pytest
+    import torch
+
+    DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    ROWS = [(kind, device) for kind in elsewhere.KINDS for device in DEVICES]
+
+    def params(rows):
+        return [pytest.param(*row, marks=pytest.mark.slow) for row in rows]
+
+    @pytest.mark.parametrize("kind,device", itertools.product(elsewhere.KINDS, DEVICES))
+    def test_product(kind, device):
+        torch.ones(2, device=device)
+
+    @pytest.mark.parametrize("kind,device", list(itertools.islice(itertools.product(elsewhere.KINDS, DEVICES), 2)))
+    def test_beginning(kind, device):
+        torch.ones(2, device=device)
+
+    @pytest.mark.parametrize("kind,device", ROWS)
+    def test_written(kind, device):
+        torch.ones(2, device=device)
+
+    @pytest.mark.parametrize("kind,device", params(ROWS))
+    def test_made(kind, device):
+        torch.ones(2, device=device)
+
+    @pytest.mark.parametrize("kind,device", itertools.product(elsewhere.KINDS, ["cpu"]))
+    def test_host(kind, device):
+        torch.ones(2, device=device)
+
+    def test_loop():
+        for kind, device in itertools.product(elsewhere.KINDS, DEVICES):
+            torch.ones(2, device=device)
+
+    def test_unknown():
+        assert len(ROWS) > 3 and ROWS[2]
+        torch.ones(2)
+    """
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": text})
+    said = {name: (each.min, each.gpu_min, each.full) for name, each in found.items()}
+    assert said == {
+        "test_product": (0, 1, 1),
+        "test_beginning": (0, 1, 1),
+        "test_written": (0, 1, 1),
+        "test_made": (0, 1, 1),
+        "test_host": (0, None, 0),
+        "test_loop": (0, 1, 1),
+        "test_unknown": (0, None, 0),
+    }
+    assert all(found[name].confidence.value == "low" for name in ("test_product", "test_beginning", "test_written"))

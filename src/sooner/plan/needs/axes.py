@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from sooner.plan.needs.enumerations import is_mixed_member
 from sooner.plan.needs.fixtures import Fixtures, argument_names, underlying
+from sooner.plan.needs.iterating import Turn
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.number_types import is_scalar_type, scalar_name, scalar_of_dtype
 from sooner.plan.needs.outside_kinds import member_text
@@ -56,6 +57,8 @@ class Axis(Struct, frozen=True):
     """Whether its id is a part of the name instead of standing in brackets."""
     last: bool = False
     """Whether that part comes after those of all others."""
+    unsure: bool = False
+    """Whether nobody knows how many cases there are: these stand for all."""
 
 
 def fixture_axis(machine: Machine, name: str, fixtures: Fixtures) -> Axis | None:
@@ -89,13 +92,13 @@ def axis_of(machine: Machine, mark: Mark, func: Any, *, by_values: bool = False)
     names = hard(args[0] if mark.args else mark.kwargs.get("argnames"))
     values = hard(args[1] if len(mark.args) > 1 else mark.kwargs.get("argvalues"))
     fields = [each.strip() for each in names.split(",") if each.strip()] if isinstance(names, str) else names
-    cases = machine.items_of(values)
+    cases = values.rows if isinstance(values, Turn) else machine.items_of(values)
     if cases is None or not isinstance(fields, list | tuple):
         return None
     indirect = mark.kwargs.get("indirect", False)
     through = frozenset(fields) if indirect is True else frozenset(machine.items_of(indirect) or ())
     rows = _rows(machine, list(fields), cases, mark.kwargs.get("ids"), listed=not isinstance(names, str))
-    return None if rows is None else Axis(rows, through)
+    return None if rows is None else Axis(rows, through, unsure=isinstance(values, Turn))
 
 
 def _rows(

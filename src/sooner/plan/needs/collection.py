@@ -249,7 +249,8 @@ def _cases(
     asked = machine.trace.asked
     machine.trace.ask(before)
     known = [axis for axis in axes if axis is not None]
-    several, unsure = _looked_at([len(axis.cases) for axis in known], unsure=len(known) < len(axes))
+    is_cut = len(known) < len(axes) or any(axis.unsure for axis in known)
+    several, unsure = _looked_at([len(axis.cases) for axis in known], unsure=is_cut)
     items: list[Item] = []
     for picks in several:
         combination = [axis.cases[pick] for axis, pick in zip(known, picks, strict=True)]

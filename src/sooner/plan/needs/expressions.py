@@ -12,7 +12,7 @@ from sooner.plan.needs.containers import Defaulting, Environment
 from sooner.plan.needs.counted import uncounted, uncounted_in
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members, plain_of, same_key
 from sooner.plan.needs.growth import has_wide_field, would_explode
-from sooner.plan.needs.iterating import note_as_many, turn_of
+from sooner.plan.needs.iterating import Turn, note_as_many, turns_of
 from sooner.plan.needs.jax_devices import Grid, JaxMesh
 from sooner.plan.needs.named_devices import one_of_several
 from sooner.plan.needs.operators import BINARY, CONVERSIONS, UNARY, absorbed, pieces_of
@@ -518,7 +518,8 @@ class Expressions(Comparisons, ABC):
         inner = Env(env.module, env)
         inner.frame = env.frame
         results: list[Any] = []
-        return results if self._generate(generators, inner, lambda: results.append(element(inner))) else UNKNOWN
+        is_known = self._generate(generators, inner, lambda: results.append(element(inner)))
+        return results if is_known else UNKNOWN if any(each.ifs for each in generators) else Turn(results)
 
     def _generate(self, generators: list[ast.comprehension], env: Env, emit: Callable[[], None]) -> bool:
         if not generators:
@@ -529,7 +530,7 @@ class Expressions(Comparisons, ABC):
         values = self.items_of(several)
         is_known = values is not None
         # As a loop is: where nobody knows how often it turns, it turns once.
-        for value in [turn_of(several)] if values is None else values:
+        for value in turns_of(hard(several)) if values is None else values:
             self.bind(first.target, value, env)
             truths = [self.truth(self.ev(each, env)) for each in first.ifs]
             if None in truths and is_known:

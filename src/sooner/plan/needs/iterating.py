@@ -80,6 +80,25 @@ class Endless(Unknown):
         self.values = values
 
 
+class Turn(Unknown):
+    """Things of which nobody knows how many there are, and what is known of those of one turn.
+
+    Args:
+        rows: These, in order.
+    """
+
+    __slots__ = ("rows",)
+
+    def __init__(self, rows: list[Any]) -> None:
+        super().__init__("turn")
+        self.rows = rows
+
+
+def turns_of(values: Any) -> list[Any]:
+    """What a loop is given where nobody knows how often it turns: what is known of one turn, which stands for all."""
+    return values.rows if isinstance(values, Turn) else [turn_of(values)]
+
+
 def turn_of(values: Any) -> Any:
     """What a loop is given in the one turn that stands for all, where nobody knows how often it turns."""
     return (OneOf(values.start), UNKNOWN) if isinstance(values, Numbered) else UNKNOWN

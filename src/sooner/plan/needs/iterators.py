@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import uncounted
-from sooner.plan.needs.iterating import Endless, filtering
+from sooner.plan.needs.iterating import Endless, Turn, filtering
 from sooner.plan.needs.values import UNKNOWN, Args, Ext, Function, Kwargs, Stream, hard, is_plain
 
 if TYPE_CHECKING:
@@ -47,9 +47,24 @@ def _combining(combine: Callable[..., Any]) -> Function:
     return called
 
 
+def _product(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """`product`; of what is not known it takes one for all."""
+    made = _PRODUCT(machine, args, kwargs)
+    columns = [machine.items_of(each) for each in args]
+    if made is not UNKNOWN or kwargs or not any(columns):
+        return made
+    rows = list(islice(product(*([UNKNOWN] if each is None else each for each in columns)), _MOST + 1))
+    return UNKNOWN if len(rows) > _MOST else Turn(rows)
+
+
+_PRODUCT: Final = _combining(product)
+
+
 def _sliced(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     """`islice`, of what has no end as well."""
     endless = hard(args[0]) if args else None
+    if isinstance(endless, Turn):
+        return endless
     if not isinstance(endless, Endless):
         return _ISLICE(machine, args, kwargs)
     bounds = [uncounted(hard(each)) for each in args[1:]]
@@ -146,7 +161,7 @@ def _split_into(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
 
 
 ITERATORS: Final[dict[str, Function]] = {
-    "itertools.product": _combining(product), "itertools.chain": _combining(chain),
+    "itertools.product": _product, "itertools.chain": _combining(chain),
     "itertools.chain.from_iterable": _combining(chain.from_iterable),
     "itertools.zip_longest": _combining(zip_longest), "itertools.islice": _sliced,
     "itertools.pairwise": _combining(pairwise), "itertools.repeat": _repeated, "itertools.starmap": _starmap,

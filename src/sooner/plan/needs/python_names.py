@@ -11,7 +11,7 @@ from sooner.plan.needs.counted import Counted, uncounted
 from sooner.plan.needs.data_files import opened
 from sooner.plan.needs.enumerations import is_mixed_member, plain_of
 from sooner.plan.needs.growth import has_wide_field, power
-from sooner.plan.needs.iterating import ITERATING
+from sooner.plan.needs.iterating import ITERATING, Turn
 from sooner.plan.needs.kept import Loader
 from sooner.plan.needs.number_types import is_scalar_type, scalar_name, scalar_of_dtype
 from sooner.plan.needs.ordering import in_order, most
@@ -241,7 +241,7 @@ def _made_of(kind: type) -> Function:
             return kind()
         values = machine.items_of(args[0])
         if values is None:
-            return UNKNOWN
+            return args[0] if isinstance(args[0], Turn) and kind in (list, tuple) else UNKNOWN
         try:
             result = kind(values)
         except TypeError:

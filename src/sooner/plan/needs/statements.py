@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.given_devices import MOVERS
 from sooner.plan.needs.growing import Added, lists_of
-from sooner.plan.needs.iterating import turn_of
+from sooner.plan.needs.iterating import turns_of
 from sooner.plan.needs.named_devices import one_of_several
 from sooner.plan.needs.raising import Raising
 from sooner.plan.needs.refusals import as_refusal, only_raises
@@ -337,7 +337,7 @@ class Statements(Raising):
         values = self.items_of(several)
         if values is None:
             with self.turns_not_known(env):
-                self._turns_of_for(node, env, [turn_of(several)])
+                self._turns_of_for(node, env, turns_of(hard(several)))
             return
         if not values and self.size == 0 and calls_one_of(node, _STARTERS):
             self.started(0)
