@@ -607,3 +607,30 @@ def test_an_object_that_the_library_makes_in_new_has_what_that_gives_it():
         },
     )
     assert found == {"test_shared": (0, 1, 1), "test_single": (2, 2, 2), "test_single_anew": (4, 4, 4)}
+
+
+def test_an_object_that_is_no_test_has_no_id_of_unittests():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/places.py": """
+            import elsewhere
+
+            class Place:
+                def __init__(self, number):
+                    elsewhere.prepare(self)
+                    super().__init__(number)
+                    self.id = elsewhere.number(number)
+            """,
+            "tests/test_it.py": """
+            import torch
+            from acme.places import Place
+
+            def test_place():
+                if Place(2).id == 2:
+                    torch.ones(2, device="cuda:2")
+            """,
+        },
+    )
+    assert (found["test_place"].full, found["test_place"].confidence.value) == (3, "medium")

@@ -298,7 +298,7 @@ def unittest_method(machine: "Machine", value: Any, name: str) -> Any:
         return Native(name, lambda _args, _kwargs: UNKNOWN)
     if name == "_testMethodName" and isinstance(value, Inst):
         return value.attrs.get("__method__", UNKNOWN)
-    if name == "id" and isinstance(value, Inst):
+    if name == "id" and isinstance(value, Inst) and "__method__" in value.attrs:
         return Native(name, lambda _args, _kwargs: _id_of(value))
     if name in ("enterContext", "enter_context"):  # unittest, absl
         return Native(name, lambda args, _kwargs: _entered(machine, args[0]) if args else None)
