@@ -1673,6 +1673,10 @@ def test_cases_of_which_only_a_part_is_known_are_one_entry_with_what_is_known():
     def test_made(kind, device):
         torch.ones(2, device=device)
 
+    @pytest.mark.parametrize("case,kind,device", itertools.product(range(12), elsewhere.KINDS, DEVICES))
+    def test_many(case, kind, device):
+        torch.ones(2, device=device)
+
     @pytest.mark.parametrize("kind,device", itertools.product(elsewhere.KINDS, ["cpu"]))
     def test_host(kind, device):
         torch.ones(2, device=device)
@@ -1692,6 +1696,7 @@ def test_cases_of_which_only_a_part_is_known_are_one_entry_with_what_is_known():
         "test_beginning": (0, 1, 1),
         "test_written": (0, 1, 1),
         "test_made": (0, 1, 1),
+        "test_many": (0, 1, 1),
         "test_host": (0, None, 0),
         "test_loop": (0, 1, 1),
         "test_unknown": (0, None, 0),

@@ -290,7 +290,10 @@ def _looked_at(counts: list[int], *, unsure: bool) -> tuple[list[tuple[int, ...]
         # Each with the next value of every parameter: of those with few values all are there.
         return [tuple(place % count for count in counts) for place in range(_MOST_LIKE_ONE)], True
     several = list(product(*map(range, counts)))
-    return several[:: -(-len(several) // _MOST_LIKE_ONE)] if unsure else several, unsure
+    step = -(-len(several) // _MOST_LIKE_ONE) if unsure else 1
+    # One of so many each, another one each time: what takes turns among them is all looked at.
+    places = range(0, len(several), max(step, 1))
+    return [several[min(place + turn % step, len(several) - 1)] for turn, place in enumerate(places)], unsure
 
 
 def _one_for_all(items: list[Item]) -> list[Item]:
