@@ -24,9 +24,7 @@ def made_new(machine: "Machine", cls: Cls, args: list[Any], kwargs: dict[str, An
     is_written = isinstance(maker, Func) and not (maker.module.is_model or maker.module.is_test_code)
     if is_written and not machine.loading and _names_devices(machine, cls):
         guesses = machine.guesses
-        machine.following += 1
         made = hard(machine._call_library(maker, [cls, *args], kwargs))  # noqa: SLF001 - a part of the machine
-        machine.following -= 1
         machine.guesses = guesses
         if isinstance(made, Inst) and made.cls is cls:
             made.given = (args, kwargs)
