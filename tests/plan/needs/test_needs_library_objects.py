@@ -634,3 +634,32 @@ def test_an_object_that_is_no_test_has_no_id_of_unittests():
         },
     )
     assert (found["test_place"].full, found["test_place"].confidence.value) == (3, "medium")
+
+
+def test_what_the_library_does_within_what_is_expected_to_raise_is_done_once():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/counting.py": """
+            SEEN = []
+
+            def take(number):
+                SEEN.append(number)
+                if number < 0:
+                    raise ValueError("less than none")
+                return len(SEEN)
+            """,
+            "tests/test_it.py": """
+            import pytest, torch
+            from acme.counting import SEEN, take
+
+            def test_it():
+                with pytest.raises(ValueError):
+                    take(1)
+                    take(-1)
+                torch.ones(1, device=f"cuda:{len(SEEN)}")
+            """,
+        },
+    )
+    assert found == {"test_it": (3, 3, 3)}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 from sooner.plan.needs.counted import Counted
 from sooner.plan.needs.testing_names import names_awaited
 from sooner.plan.needs.trace import Trace
+from sooner.plan.needs.undoing import Changed
 from sooner.plan.needs.values import UNKNOWN, Env, Ext, Func, Raised, Skip, Unknown, hard
 
 if TYPE_CHECKING:
@@ -62,23 +63,31 @@ def _raises(func: Any) -> TypeGuard[Func]:
 
 
 def _raised_by(machine: "Machine", func: Func, args: list[Any], kwargs: dict[str, Any]) -> Raised | None:
-    """What a call of the library raises by a `raise` of its own, as is expected, before it uses a device."""
+    """What a call of the library raises by a `raise` of its own, as is expected, before it uses a device.
+
+    Where it raises nothing such, nothing was done: it is called again.
+    """
     trace, machine.trace = machine.trace, Trace()
+    before, machine.changed = machine.changed, Changed()
     kept = machine.guesses, machine.cut_short, machine.library_fuel, machine.fuel
-    machine.refusing = True
+    machine.refusing, stop = True, None
     try:
         machine._call_library(func, args, kwargs)  # noqa: SLF001 - a part of the machine
     except Raised as raised:
         is_own = raised.value is not UNKNOWN and not raised.device and raised.kind in names_awaited(machine)
-        return raised if is_own and not machine.trace.has_used else None
+        stop = raised if is_own and not machine.trace.has_used else None
     except Skip:
-        return None
+        pass
     finally:
         machine.refusing = False
+        if stop is None:
+            machine.changed.undo()
+        before.join(machine.changed)
+        machine.changed = before
         machine.guesses, machine.cut_short, machine.library_fuel, machine.fuel = kept
         trace.ask(machine.trace.asked)
         machine.trace = trace
-    return None
+    return stop
 
 
 def _is_within(stop: Raised | Skip, node: ast.stmt) -> bool:

@@ -25,6 +25,10 @@ class Changed:
         if (id(names), name) not in self._undo:
             self._undo[id(names), name] = _rebinding(names, name)
 
+    def join(self, later: "Changed") -> None:
+        """What was changed later is put back with all else."""
+        self._undo = later._undo | self._undo  # noqa: SLF001 - another of the same
+
     def undo(self) -> None:
         """Put everything back."""
         undo, self._undo = self._undo, {}
