@@ -31,10 +31,10 @@ class Added:
 
 
 def lists_of(env: Env) -> dict[int, tuple[list[Any], int]]:
-    """How long the lists are that names of a scope and of those around it mean; names made on demand are not asked."""
+    """How long the lists are that names of a scope and of the functions around it mean."""
     found: dict[int, tuple[list[Any], int]] = {}
     scope: Env | None = env
-    while scope is not None:
+    while scope is not None and (scope is env or scope.parent is not None):
         lists = [each for each in dict.values(scope.names) if type(each) is list]
         lists += [scope.frame.yielded] if scope.frame is not None else []
         found |= {id(each): (each, len(each)) for each in lists}
