@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sooner.plan.needs.enumerations import is_mixed_member
 from sooner.plan.needs.fixtures import Fixtures, argument_names, underlying
-from sooner.plan.needs.iterating import Turn
+from sooner.plan.needs.lazy_values import Turn
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.number_types import is_scalar_type, scalar_name, scalar_of_dtype
 from sooner.plan.needs.outside_kinds import member_text

@@ -3,7 +3,8 @@
 import ast
 import re
 from abc import abstractmethod
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -11,6 +12,7 @@ from sooner.plan.needs.callbacks import TRACED
 from sooner.plan.needs.code_texts import CODE_TEXTS, run_code
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.forwards import forward_of
+from sooner.plan.needs.generators import asked_for, generator_of, is_lazy
 from sooner.plan.needs.library_objects import follow, is_followed
 from sooner.plan.needs.library_ranks import is_beyond, launch_as_told, pass_on, runs_its_processes
 from sooner.plan.needs.making import Making
@@ -40,6 +42,7 @@ from sooner.plan.needs.values import (
     Inst,
     Loop,
     Mark,
+    Mod,
     Native,
     OutOfFuel,
     Raised,
@@ -66,6 +69,8 @@ _SCOPES: Final = ("locals", "vars")
 """What gives the names of the scope that it is called in."""
 
 
+_LATER: Final = ast.Pass()
+"""Stands for the place of a call that Python makes itself."""
 _MAYBE: Final = ""
 """What a library makes that makes something on one of several ways."""
 
@@ -107,8 +112,10 @@ class Calling(Making):
         func = hard(func)
         if isinstance(func, Bound):
             return self.call(func.func, [func.first, *args], kwargs, node)
+        args, kwargs = asked_for(cast("Machine", self), func, args, kwargs)
         if isinstance(func, Func):
-            return self.call_function(func, args, kwargs)
+            is_lazily = node is not None and is_lazy(cast("Machine", self), func)
+            return self.call_function(func, args, kwargs, lazily=is_lazily)
         if isinstance(func, Native):
             return func.call(args, kwargs)
         if isinstance(func, Cls):
@@ -143,8 +150,8 @@ class Calling(Making):
         self.guesses += any(new is not kwargs[name] for name, new in most[1].items())
         return most
 
-    def call_function(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """Run a function of the tree.
+    def call_function(self, func: Func, args: list[Any], kwargs: dict[str, Any], *, lazily: bool = False) -> Any:
+        """Run a function of the tree; of a generator that is to be asked later nothing is done yet.
 
         Raises:
             Raised, Skip: As the function does.
@@ -161,6 +168,8 @@ class Calling(Making):
             self.natives.called = func.name
             named = rule.by_name(func.positional, args) | kwargs
             return self._as_written(func, args, kwargs, self.natives.apply(rule, args, named))
+        if lazily and not self._is_in_circles(func, args, kwargs):
+            return generator_of(cast("Machine", self), func, args, kwargs)
         if not self.quiet and not func.module.is_test_code and not func.module.is_model:
             self._as_a_rank(func, args, kwargs)
         if self.depth >= DEEPEST:
@@ -212,9 +221,22 @@ class Calling(Making):
         Raises:
             Raised, Skip: As the function does; who called it does not know better.
         """
-        listener = self.listener
-        if listener is None or self.quiet != listener.depth or not self.quiet or not listener.gave(func):
+        if not self.quiet:
             return self._enter(func, args, kwargs)
+        with self.as_the_tests(func.module):
+            return self._enter(func, args, kwargs)
+
+    @contextmanager
+    def as_the_tests(self, module: Mod) -> Iterator[None]:
+        """What the library under test calls of the tests is the test's own work.
+
+        Raises:
+            Raised, Skip: As the function does; who called it does not know better.
+        """
+        listener = self.listener
+        if listener is None or self.quiet != listener.depth or not self.quiet or not listener.gave(module):
+            yield
+            return
         fuel, trace, quiet, sure = self.fuel, self.trace, self.quiet, self.sure
         self.fuel, self.trace, self.quiet, self.listener = listener.fuel, listener.trace, 0, None
         listener.was_called = True
@@ -222,7 +244,7 @@ class Calling(Making):
         if self.is_gathering:  # the library has started the ranks, and knows what each of them used
             listener.trace.of_ranks, listener.trace.chosen = trace.of_ranks, trace.chosen
         try:
-            return self._enter(func, args, kwargs)
+            yield
         except Raised as raised:
             raised.is_heard = raised.device
             raise
@@ -233,6 +255,10 @@ class Calling(Making):
             listener.fuel = self.fuel
             listener.trace.of_ranks, listener.trace.chosen = kept
             self.fuel, self.trace, self.quiet, self.listener, self.sure = fuel, trace, quiet, listener, sure
+
+    def call_lazily(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """The result of a call; of a generator nothing is done yet."""
+        return self.call(func, args, kwargs, _LATER)
 
     def _works_on_arrays(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> None:
         """What a method of the library under test makes, where its module has a framework of arrays."""
@@ -409,7 +435,7 @@ class Calling(Making):
         if func.module.is_model:
             args, kwargs = self.with_most(args, kwargs)
         around, given = self.under_way.get(id(func.node)), [*args, *kwargs.values()]
-        if around is not None and _knows_no_more(given, around):
+        if self._is_in_circles(func, args, kwargs):
             return UNKNOWN
         self.under_way[id(func.node)] = given
         try:
@@ -419,6 +445,11 @@ class Calling(Making):
                 del self.under_way[id(func.node)]
             else:
                 self.under_way[id(func.node)] = around
+
+    def _is_in_circles(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> bool:
+        """Whether a function calls itself, and is told nothing that it was not told before."""
+        around = self.under_way.get(id(func.node))
+        return around is not None and _knows_no_more([*args, *kwargs.values()], around)
 
     def _followed(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         env = Env(func.module, func.env)

@@ -3,9 +3,11 @@
 import ast
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.enumerations import is_enumeration, is_member, is_mixed_member, plain_of
+from sooner.plan.needs.generators import one_by_one
+from sooner.plan.needs.lazy_values import Lazy
 from sooner.plan.needs.special_methods import SpecialMethods, field_values
 from sooner.plan.needs.values import (
     MISSING,
@@ -40,6 +42,7 @@ HOST_ERRORS: Final = (
 )  # fmt: skip
 
 if TYPE_CHECKING:
+    from sooner.plan.needs.machine import Machine
     from sooner.plan.needs.rules import Rules
 
 _OF_THE_MACHINE: Final = (
@@ -159,8 +162,11 @@ class Comparisons(SpecialMethods):
             told = self.special(container, "__contains__", item)
             if told is not MISSING:
                 return self.truth(told)
-            items = self.iterated(container)
+            asked = one_by_one(cast("Machine", self), container)
+            items = asked if isinstance(asked, Lazy) else self.iterated(container)
             return None if items is None else self.contains(items, item)
+        if isinstance(container, Lazy):
+            return self._is_given(container, item)
         if isinstance(container, Cls) and is_member(item) and is_enumeration(container):
             return container in item.cls.mro
         if is_plain(container) and is_plain(item):
@@ -175,6 +181,15 @@ class Comparisons(SpecialMethods):
             return True if True in answers else None if None in answers else False
         is_runner = isinstance(container, Ext) and container.path == "sys.modules" and item in _RUNNERS
         return True if is_runner else None
+
+    def _is_given(self, source: Lazy, item: Any) -> bool | None:
+        """Whether what is asked one after the other comes to an item; what is behind that is not asked for."""
+        answers = set()
+        for each in source.values(cast("Machine", self)):
+            answers.add(self._equal(hard(each), item))
+            if True in answers:
+                return True
+        return None if None in answers or source.unknown is not MISSING else False
 
 
 def _is_like_no_other(member: Inst) -> bool:

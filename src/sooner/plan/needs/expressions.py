@@ -7,17 +7,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs import sets
-from sooner.plan.needs.comparisons import HOST_ERRORS, Comparisons
+from sooner.plan.needs.comparisons import HOST_ERRORS
+from sooner.plan.needs.comprehensions import Comprehensions
 from sooner.plan.needs.containers import Defaulting, Environment
 from sooner.plan.needs.counted import uncounted, uncounted_in
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members, plain_of, same_key
+from sooner.plan.needs.generators import one_by_one
 from sooner.plan.needs.growth import has_wide_field, would_explode
-from sooner.plan.needs.iterating import Turn, note_as_many, turns_of
 from sooner.plan.needs.jax_devices import Grid, JaxMesh
+from sooner.plan.needs.lazy_values import Lazy
 from sooner.plan.needs.named_devices import one_of_several
 from sooner.plan.needs.operators import BINARY, CONVERSIONS, UNARY, absorbed, pieces_of
 from sooner.plan.needs.refusals import refuse_to_divide
-from sooner.plan.needs.suspending import Suspended
+from sooner.plan.needs.suspending import Suspended, pass_on
 from sooner.plan.needs.testing_names import condition_of
 from sooner.plan.needs.trace import ANY, OF_ANY, Trace, asks_for_any, asks_for_rank, parts_ranks
 from sooner.plan.needs.unseen import names_a_device
@@ -31,6 +33,7 @@ from sooner.plan.needs.values import (
     Dev,
     Env,
     Ext,
+    Frame,
     Func,
     Inst,
     Mark,
@@ -57,7 +60,7 @@ _SMALL: Final = 64
 """Larger numbers are none of devices."""
 
 
-class Expressions(Comparisons, ABC):
+class Expressions(Comprehensions, ABC):
     """The part of the machine that evaluates expressions."""
 
     fuel: int
@@ -493,53 +496,6 @@ class Expressions(Comparisons, ABC):
         env.names[node.target.id] = value
         return value
 
-    def _ev_listcomp(self, node: ast.ListComp, env: Env) -> Any:
-        made = self._comprehension(node.generators, env, lambda inner: self.ev(node.elt, inner))
-        return note_as_many(cast("Machine", self), node, env, made)
-
-    def _ev_generatorexp(self, node: ast.GeneratorExp, env: Env) -> Any:
-        found = self._comprehension(node.generators, env, lambda inner: self.ev(node.elt, inner))
-        return Stream(found) if isinstance(found, list) else found
-
-    def _ev_setcomp(self, node: ast.SetComp, env: Env) -> Any:
-        found = self._comprehension(node.generators, env, lambda inner: self.ev(node.elt, inner))
-        try:
-            return set(found) if isinstance(found, list) and is_plain(found) else found
-        except TypeError:
-            return found
-
-    def _ev_dictcomp(self, node: ast.DictComp, env: Env) -> Any:
-        found = self._comprehension(
-            node.generators, env, lambda inner: (self.key(self.ev(node.key, inner)), self.ev(node.value, inner))
-        )
-        return dict(found) if isinstance(found, list) else UNKNOWN
-
-    def _comprehension(self, generators: list[ast.comprehension], env: Env, element: Callable[[Env], Any]) -> Any:
-        inner = Env(env.module, env)
-        inner.frame = env.frame
-        results: list[Any] = []
-        is_known = self._generate(generators, inner, lambda: results.append(element(inner)))
-        return results if is_known else UNKNOWN if any(each.ifs for each in generators) else Turn(results)
-
-    def _generate(self, generators: list[ast.comprehension], env: Env, emit: Callable[[], None]) -> bool:
-        if not generators:
-            emit()
-            return True
-        first, rest = generators[0], generators[1:]
-        several = self.ev(first.iter, env)
-        values = self.items_of(several)
-        is_known = values is not None
-        # As a loop is: where nobody knows how often it turns, it turns once.
-        for value in turns_of(hard(several)) if values is None else values:
-            self.bind(first.target, value, env)
-            truths = [self.truth(self.ev(each, env)) for each in first.ifs]
-            if None in truths and is_known:
-                is_known = isinstance(hard(value), Unknown)
-                self.guesses += is_known  # of things that nobody knows it is counted how many there may be
-            if False not in truths:
-                is_known &= self._generate(rest, env, emit)
-        return is_known
-
     @abstractmethod
     def bind(self, target: ast.expr, value: Any, env: Env) -> None:
         """Assign a value to a target."""
@@ -555,16 +511,25 @@ class Expressions(Comparisons, ABC):
         frame = _frame(env)
         if frame is not None:
             frame.yielded.append(value)
-            if frame.stops_at_yield:
+            if self._stops(frame):
                 raise Suspended
         return UNKNOWN
 
+    def _stops(self, frame: Frame) -> bool:
+        return frame.stops_at_yield and (frame.forks is None or frame.forks == self.forks)
+
     def _ev_yieldfrom(self, node: ast.YieldFrom, env: Env) -> Any:
-        values = self.items_of(self.ev(node.value, env))
+        several = one_by_one(cast("Machine", self), self.ev(node.value, env))
         frame = _frame(env)
-        if frame is not None:
+        if frame is not None and isinstance(several, Lazy) and self._stops(frame):
+            pass_on(frame, several.values(cast("Machine", self)), several.frame)
+            return frame.sent
+        values = self.items_of(several)
+        if frame is not None and values is not None and self._stops(frame):
+            pass_on(frame, iter(values))
+        elif frame is not None:
             frame.yielded.extend(values if values is not None else [UNKNOWN])
-        return UNKNOWN
+        return several.frame.sent if isinstance(several, Lazy) and several.frame is not None else UNKNOWN
 
 
 def _nobody_knows(made: dict[Any, Any]) -> dict[Any, Any]:

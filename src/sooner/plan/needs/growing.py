@@ -19,6 +19,11 @@ class Added:
             if len(value) > length:
                 self._places.setdefault(key, (value, set()))[1].update(range(length, len(value)))
 
+    def mark(self, value: list[Any], places: set[int]) -> None:
+        """Note where in a list such items stand."""
+        if places:
+            self._places[id(value)] = (value, places)
+
     def places(self, several: Any) -> set[int]:
         """Where in a list such items stand."""
         return self._places.get(id(hard(several)), (None, set[int]()))[1]

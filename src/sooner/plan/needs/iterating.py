@@ -6,7 +6,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
+from sooner.plan.needs.generators import one_by_one
 from sooner.plan.needs.jax_devices import Rows
+from sooner.plan.needs.lazy_values import Endless, Lazy, NotKnownError, Numbered, turn_of
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -16,10 +18,8 @@ from sooner.plan.needs.values import (
     Function,
     Inst,
     Kwargs,
-    OneOf,
     Raised,
     Stream,
-    Unknown,
     hard,
 )
 
@@ -31,10 +31,14 @@ _MOST_ROWS: Final = 1024
 
 
 def _enumerate(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
-    values = machine.items_of(args[0]) if args else None
     start = uncounted(hard(args[1] if len(args) > 1 else kwargs.get("start", 0)))
     if not isinstance(start, int):
         return UNKNOWN
+    source = one_by_one(machine, args[0]) if args else UNKNOWN
+    if isinstance(source, Lazy):
+        turns = enumerate(source.turns(machine), start)
+        return Lazy(machine, (((number, value), is_perhaps) for number, (value, is_perhaps) in turns))
+    values = machine.items_of(source)
     return Numbered(start) if values is None else list(enumerate(values, start))
 
 
@@ -52,59 +56,12 @@ def _has_no_effect(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) or (isinstance(called, ast.Name) and called.id == "range")
 
 
-class Numbered(Unknown):
-    """What `enumerate` gives of nobody knows how many things.
-
-    Args:
-        start: The number of the first.
-    """
-
-    __slots__ = ("start",)
-
-    def __init__(self, start: int) -> None:
-        super().__init__("enumerate")
-        self.start = start
-
-
-class Endless(Unknown):
-    """An iterator without an end.
-
-    Args:
-        values: It, as Python has it: what is taken from it is gone.
-    """
-
-    __slots__ = ("values",)
-
-    def __init__(self, values: Iterator[Any]) -> None:
-        super().__init__("itertools")
-        self.values = values
-
-
-class Turn(Unknown):
-    """Things of which nobody knows how many there are, and what is known of those of one turn.
-
-    Args:
-        rows: These, in order.
-    """
-
-    __slots__ = ("rows",)
-
-    def __init__(self, rows: list[Any]) -> None:
-        super().__init__("turn")
-        self.rows = rows
-
-
-def turns_of(values: Any) -> list[Any]:
-    """What a loop is given where nobody knows how often it turns: what is known of one turn, which stands for all."""
-    return values.rows if isinstance(values, Turn) else [turn_of(values)]
-
-
-def turn_of(values: Any) -> Any:
-    """What a loop is given in the one turn that stands for all, where nobody knows how often it turns."""
-    return (OneOf(values.start), UNKNOWN) if isinstance(values, Numbered) else UNKNOWN
-
-
 def _zip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    sources = [one_by_one(machine, each) for each in args]
+    if any(isinstance(each, Lazy) for each in sources):
+        given = [values_of(machine, each) for each in sources]
+        if None not in given:
+            return Lazy(machine, ((row, False) for row in zip(*given, strict=False)))
     columns = [_column(machine, each) for each in args]
     least = min((len(each) for each in columns if each is not None), default=None)
     if least is not None:
@@ -124,6 +81,17 @@ def _zip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return [tuple(row) for row in zip(*columns, strict=False)]
 
 
+def values_of(machine: "Machine", source: Any) -> Iterator[Any] | None:
+    """What something gives, as far as it is asked; None where that is not known."""
+    inner = hard(source)
+    if isinstance(inner, Lazy):
+        return inner.values(machine)
+    if isinstance(inner, Endless):
+        return inner.values
+    values = machine.items_of(source)
+    return None if values is None else iter(values)
+
+
 def _column(machine: "Machine", value: Any) -> list[Any] | None:
     """What iterating gives; an array of which the shape is known has so many rows."""
     rows = hard(value)
@@ -134,26 +102,40 @@ def _column(machine: "Machine", value: Any) -> list[Any] | None:
 
 
 def _map(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    columns = [machine.items_of(each) for each in args[1:]]
+    columns = [values_of(machine, one_by_one(machine, each)) for each in args[1:]]
     known = [each for each in columns if each is not None]
     if not columns or len(known) < len(columns):
         return UNKNOWN
-    return [machine.call(args[0], list(row), {}) for row in zip(*known, strict=False)]
+    return lazily(machine, (machine.call(args[0], list(row), {}) for row in zip(*known, strict=False)))
 
 
 def filtering(*, kept: bool) -> Function:
     """`filter` keeps what a function says yes to, `filterfalse` the rest."""
 
     def called(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-        values = machine.items_of(args[1]) if len(args) > 1 else None
-        if values is None:
-            return UNKNOWN
-        truths = [machine.truth(each if args[0] is None else machine.call(args[0], [each], {})) for each in values]
-        return (
-            UNKNOWN if None in truths else [each for each, truth in zip(values, truths, strict=True) if truth is kept]
-        )
+        values = values_of(machine, one_by_one(machine, args[1])) if len(args) > 1 else None
+        return UNKNOWN if values is None else lazily(machine, _kept(machine, args[0], values, kept=kept))
 
     return called
+
+
+def _kept(machine: "Machine", func: Any, values: Iterator[Any], *, kept: bool) -> Iterator[Any]:
+    for each in values:
+        truth = machine.truth(each if func is None else machine.call(func, [each], {}))
+        if truth is None:
+            raise NotKnownError
+        if truth is kept:
+            yield each
+
+
+def lazily(machine: "Machine", values: Iterator[Any]) -> Any:
+    """What gives some values as far as it is asked; all of them where nothing is left for later."""
+    if not (machine.loading or machine.quiet):
+        return Lazy(machine, ((each, False) for each in values))
+    try:
+        return list(values)
+    except NotKnownError:
+        return UNKNOWN
 
 
 def _next(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -161,6 +143,8 @@ def _next(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     told = machine.special(value, "__next__")
     if told is not MISSING:
         return told
+    if isinstance(value, Lazy):
+        return value.next(machine, args[1:])
     if isinstance(value, Stream) and value:
         return value[0] if machine.forks else value.pop(0)
     if isinstance(value, Endless):
@@ -190,6 +174,9 @@ def _called_until(machine: "Machine", func: Any, last: Any) -> Any:
 def _iter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     if len(args) > 1:
         return _called_until(machine, args[0], args[1])
+    made = one_by_one(machine, args[0]) if args else UNKNOWN
+    if isinstance(made, Lazy):
+        return made
     made = machine.special(hard(args[0]), "__iter__") if args else MISSING
     if isinstance(made, Inst):
         return made

@@ -1,6 +1,6 @@
 """`itertools`: what it makes of values that are known, and of what has no end (`count`, `cycle`, `repeat`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import (
     chain,
     combinations,
@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import uncounted
-from sooner.plan.needs.iterating import Endless, Turn, filtering
+from sooner.plan.needs.generators import one_by_one
+from sooner.plan.needs.iterating import filtering, lazily, values_of
+from sooner.plan.needs.lazy_values import Endless, Lazy, NotKnownError, Turn
 from sooner.plan.needs.values import UNKNOWN, Args, Ext, Function, Kwargs, Stream, hard, is_plain
 
 if TYPE_CHECKING:
@@ -62,7 +64,12 @@ _PRODUCT: Final = _combining(product)
 
 def _sliced(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     """`islice`, of what has no end as well."""
-    endless = hard(args[0]) if args else None
+    endless = one_by_one(machine, args[0]) if args else None
+    if isinstance(endless, Lazy):
+        bounds = [uncounted(hard(each)) for each in args[1:]]
+        known = all(each is None or isinstance(each, int) for each in bounds)
+        return Lazy(machine, islice(endless.turns(machine), *bounds)) if known and bounds else UNKNOWN
+    endless = hard(endless)
     if isinstance(endless, Turn):
         return endless
     if not isinstance(endless, Endless):
@@ -103,7 +110,10 @@ def _while(*, taken: bool) -> Function:
     """`takewhile` or `dropwhile`."""
 
     def called(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-        source = hard(args[1]) if len(args) > 1 else UNKNOWN
+        source = one_by_one(machine, args[1]) if len(args) > 1 else UNKNOWN
+        if isinstance(source, Lazy) and taken:
+            return lazily(machine, _while_true(machine, args[0], source.values(machine)))
+        source = hard(source)
         endless = source.values if isinstance(source, Endless) and taken else None
         values = list(islice(endless, _MOST)) if endless is not None else machine.items_of(source)
         if values is None:
@@ -117,6 +127,35 @@ def _while(*, taken: bool) -> Function:
         return UNKNOWN if endless is not None else values if taken else []
 
     return called
+
+
+def _while_true(machine: "Machine", func: Any, values: Iterator[Any]) -> Iterator[Any]:
+    for each in values:
+        truth = machine.truth(machine.call(func, [each], {}))
+        if truth is None:
+            raise NotKnownError
+        if not truth:
+            return
+        yield each
+
+
+def _chained(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """`chain`; of generators no more is asked than of it."""
+    sources = [one_by_one(machine, each) for each in args]
+    if not any(isinstance(each, Lazy) for each in sources):
+        return _CHAIN(machine, args, kwargs)
+    return lazily(machine, _one_after_the_other(machine, sources))
+
+
+def _one_after_the_other(machine: "Machine", sources: list[Any]) -> Iterator[Any]:
+    for each in sources:
+        values = values_of(machine, each)
+        if values is None:
+            raise NotKnownError
+        yield from values
+
+
+_CHAIN: Final = _combining(chain)
 
 
 def _starmap(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -161,7 +200,7 @@ def _split_into(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
 
 
 ITERATORS: Final[dict[str, Function]] = {
-    "itertools.product": _product, "itertools.chain": _combining(chain),
+    "itertools.product": _product, "itertools.chain": _chained,
     "itertools.chain.from_iterable": _combining(chain.from_iterable),
     "itertools.zip_longest": _combining(zip_longest), "itertools.islice": _sliced,
     "itertools.pairwise": _combining(pairwise), "itertools.repeat": _repeated, "itertools.starmap": _starmap,

@@ -11,8 +11,9 @@ from sooner.plan.needs.counted import Counted, uncounted
 from sooner.plan.needs.data_files import opened
 from sooner.plan.needs.enumerations import is_mixed_member, plain_of
 from sooner.plan.needs.growth import has_wide_field, power
-from sooner.plan.needs.iterating import ITERATING, Turn
+from sooner.plan.needs.iterating import ITERATING
 from sooner.plan.needs.kept import Loader
+from sooner.plan.needs.lazy_values import Lazy, Turn
 from sooner.plan.needs.number_types import is_scalar_type, scalar_name, scalar_of_dtype
 from sooner.plan.needs.ordering import in_order, most
 from sooner.plan.needs.outside_kinds import (
@@ -110,7 +111,10 @@ def _len(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 
 
 def _quantified(machine: "Machine", args: Args, deciding: bool) -> Any:  # noqa: FBT001 - True for any, False for all
-    values = machine.items_of(args[0]) if args else None
+    source = hard(args[0]) if args else UNKNOWN
+    if isinstance(source, Lazy):
+        return _decided_by(machine, source, deciding=deciding)
+    values = machine.items_of(source)
     if values is None:
         return UNKNOWN
     truths = [machine.truth(each) for each in values]
@@ -121,6 +125,17 @@ def _quantified(machine: "Machine", args: Args, deciding: bool) -> Any:  # noqa:
     if soft:
         return Soft(deciding)
     return UNKNOWN if None in truths else not deciding
+
+
+def _decided_by(machine: "Machine", source: Lazy, *, deciding: bool) -> Any:
+    """Whether any, or all, of what is asked one after the other is true: what decides is the last that is asked for."""
+    found: Any = not deciding
+    for each in source.values(machine):
+        truth = machine.truth(each)
+        if truth is deciding and not isinstance(each, Soft):
+            return deciding
+        found = Soft(deciding) if truth is deciding else UNKNOWN if truth is None and found is (not deciding) else found
+    return found if source.unknown is MISSING else UNKNOWN
 
 
 def _isinstance(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:

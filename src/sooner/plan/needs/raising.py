@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from sooner.plan.needs.matching import Matching
 from sooner.plan.needs.outside_kinds import above
 from sooner.plan.needs.refusals import as_refusal
-from sooner.plan.needs.suspending import Suspended
+from sooner.plan.needs.suspending import Stop, Suspended
 from sooner.plan.needs.testing_names import SKIPS, as_raised, is_expected, is_pytest_s_skip
 from sooner.plan.needs.values import (
     MISSING,
@@ -17,7 +17,6 @@ from sooner.plan.needs.values import (
     Env,
     Ext,
     Inst,
-    Loop,
     Raised,
     Return,
     Skip,
@@ -84,31 +83,28 @@ class Raising(Matching):
         is_suspended = False
         try:
             self._try_and_handle(node, env)
-        except Suspended as stop:
+        except Suspended as again:
             is_suspended = True
-            stop.rest.append(partial(self._end_of_try, node, env))
+            again.rest.append(partial(self._finally_after, node, env))
             raise
         finally:
             if not is_suspended:
                 self._finally(node, env)
 
-    def _end_of_try(self, node: ast.Try, env: Env, raised: Raised | None) -> Raised | None:
-        """What is left of a `try` after the `yield` in it."""
-        try:
-            if raised is None:
-                self.run(node.orelse, env)
-            else:
-                self._handle_if_named(node, raised, env)
-            left = None
-        except Raised as own:
-            left = own
-        except (Return, Loop):
-            left = None
-        try:
-            self._finally(node, env)
-        except Raised as own:
-            left = own
-        return left
+    def _handle_after(self, node: ast.Try, env: Env, stop: Stop) -> None:
+        """What follows the body of a `try`, after a `yield` in it."""
+        if isinstance(stop, Raised):
+            self._handle_if_named(node, stop, env)
+        elif stop is not None:
+            raise stop
+        else:
+            self.run(node.orelse, env)
+
+    def _finally_after(self, node: ast.Try, env: Env, stop: Stop) -> None:
+        """How a `try` ends, after a `yield` in it."""
+        self._finally(node, env)
+        if stop is not None:
+            raise stop
 
     def _finally(self, node: ast.Try, env: Env) -> None:
         """What is done in the end: of what it raises only that a device is missing is believed."""
@@ -163,6 +159,9 @@ class Raising(Matching):
         self.trying += 1
         try:
             self.run(node.body, env)
+        except Suspended as again:
+            again.rest.append(partial(self._handle_after, node, env))
+            raise
         finally:
             self.trying -= 1
 

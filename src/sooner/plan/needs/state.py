@@ -52,15 +52,15 @@ class Listener:
         self.was_called = False
         """Whether a function of the tests was called."""
 
-    def gave(self, func: Func) -> bool:
-        """Whether a function is the tests', rather than what the library has for tests and calls itself."""
-        if func.module.is_model or not func.module.is_test_code:
+    def gave(self, module: Mod) -> bool:
+        """Whether a module is the tests', rather than what the library has for tests and calls itself."""
+        if module.is_model or not module.is_test_code:
             return False
-        return func.module.path == self._path or _package(func) != _package(self._called)
+        return module.path == self._path or _package(module) != _package(self._called.module)
 
 
-def _package(func: Func) -> str:
-    return func.module.name.removeprefix("src.").partition(".")[0]
+def _package(module: Mod) -> str:
+    return module.name.removeprefix("src.").partition(".")[0]
 
 
 class State(Statements):
@@ -97,6 +97,8 @@ class State(Statements):
     """Lists that have grown in a loop of which nobody knows how often it turns."""
     as_many: dict[int, Any]
     """Ranges and lists that have as many items as there are devices."""
+    has_lazy: bool = False
+    """Whether the test at hand has made a generator."""
     slots: Slots | None = None
     added: Added
     """Items of lists that only one of several ways has added."""

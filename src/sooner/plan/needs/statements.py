@@ -6,19 +6,18 @@ that a need is asked for is one that has everything but devices. The trace keeps
 
 import ast
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from sooner.plan.needs.generators import sent_to
 from sooner.plan.needs.given_devices import MOVERS
-from sooner.plan.needs.growing import Added, lists_of
-from sooner.plan.needs.iterating import turns_of
+from sooner.plan.needs.growing import lists_of
+from sooner.plan.needs.looping import Looping
 from sooner.plan.needs.named_devices import one_of_several
-from sooner.plan.needs.raising import Raising
 from sooner.plan.needs.refusals import as_refusal, only_raises
 from sooner.plan.needs.slots import End, Slots
-from sooner.plan.needs.suspending import Suspended, resumed
+from sooner.plan.needs.suspending import Stop, Suspended, resumed
 from sooner.plan.needs.testing_names import as_raised, by_default, is_awaiting, is_refused_unrun, is_sure_to_skip
 from sooner.plan.needs.values import (
     MISSING,
@@ -26,7 +25,6 @@ from sooner.plan.needs.values import (
     AnyOf,
     Env,
     Ext,
-    Extent,
     Loop,
     Mark,
     OneOf,
@@ -37,33 +35,18 @@ from sooner.plan.needs.values import (
     Soft,
     hard,
 )
-from sooner.plan.needs.ways import Ways, doubt_what_follows, extent, perhaps_gone
+from sooner.plan.needs.ways import Ways, extent
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 _LONGEST_LIST: Final = 10_000
-_MOST_TURNS: Final = 1024
-_MOST_TURNS_OF_WHILE: Final = 64
-"""Turns of a loop that are followed."""
-_FEW_TURNS: Final = 64
-_SHARE_OF_A_LOOP: Final = 3
-"""A loop of more than a few turns may spend a third of what there is: its other turns are like those before."""
-_STARTERS: Final = frozenset(("Process", "spawn", "start_processes"))
-"""What a loop calls that starts workers: with no turn at all it starts none."""
-_SLEEPERS: Final = frozenset(("sleep",))
-_TURNS_OF_WAITING: Final = 2
-"""Of a loop that sleeps: what it waits for does not happen here."""
 
 
-class Statements(Raising):
+class Statements(Looping):
     """The part of the machine that executes statements."""
 
-    of_any_length: dict[int, Any]
-    added: Added
     refusing: bool
-    may_have_left: tuple[Extent, ...] = ()
-    """What was used when a way that is not known left a loop, of all turns of the loop that is under way."""
 
     def run(self, body: Sequence[ast.stmt], env: Env) -> None:
         """Execute statements in order.
@@ -86,20 +69,17 @@ class Statements(Raising):
                 if raised.device or not self.is_ignored(raised.path, raised.line):
                     raise
             except Suspended as stop:
-                stop.rest.append(partial(self._go_on, body[index + 1 :], env))
+                stop.rest.append(partial(self._go_on, node, body[index + 1 :], env))
                 raise
 
-    def _go_on(self, body: Sequence[ast.stmt], env: Env, raised: Raised | None) -> Raised | None:
-        """What follows a `yield` in its block."""
-        if raised is not None:
-            return raised
-        try:
-            self.run(body, env)
-        except Raised as own:
-            return own
-        except (Return, Loop):
-            pass
-        return None
+    def _go_on(self, node: ast.stmt, body: Sequence[ast.stmt], env: Env, stop: Stop) -> None:
+        """What follows a statement that yields, in its block."""
+        if stop is not None:
+            raise stop
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Yield | ast.YieldFrom):
+            for target in node.targets:
+                self.bind(target, sent_to(env), env)
+        self.run(body, env)
 
     # What the other parts of the machine provide.
 
@@ -318,91 +298,11 @@ class Statements(Raising):
             return reduce(self.either, values)
         return one_of_several(cast("Machine", self), values)
 
-    def _do_for(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
-        with self._may_be_left():
-            self._follow_for(node, env)
-
-    @contextmanager
-    def _may_be_left(self) -> Iterator[None]:
-        """What is used in a loop after a way that is not known has left it, or its turn, is less sure."""
-        around, self.may_have_left = self.may_have_left, ()
-        try:
-            yield
-        finally:
-            doubt_what_follows(cast("Machine", self), self.may_have_left)
-            self.may_have_left = around
-
-    def _follow_for(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
-        several = self.ev(node.iter, env)
-        values = self.items_of(several)
-        if values is None:
-            with self.turns_not_known(env):
-                self._turns_of_for(node, env, turns_of(hard(several)))
-            return
-        if not values and self.size == 0 and calls_one_of(node, _STARTERS):
-            self.started(0)
-        self._turns_of_for(node, env, values[:_MOST_TURNS], self.added.places(several))
-
-    def _turns_of_for(
-        self, node: ast.For | ast.AsyncFor, env: Env, turns: list[Any], perhaps: Collection[int] = ()
-    ) -> None:
-        before = _lengths(env) if len(turns) > _FEW_TURNS else {}
-        least = self.fuel - self.fuel // _SHARE_OF_A_LOOP
-        for index, value in enumerate(turns):
-            self.bind(node.target, value, env)
-            try:
-                with perhaps_gone(cast("Machine", self)) if index in perhaps else nullcontext():
-                    self.run(node.body, env)
-            except Loop as loop:
-                if loop.kind == "break":
-                    return
-            if index >= _FEW_TURNS and self.fuel < least:  # what follows is looked at, too
-                self._grown(before)
-                break
-        self.run(node.orelse, env)
-
-    @contextmanager
-    def turns_not_known(self, env: Env) -> Iterator[None]:
-        """How long the lists are that grow in a loop is not known, if nobody knows how often it turns."""
-        before = _lengths(env)
-        try:
-            yield
-        finally:
-            self._grown(before)
-
-    def _grown(self, before: dict[int, tuple[Any, int]]) -> None:
-        for key, (value, length) in before.items():
-            if len(value) != length:
-                self.of_any_length[key] = value
-
-    def _do_while(self, node: ast.While, env: Env) -> None:
-        with self._may_be_left():
-            self._follow_while(node, env)
-
-    def _follow_while(self, node: ast.While, env: Env) -> None:
-        for _ in range(_TURNS_OF_WAITING if calls_one_of(node, _SLEEPERS) else _MOST_TURNS_OF_WHILE):
-            truth = self.truth(self.ev(node.test, env))
-            if truth is False:
-                self.run(node.orelse, env)
-                break
-            try:
-                with self.turns_not_known(env) if truth is None else nullcontext():
-                    self.run(node.body, env)
-            except Loop as loop:
-                if loop.kind == "break":
-                    return
-            if truth is None:
-                break
-
     def _do_break(self, _node: ast.Break, _env: Env) -> None:
         raise Loop("break")
 
     def _do_continue(self, _node: ast.Continue, _env: Env) -> None:
         raise Loop("continue")
-
-    @abstractmethod
-    def started(self, count: Any) -> None:
-        """So many processes are started."""
 
     def _do_with(self, node: ast.With | ast.AsyncWith, env: Env) -> None:
         self._with(list(node.items), node, env)
@@ -419,7 +319,7 @@ class Statements(Raising):
         try:
             self._with(items[1:], node, env)
         except Suspended as stop:
-            stop.rest.append(lambda raised: None if leave(raised) else raised)
+            stop.rest.append(partial(_leave, value, leave))
             raise
         except (Raised, Skip, Return, Loop) as stop:
             if not _ends_within(stop, value, leave):
@@ -472,6 +372,14 @@ class Statements(Raising):
             self.run(bodies[0], env)
         else:
             self.fork(bodies, env)
+
+
+def _leave(context: Any, leave: Callable[[Raised | None], bool], stop: Stop) -> None:
+    """Leave a `with` after a `yield` in it."""
+    if stop is None:
+        leave(None)
+    elif not _ends_within(stop, context, leave):
+        raise stop
 
 
 def _ends_within(stop: Raised | Skip | Return | Loop, context: Any, leave: Callable[[Raised | None], bool]) -> bool:
@@ -541,25 +449,6 @@ def _in_function(env: Env) -> bool:
             return True
         scope = scope.parent
     return False
-
-
-def _lengths(env: Env) -> dict[int, tuple[Any, int]]:
-    """How long the lists and sets are that names of a function and of those around it mean."""
-    found: dict[int, tuple[Any, int]] = {}
-    scope: Env | None = env
-    while scope is not None and scope.parent is not None:
-        found |= {id(each): (each, len(each)) for each in scope.names.values() if isinstance(each, list | set)}
-        scope = scope.parent
-    return found
-
-
-def calls_one_of(node: ast.AST, names: frozenset[str]) -> bool:
-    """Whether something inside is called by one of some names; kept with the node, which all sizes share."""
-    known: dict[frozenset[str], bool] = node.__dict__.setdefault("sooner_calls", {})
-    if names not in known:
-        calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
-        known[names] = any(getattr(func, "attr", getattr(func, "id", "")) in names for func in calls)
-    return known[names]
 
 
 def _loading(target: ast.expr) -> ast.expr:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.replacing import OF_RANKS, UNLAUNCHED, Untold
+from sooner.plan.needs.suspending import Stop
 from sooner.plan.needs.trace import HAVING_NO_HOST
 from sooner.plan.needs.values import (
     MISSING,
@@ -314,7 +315,11 @@ def _id_of(case: Inst) -> Any:
 def _entered(machine: "Machine", context: Any) -> Any:
     """A context that is left after the test."""
     given, leave = machine.enter(context)
-    machine.unfinished += ([lambda raised: None if leave(raised) else raised],)
+
+    def left(_stop: Stop) -> None:
+        leave(None)
+
+    machine.unfinished += ([left],)
     return given
 
 

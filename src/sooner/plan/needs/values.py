@@ -267,7 +267,10 @@ Extent = tuple[frozenset[int], frozenset[int], int, int | None]
 class Frame:
     """A call under way."""
 
-    __slots__ = ("globals_of", "may_have_left", "owner", "returned", "self_value", "stops_at_yield", "yielded")
+    __slots__ = (
+        "forks", "globals_of", "may_have_left", "owner", "raised", "returned", "self_value", "sent", "stops_at_yield",
+        "yielded",
+    )  # fmt: skip
 
     def __init__(self, owner: "Cls | None", self_value: Any) -> None:
         self.owner = owner
@@ -278,7 +281,13 @@ class Frame:
         self.may_have_left: tuple[Extent, ...] = ()
         """What was used when a way that is not known left it."""
         self.stops_at_yield = False
-        """What follows its `yield` is done after the test, or when the `with` is left."""
+        """What follows its `yield` is done after the test, when the `with` is left, or when more is asked for."""
+        self.forks: int | None = None
+        """If it stops, then only where so many ways are not known."""
+        self.sent: Any = None
+        """What its `yield` gives, or the other generator that it goes through has returned."""
+        self.raised: Raised | None = None
+        """What is raised at its `yield`."""
 
 
 class Mod:
