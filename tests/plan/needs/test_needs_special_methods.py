@@ -523,7 +523,7 @@ def test_what_a_class_of_the_tests_keeps_that_inherits_from_a_mapping_is_known()
                 if isinstance(GRID, dict) and "two" in GRID:
                     require(GRID["two"])
 
-            def test_what_it_may_make():
+            def test_what_it_makes():
                 require(Settings()["c"])
             """
         },
@@ -534,7 +534,7 @@ def test_what_a_class_of_the_tests_keeps_that_inherits_from_a_mapping_is_known()
         "test_its_length": (2, 2, 2),
         "test_what_is_set": (3, 3, 3),
         "test_its_kind": (2, 2, 2),
-        "test_what_it_may_make": (1, 1, 1),
+        "test_what_it_makes": (2, 2, 2),
     }
 
 
@@ -685,3 +685,64 @@ def test_what_a_class_keeps_that_inherits_from_a_list_is_known():
         },
     )
     assert {name: each[0] for name, each in found.items()} == dict.fromkeys(found, 4), found
+
+
+def test_what_a_mapping_makes_that_it_does_not_keep_is_known():
+    assert devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import pytest
+            import torch
+
+            def touch(index):
+                torch.ones(2, device=f"cuda:{index}")
+                return index
+
+            class Table(dict):
+                def __missing__(self, key):
+                    return touch(int(key))
+
+            class Filled(dict):
+                def __init__(self, count):
+                    self.count = count
+
+                def __missing__(self, key):
+                    self[key] = self.count + key
+                    return self[key]
+
+            class Plain(dict):
+                pass
+
+            def test_made():
+                assert Table({"1": 1})["2"] == 2
+
+            def test_kept():
+                assert Table({"1": 1})["1"] == 1
+
+            def test_asked_politely():
+                assert Table().get("3") is None
+
+            def test_made_once():
+                filled = Filled(1)
+                touch(filled[1])
+                assert list(filled.items()) == [(1, 2)]
+
+            def test_not_made():
+                with pytest.raises(KeyError):
+                    touch(Plain(a=0)["b"])
+
+            def test_taken():
+                kept = Plain(a=2)
+                touch(kept.pop("a"))
+                assert "a" not in kept
+            """
+        },
+    ) == {
+        "test_made": (3, 3, 3),
+        "test_kept": (0, None, 0),
+        "test_asked_politely": (0, None, 0),
+        "test_made_once": (3, 3, 3),
+        "test_not_made": (0, None, 0),
+        "test_taken": (3, 3, 3),
+    }
