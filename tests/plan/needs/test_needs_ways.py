@@ -284,3 +284,52 @@ def test_what_two_ways_give_alike_in_a_tuple_is_known():
         },
     )
     assert found == {"test_it[1]": (None, None, None), "test_it[3]": (3, 3, 3)}
+
+
+def test_a_loop_whose_condition_is_not_known_may_have_no_turn():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import random
+            import pytest
+            import torch
+
+            def by_chance():
+                return random.random() > 0.5
+
+            def test_that_may_turn():
+                while by_chance():
+                    torch.ones(1, device="cuda")
+
+            def test_that_turns_once_at_least():
+                turns = 0
+                while turns < 1 or by_chance():
+                    torch.ones(1, device="cuda")
+                    turns += 1
+
+            def test_that_uses_nothing_else():
+                torch.ones(1, device="cuda")
+                while by_chance():
+                    torch.zeros(1, device="cuda")
+
+            def test_that_may_skip():
+                while by_chance():
+                    pytest.skip("by chance")
+                torch.ones(1, device="cuda")
+
+            def test_what_follows_it():
+                while by_chance():
+                    pass
+                else:
+                    torch.ones(1, device="cuda")
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full, each.confidence.name) for name, each in found.items()} == {
+        "test_that_may_turn": (1, 1, 1, "MEDIUM"),
+        "test_that_turns_once_at_least": (1, 1, 1, "HIGH"),
+        "test_that_uses_nothing_else": (1, 1, 1, "HIGH"),
+        "test_that_may_skip": (1, 1, 1, "MEDIUM"),
+        "test_what_follows_it": (1, 1, 1, "HIGH"),
+    }

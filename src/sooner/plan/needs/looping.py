@@ -35,6 +35,7 @@ class Looping(Raising):
     """The part of the machine that follows loops."""
 
     fuel: int
+    quiet: int
     size: int
     of_any_length: dict[int, Any]
     added: Added
@@ -141,7 +142,7 @@ class Looping(Raising):
                 self.run(node.orelse, env)
                 break
             try:
-                with self.turns_not_known(env) if truth is None else nullcontext():
+                with self._perhaps_no_turn(env) if truth is None else nullcontext():
                     self.run(node.body, env)
             except Suspended as again:
                 left = iter(()) if truth is None else turns
@@ -151,7 +152,14 @@ class Looping(Raising):
                 if loop.kind == "break":
                     return
             if truth is None:
+                self.run(node.orelse, env)
                 break
+
+    @contextmanager
+    def _perhaps_no_turn(self, env: Env) -> Iterator[None]:
+        """A turn of which nobody knows whether there is one; what the library does in one is done."""
+        with self.turns_not_known(env), nullcontext() if self.quiet else perhaps_gone(cast("Machine", self)):
+            yield
 
 
 def _lengths(env: Env) -> dict[int, tuple[Any, int]]:

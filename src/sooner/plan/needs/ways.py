@@ -86,7 +86,7 @@ def perhaps_gone(machine: "Machine") -> Iterator[None]:
     try:
         yield
     except Skip:
-        pass
+        machine.guesses += 1
     except Raised as raised:
         if not raised.is_of_another_vendor:
             raise
