@@ -333,3 +333,57 @@ def test_a_loop_whose_condition_is_not_known_may_have_no_turn():
         "test_that_may_skip": (1, 1, 1, "MEDIUM"),
         "test_what_follows_it": (1, 1, 1, "HIGH"),
     }
+
+
+def test_what_stands_behind_and_or_or_may_not_be_done_and_either_value_is_possible():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import elsewhere
+            import pytest
+            import torch
+
+            def first():
+                torch.ones(1, device="cuda:0")
+
+            def second():
+                torch.ones(1, device="cuda:1")
+
+            def work(rank):
+                torch.ones(1, device=f"cuda:{rank}")
+
+            def test_number():
+                torch.multiprocessing.spawn(work, nprocs=elsewhere.flag() and 4 or 2)
+
+            def test_device():
+                torch.ones(1, device=elsewhere.flag() and "cuda:1" or "cuda:0")
+
+            def test_function():
+                (elsewhere.flag() and first or second)()
+
+            def test_what_follows_a_flag():
+                elsewhere.flag() and second()
+
+            def test_what_follows_unless():
+                elsewhere.flag() or second()
+
+            def test_both():
+                second()
+                elsewhere.flag() and second()
+
+            def test_a_skip():
+                elsewhere.flag() and pytest.skip("by chance")
+                first()
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full, each.confidence.name) for name, each in found.items()} == {
+        "test_number": (4, 4, 4, "MEDIUM"),
+        "test_device": (2, 2, 2, "MEDIUM"),
+        "test_function": (1, 1, 2, "MEDIUM"),
+        "test_what_follows_a_flag": (2, 2, 2, "MEDIUM"),
+        "test_what_follows_unless": (2, 2, 2, "MEDIUM"),
+        "test_both": (2, 2, 2, "HIGH"),
+        "test_a_skip": (1, 1, 1, "MEDIUM"),
+    }

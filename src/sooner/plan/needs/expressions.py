@@ -3,6 +3,7 @@
 import ast
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -49,7 +50,7 @@ from sooner.plan.needs.values import (
     is_plain,
     place_in_a_set,
 )
-from sooner.plan.needs.ways import each_way
+from sooner.plan.needs.ways import Perhaps, each_way, perhaps_gone
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -256,18 +257,41 @@ class Expressions(Comprehensions, ABC):
     def _ev_boolop(self, node: ast.BoolOp, env: Env) -> Any:
         deciding = isinstance(node.op, ast.Or)
         unknown, soft, value = False, False, None
+        ways: list[Any] = []
         for place, each in enumerate(node.values):
-            value = self.ev(each, env)
+            value = self._behind_what_is_not_known(each, env) if unknown else self.ev(each, env)
             truth = self.truth(value)
+            if truth is not (not deciding) or place == len(node.values) - 1:
+                ways.append(value.value if isinstance(value, Perhaps) and deciding else value)
             unknown |= truth is None
             soft |= isinstance(value, Soft)
             if truth is deciding:
                 if isinstance(value, Soft):
                     return deciding if self._decided(node.values[place + 1 :], env, deciding=deciding) else value
-                return value if not unknown else deciding if isinstance(value, bool) else Decided(truth=deciding)
+                return value if not unknown else self._one_way(node, ways)
         if unknown:
-            return UNKNOWN
+            return self._one_way(node, ways)
         return Soft(hard(value)) if soft else value
+
+    def _behind_what_is_not_known(self, node: ast.expr, env: Env) -> Any:
+        """What stands behind a condition that is not known (`flag() and touch()`): it may not be done."""
+        found: list[Any] = []
+        with nullcontext() if self.quiet else perhaps_gone(cast("Machine", self)):
+            found.append(self.ev(node, env))
+        return found[0] if found else UNKNOWN  # where it skips
+
+    def _one_way(self, node: ast.BoolOp, ways: list[Any]) -> Any:
+        """What `and` or `or` comes to, where it is not known which of its values counts."""
+        last, is_or = ways[-1], isinstance(node.op, ast.Or)
+        if isinstance(hard(last), Unknown):
+            return UNKNOWN
+        if not is_or:
+            return Perhaps(last) if self.truth(last) else last if isinstance(last, bool) else Decided(truth=False)
+        if not any(isinstance(hard(each), Unknown) for each in ways):
+            found = one_of_several(cast("Machine", self), ways)
+            if found is not UNKNOWN:
+                return found
+        return UNKNOWN if not self.truth(last) else True if isinstance(last, bool) else Decided(truth=True)
 
     def _decided(self, rest: list[ast.expr], env: Env, *, deciding: bool) -> bool:
         """Whether a condition of a mark that a switch decides is decided without it too (`not SWITCH or N < 2`)."""

@@ -4,10 +4,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sooner.plan.needs.values import UNKNOWN, Extent, Raised, Skip
+from sooner.plan.needs.values import UNKNOWN, Extent, Raised, Skip, Unknown
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
+
+
+class Perhaps(Unknown):
+    """A value, or something that is false, it is not known which (`flag() and 4`)."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
 
 
 def extent(machine: "Machine") -> Extent:
