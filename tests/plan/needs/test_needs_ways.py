@@ -387,3 +387,98 @@ def test_what_stands_behind_and_or_or_may_not_be_done_and_either_value_is_possib
         "test_both": (2, 2, 2, "HIGH"),
         "test_a_skip": (1, 1, 1, "MEDIUM"),
     }
+
+
+def test_cases_that_only_one_way_has_may_not_be_there():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import elsewhere
+            import pytest
+            import torch
+
+            GROWN = [1, 2]
+            if elsewhere.flag():
+                GROWN.append(4)
+            ADDED = [1]
+            if elsewhere.flag():
+                ADDED = ADDED + [2]
+            CHOSEN = [1] if elsewhere.flag() else [1, 2]
+
+            def pytest_generate_tests(metafunc):
+                if "of_both" in metafunc.fixturenames:
+                    if elsewhere.flag():
+                        metafunc.parametrize("of_both", [1, 2])
+                    else:
+                        metafunc.parametrize("of_both", [1])
+                if "of_one" in metafunc.fixturenames and elsewhere.flag():
+                    metafunc.parametrize("of_one", [1])
+                if "grown" in metafunc.fixturenames:
+                    sizes = [1]
+                    if elsewhere.flag():
+                        sizes.append(2)
+                    metafunc.parametrize("grown", sizes)
+
+            def use(count):
+                torch.ones(1, device=f"cuda:{count - 1}")
+
+            @pytest.mark.parametrize("count", GROWN)
+            def test_grown(count):
+                use(count)
+
+            @pytest.mark.parametrize("count", ADDED)
+            def test_added(count):
+                use(count)
+
+            @pytest.mark.parametrize("count", CHOSEN)
+            def test_chosen(count):
+                use(count)
+
+            @pytest.mark.parametrize("count", [*GROWN, 3])
+            def test_spread(count):
+                use(count)
+
+            @pytest.mark.parametrize("count", [each for each in GROWN])
+            def test_made_of_it(count):
+                use(count)
+
+            @pytest.mark.parametrize("count", list(GROWN))
+            def test_copied(count):
+                use(count)
+
+            def test_both(of_both):
+                use(of_both)
+
+            def test_one(of_one):
+                use(of_one)
+
+            def test_of_a_function(grown):
+                use(grown)
+            """
+        },
+    )
+    assert {name: (each.min, each.confidence.name) for name, each in found.items()} == {
+        "test_grown[1]": (1, "HIGH"),
+        "test_grown[2]": (2, "HIGH"),
+        "test_grown[4]": (4, "MEDIUM"),
+        "test_added[1]": (1, "HIGH"),
+        "test_added[2]": (2, "MEDIUM"),
+        "test_chosen[1]": (1, "HIGH"),
+        "test_chosen[2]": (2, "MEDIUM"),
+        "test_spread[1]": (1, "HIGH"),
+        "test_spread[2]": (2, "HIGH"),
+        "test_spread[4]": (4, "MEDIUM"),
+        "test_spread[3]": (3, "HIGH"),
+        "test_made_of_it[1]": (1, "HIGH"),
+        "test_made_of_it[2]": (2, "HIGH"),
+        "test_made_of_it[4]": (4, "MEDIUM"),
+        "test_copied[1]": (1, "HIGH"),
+        "test_copied[2]": (2, "HIGH"),
+        "test_copied[4]": (4, "MEDIUM"),
+        "test_both[1]": (1, "HIGH"),
+        "test_both[2]": (2, "MEDIUM"),
+        "test_one[1]": (1, "MEDIUM"),
+        "test_of_a_function[1]": (1, "HIGH"),
+        "test_of_a_function[2]": (2, "MEDIUM"),
+    }

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Collection
 from itertools import product
 from typing import Any, Final
 
@@ -43,15 +44,21 @@ BY_POSITION: Final = "*"
 """Among a case's parameters: what a test is given by position."""
 NO_CASES: Final = "NOTSET"
 """What pytest calls the one case of an empty list; it is skipped."""
+DOUBTED: Final = Mark("__doubted__", (), {})
+"""A mark of a case that only one of several ways has."""
 _DTYPES: Final = re.compile(r"torch\.(b?float\d*|double|half|u?int\d+|long|short|bool|bfloat16|complex\d+|float8_\w+)")
 _SCALARS_WITH_NAMES: Final = ("jax.", "ml_dtypes.", "numpy.")
 """Whose types of numbers are classes, or say their name as classes do."""
 
 
+Row = tuple[str, dict[str, Any], list[Any]]
+"""Id, values and marks of one case."""
+
+
 class Axis(Struct, frozen=True):
     """One parametrisation: for each case its id, values, marks."""
 
-    cases: list[tuple[str, dict[str, Any], list[Any]]]
+    cases: list[Row]
     indirect: frozenset[str] = frozenset()
     suffix: bool = False
     """Whether its id is a part of the name instead of standing in brackets."""
@@ -68,7 +75,7 @@ def fixture_axis(machine: Machine, name: str, fixtures: Fixtures) -> Axis | None
     if cases is None:
         return None
     rows = _rows(machine, [name], cases, ids)
-    return None if rows is None else Axis(rows, frozenset((name,)))
+    return None if rows is None else Axis(_doubted(rows, machine.added.places(values)), frozenset((name,)))
 
 
 def axis_of(machine: Machine, mark: Mark, func: Any, *, by_values: bool = False) -> Axis | None:
@@ -98,19 +105,30 @@ def axis_of(machine: Machine, mark: Mark, func: Any, *, by_values: bool = False)
     indirect = mark.kwargs.get("indirect", False)
     through = frozenset(fields) if indirect is True else frozenset(machine.items_of(indirect) or ())
     rows = _rows(machine, list(fields), cases, mark.kwargs.get("ids"), listed=not isinstance(names, str))
-    return None if rows is None else Axis(rows, through, unsure=isinstance(values, Turn))
+    if rows is None:
+        return None
+    perhaps = range(len(rows)) if DOUBTED.name in mark.kwargs else machine.added.places(values)
+    return Axis(_doubted(rows, perhaps), through, unsure=isinstance(values, Turn))
 
 
-def _rows(
-    machine: Machine, fields: list[str], cases: list[Any], ids: Any, *, listed: bool = False
-) -> list[tuple[str, dict[str, Any], list[Any]]] | None:
+def _doubted(rows: list[Row], places: Collection[int]) -> list[Row]:
+    """The same rows, those in some places with a mark of doubt."""
+    if not places:
+        return rows
+    return [
+        (name, values, [*marks, DOUBTED]) if place in places else (name, values, marks)
+        for place, (name, values, marks) in enumerate(rows)
+    ]
+
+
+def _rows(machine: Machine, fields: list[str], cases: list[Any], ids: Any, *, listed: bool = False) -> list[Row] | None:
     """Name, values and marks of each case; `listed`: of a list of names, be it of one, a case is a row of values."""
     if not cases:
         return [(NO_CASES, dict.fromkeys(fields, UNKNOWN), [Mark("skip", ("got empty parameter set",), {})])]
     given = machine.items_of(ids) if not isinstance(ids, Func | Native | Bound) else None
     if isinstance(hard(ids), Unknown | Ext) and given is None:
         return None
-    rows: list[tuple[str, dict[str, Any], list[Any]]] = []
+    rows: list[Row] = []
     for index, case in enumerate(cases):
         marks: list[Any] = []
         explicit: Any = None
@@ -131,7 +149,7 @@ def _rows(
     return _distinct(rows)
 
 
-def _distinct(rows: list[tuple[str, dict[str, Any], list[Any]]]) -> list[tuple[str, dict[str, Any], list[Any]]]:
+def _distinct(rows: list[Row]) -> list[Row]:
     """Ids that occur more than once get a number, as pytest gives it."""
     names = [name for name, _, _ in rows]
     if len(set(names)) == len(names):
@@ -229,7 +247,7 @@ def _expanded(machine: Machine, mark: Mark, func: Any) -> Axis | None:
         return None
     names = argument_names(func)
     by = mark.kwargs.get("name_func")
-    rows: list[tuple[str, dict[str, Any], list[Any]]] = []
+    rows: list[Row] = []
     digits = len(str(len(cases) - 1))
     for number, case in enumerate(cases):
         index = f"{number:0{digits}}"
@@ -279,7 +297,7 @@ def _absl(machine: Machine, mark: Mark, func: Any, *, by_values: bool) -> Axis |
     if not cases:  # absl refuses to have none: what there is, is not known
         return None
     ids = _ids_by_values(machine, cases) if by_values and kind != "named" else []
-    rows: list[tuple[str, dict[str, Any], list[Any]]] = []
+    rows: list[Row] = []
     for index, case in enumerate(cases):
         values = hard(case)
         if isinstance(values, dict):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.enumerations import is_enumeration, is_member, is_mixed_member, plain_of
 from sooner.plan.needs.generators import one_by_one
-from sooner.plan.needs.lazy_values import Lazy
+from sooner.plan.needs.lazy_values import Generator
 from sooner.plan.needs.special_methods import SpecialMethods, field_values
 from sooner.plan.needs.values import (
     MISSING,
@@ -163,9 +163,9 @@ class Comparisons(SpecialMethods):
             if told is not MISSING:
                 return self.truth(told)
             asked = one_by_one(cast("Machine", self), container)
-            items = asked if isinstance(asked, Lazy) else self.iterated(container)
+            items = asked if isinstance(asked, Generator) else self.iterated(container)
             return None if items is None else self.contains(items, item)
-        if isinstance(container, Lazy):
+        if isinstance(container, Generator):
             return self._is_given(container, item)
         if isinstance(container, Cls) and is_member(item) and is_enumeration(container):
             return container in item.cls.mro
@@ -182,7 +182,7 @@ class Comparisons(SpecialMethods):
         is_runner = isinstance(container, Ext) and container.path == "sys.modules" and item in _RUNNERS
         return True if is_runner else None
 
-    def _is_given(self, source: Lazy, item: Any) -> bool | None:
+    def _is_given(self, source: Generator, item: Any) -> bool | None:
         """Whether what is asked one after the other comes to an item; what is behind that is not asked for."""
         answers = set()
         for each in source.values(cast("Machine", self)):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sooner.plan.needs.comparisons import Comparisons
 from sooner.plan.needs.generators import expression_of, one_by_one
+from sooner.plan.needs.growing import Added
 from sooner.plan.needs.iterating import note_as_many
 from sooner.plan.needs.lazy_values import Turn, turns_of
 from sooner.plan.needs.values import MISSING, UNKNOWN, Env, Stream, Unknown, hard, is_plain
@@ -20,6 +21,7 @@ class Comprehensions(Comparisons):
 
     forks: int
     guesses: int
+    added: Added
     quiet: int
     loading: bool
 
@@ -73,26 +75,39 @@ class Comprehensions(Comparisons):
         inner = Env(env.module, env)
         inner.frame = env.frame
         results: list[Any] = []
-        is_known = self._generate(generators, inner, lambda: results.append(element(inner)), several)
+        perhaps: set[int] = set()
+
+        def emit(*, is_perhaps: bool) -> None:
+            perhaps.update([len(results)] * is_perhaps)
+            results.append(element(inner))
+
+        is_known = self._generate(generators, inner, emit, several)
+        self.added.mark(results, perhaps)
         return results if is_known else UNKNOWN if any(each.ifs for each in generators) else Turn(results)
 
     def _generate(
-        self, generators: list[ast.comprehension], env: Env, emit: Callable[[], None], several: Any = MISSING
+        self,
+        generators: list[ast.comprehension],
+        env: Env,
+        emit: Callable[..., None],
+        several: Any = MISSING,
+        *,
+        is_perhaps: bool = False,
     ) -> bool:
         if not generators:
-            emit()
+            emit(is_perhaps=is_perhaps)
             return True
         first, rest = generators[0], generators[1:]
         several = self.ev(first.iter, env) if several is MISSING else several
         values = self.items_of(several)
-        is_known = values is not None
+        is_known, perhaps = values is not None, self.added.places(several)
         # As a loop is: where nobody knows how often it turns, it turns once.
-        for value in turns_of(hard(several)) if values is None else values:
+        for place, value in enumerate(turns_of(hard(several)) if values is None else values):
             self.bind(first.target, value, env)
             truths = [self.truth(self.ev(each, env)) for each in first.ifs]
             if None in truths and is_known:
                 is_known = isinstance(hard(value), Unknown)
                 self.guesses += is_known  # of things that nobody knows it is counted how many there may be
             if False not in truths:
-                is_known &= self._generate(rest, env, emit)
+                is_known &= self._generate(rest, env, emit, is_perhaps=is_perhaps or place in perhaps)
         return is_known

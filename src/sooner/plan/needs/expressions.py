@@ -16,7 +16,7 @@ from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, memb
 from sooner.plan.needs.generators import one_by_one
 from sooner.plan.needs.growth import has_wide_field, would_explode
 from sooner.plan.needs.jax_devices import Grid, JaxMesh
-from sooner.plan.needs.lazy_values import Lazy
+from sooner.plan.needs.lazy_values import Generator
 from sooner.plan.needs.named_devices import one_of_several
 from sooner.plan.needs.operators import BINARY, CONVERSIONS, UNARY, absorbed, pieces_of
 from sooner.plan.needs.refusals import refuse_to_divide
@@ -349,6 +349,7 @@ class Expressions(Comprehensions, ABC):
             most, least = (one, other) if len(one) >= len(other) else (other, one)
             if least and len(least) < len(most) and all(self.contains(most, each) is True for each in least):
                 self.guesses += 1
+                self.added.mark(most, {place for place, each in enumerate(most) if not self.contains(least, each)})
                 return most
         if isinstance(one, Mark) and isinstance(other, Mark) and {one.name, other.name} <= {"skip", "skipif"}:
             condition = self.either(condition_of(one), condition_of(other))
@@ -371,6 +372,7 @@ class Expressions(Comprehensions, ABC):
             if isinstance(each, ast.Starred):
                 given = self.ev(each.value, env)
                 spread = self.items_of(given)
+                self.added.mark(values, {len(values) + place for place in self.added.places(given)})
                 values.extend(spread if spread is not None else [UNKNOWN])
                 if id(hard(given)) in self.of_any_length:
                     values.append(UNKNOWN)  # and whatever follows
@@ -545,7 +547,7 @@ class Expressions(Comprehensions, ABC):
     def _ev_yieldfrom(self, node: ast.YieldFrom, env: Env) -> Any:
         several = one_by_one(cast("Machine", self), self.ev(node.value, env))
         frame = _frame(env)
-        if frame is not None and isinstance(several, Lazy) and self._stops(frame):
+        if frame is not None and isinstance(several, Generator) and self._stops(frame):
             pass_on(frame, several.values(cast("Machine", self)), several.frame)
             return frame.sent
         values = self.items_of(several)
@@ -553,7 +555,7 @@ class Expressions(Comprehensions, ABC):
             pass_on(frame, iter(values))
         elif frame is not None:
             frame.yielded.extend(values if values is not None else [UNKNOWN])
-        return several.frame.sent if isinstance(several, Lazy) and several.frame is not None else UNKNOWN
+        return several.frame.sent if isinstance(several, Generator) and several.frame is not None else UNKNOWN
 
 
 def _nobody_knows(made: dict[Any, Any]) -> dict[Any, Any]:

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from sooner.plan.needs.axes import DOUBTED
 from sooner.plan.needs.fixtures import Fixtures, argument_names
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.values import (
@@ -72,7 +73,11 @@ def _metafunc(machine: Machine, marks: list[Any], asked: list[Mark]) -> Ext:
     """What pytest gives to the hooks; parametrisations are kept in `asked`."""
 
     def parametrize(args: list[Any], kwargs: dict[str, Any]) -> None:
-        asked.append(Mark("parametrize", tuple(args), kwargs, *machine.current))
+        made = Mark("parametrize", tuple(args), kwargs, *machine.current)
+        if not machine.forks:
+            asked.append(made)
+        else:
+            _ask_on_one_way(machine, made, asked)
 
     def named(args: list[Any], _kwargs: dict[str, Any]) -> list[Mark]:
         name = hard(args[0]) if args else None
@@ -88,3 +93,25 @@ def _metafunc(machine: Machine, marks: list[Any], asked: list[Mark]) -> Ext:
         "parametrize": Native("parametrize", parametrize),
     }
     return metafunc
+
+
+def _ask_on_one_way(machine: Machine, made: Mark, asked: list[Mark]) -> None:
+    """A parametrisation that a hook asks for under a condition that is not known: another way may ask for the same."""
+    names, values = _named(made)
+    for place, other in enumerate(asked):
+        before = _named(other)
+        if DOUBTED.name in other.kwargs and before[0] == names:
+            both = machine.either(before[1], values)
+            kwargs = {key: value for key, value in made.kwargs.items() if not key.startswith("arg")}
+            if not isinstance(both, list):  # each is there on one way only
+                both = [*(machine.items_of(before[1]) or ()), *(machine.items_of(values) or ())]
+                kwargs[DOUBTED.name] = True
+            asked[place] = Mark("parametrize", (names, both, *made.args[2:]), kwargs, made.path, made.line)
+            return
+    asked.append(Mark("parametrize", made.args, made.kwargs | {DOUBTED.name: True}, made.path, made.line))
+
+
+def _named(mark: Mark) -> tuple[Any, Any]:
+    """The names and values of a parametrisation."""
+    given = dict(zip(("argnames", "argvalues"), mark.args, strict=False)) | mark.kwargs
+    return hard(given.get("argnames")), hard(given.get("argvalues"))

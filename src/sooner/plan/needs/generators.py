@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from sooner.plan.needs.lazy_values import Lazy, NotKnownError, Turns
+from sooner.plan.needs.lazy_values import Generator, NotKnownError, Turns
 from sooner.plan.needs.suspending import AROUND, Rest, Suspended, go_on
 from sooner.plan.needs.values import (
     MISSING,
@@ -49,14 +49,14 @@ def is_lazy(machine: "Machine", func: Func) -> bool:
     return not any(each in func.attrs for each in _EAGER)
 
 
-def generator_of(machine: "Machine", func: Func, args: Args, kwargs: Kwargs) -> Lazy:
+def generator_of(machine: "Machine", func: Func, args: Args, kwargs: Kwargs) -> Generator:
     """What calling a generator function gives."""
     if not func.module.is_test_code:
-        return Lazy(machine, iter(()), lambda: machine.call_function(func, args, kwargs))
+        return Generator(machine, iter(()), lambda: machine.call_function(func, args, kwargs))
     env = Env(func.module, func.env)
     env.frame = frame = Frame(func.owner, args[0] if args else None)
     machine.bind_arguments(func, args, kwargs, env)
-    return Lazy(machine, _turns_of_function(machine, func, env, [*args, *kwargs.values()]), frame=frame)
+    return Generator(machine, _turns_of_function(machine, func, env, [*args, *kwargs.values()]), frame=frame)
 
 
 def _turns_of_function(machine: "Machine", func: Func, env: Env, given: list[Any]) -> Turns:
@@ -121,12 +121,12 @@ def expression_of(
         several: What its first `for` goes through.
         at_once: Gives all of it, where that is known.
     """
-    if not isinstance(several, Lazy) and machine.items_of(several) is None:
+    if not isinstance(several, Generator) and machine.items_of(several) is None:
         return at_once()
     inner = Env(env.module, env)
     inner.frame = env.frame
     values = _each(machine, node.elt, node.generators, inner, several)
-    return Lazy(machine, _turns_of_expression(machine, values, env, at_once), at_once)
+    return Generator(machine, _turns_of_expression(machine, values, env, at_once), at_once)
 
 
 def _turns_of_expression(machine: "Machine", values: Iterator[Any], env: Env, at_once: Callable[[], Any]) -> Turns:
@@ -151,7 +151,7 @@ def _each(
     machine: "Machine", element: ast.expr, generators: list[ast.comprehension], env: Env, several: Any
 ) -> Iterator[Any]:
     first, rest = generators[0], generators[1:]
-    values = several.values(machine) if isinstance(several, Lazy) else machine.items_of(several)
+    values = several.values(machine) if isinstance(several, Generator) else machine.items_of(several)
     if values is None:
         raise NotKnownError
     for value in values:
@@ -192,13 +192,13 @@ def one_by_one(machine: "Machine", value: Any) -> Any:
     """Something that gives its items one after the other, as that; anything else as it is."""
     inner = hard(value)
     if not isinstance(inner, Inst) or machine.loading or machine.quiet:
-        return inner if isinstance(inner, Lazy) else value
+        return inner if isinstance(inner, Generator) else value
     name = next((each for each in ("__iter__", "__aiter__") if isinstance(inner.cls.find(each), Func)), None)
     if name is None:
         return value
     made = hard(machine.call_lazily(Bound(inner.cls.find(name), inner), [], {}))
     if isinstance(made, Inst) and isinstance(made.cls.find("__next__"), Func):
-        return Lazy(machine, _turns_by_method(machine, made))
+        return Generator(machine, _turns_by_method(machine, made))
     return made
 
 
@@ -229,9 +229,10 @@ def _asks_itself(func: Any) -> bool:
 
 
 def _whole(machine: "Machine", value: Any) -> Any:
-    value = value.whole(machine) if isinstance(value, Lazy) else value
+    value = value.whole(machine) if isinstance(value, Generator) else value
     if isinstance(value, Inst):
-        value.attrs.update({name: each.whole(machine) for name, each in value.attrs.items() if isinstance(each, Lazy)})
-    elif type(value) in (list, tuple) and any(isinstance(each, Lazy) for each in value):
+        kept = {name: each for name, each in value.attrs.items() if isinstance(each, Generator)}
+        value.attrs.update({name: each.whole(machine) for name, each in kept.items()})
+    elif type(value) in (list, tuple) and any(isinstance(each, Generator) for each in value):
         return type(value)(_whole(machine, each) for each in value)
     return value

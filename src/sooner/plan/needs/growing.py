@@ -11,7 +11,7 @@ class Added:
     """Items of lists that may not be there."""
 
     def __init__(self) -> None:
-        self._places: dict[int, tuple[list[Any], set[int]]] = {}
+        self._places: dict[int, tuple[Any, set[int]]] = {}
 
     def note(self, before: dict[int, tuple[list[Any], int]]) -> None:
         """A way has been gone, before which lists were so long (`lists_of`)."""
@@ -19,10 +19,10 @@ class Added:
             if len(value) > length:
                 self._places.setdefault(key, (value, set()))[1].update(range(length, len(value)))
 
-    def mark(self, value: list[Any], places: set[int]) -> None:
+    def mark(self, value: Any, places: set[int]) -> None:
         """Note where in a list such items stand."""
         if places:
-            self._places[id(value)] = (value, places)
+            self._places.setdefault(id(value), (value, set()))[1].update(places)
 
     def places(self, several: Any) -> set[int]:
         """Where in a list such items stand."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.generators import one_by_one
 from sooner.plan.needs.jax_devices import Rows
-from sooner.plan.needs.lazy_values import Endless, Lazy, NotKnownError, Numbered, turn_of
+from sooner.plan.needs.lazy_values import Endless, Generator, NotKnownError, Numbered, turn_of
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -35,9 +35,9 @@ def _enumerate(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(start, int):
         return UNKNOWN
     source = one_by_one(machine, args[0]) if args else UNKNOWN
-    if isinstance(source, Lazy):
+    if isinstance(source, Generator):
         turns = enumerate(source.turns(machine), start)
-        return Lazy(machine, (((number, value), is_perhaps) for number, (value, is_perhaps) in turns))
+        return Generator(machine, (((number, value), is_perhaps) for number, (value, is_perhaps) in turns))
     values = machine.items_of(source)
     return Numbered(start) if values is None else list(enumerate(values, start))
 
@@ -58,10 +58,10 @@ def _has_no_effect(node: ast.expr) -> bool:
 
 def _zip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     sources = [one_by_one(machine, each) for each in args]
-    if any(isinstance(each, Lazy) for each in sources):
+    if any(isinstance(each, Generator) for each in sources):
         given = [values_of(machine, each) for each in sources]
         if None not in given:
-            return Lazy(machine, ((row, False) for row in zip(*given, strict=False)))
+            return Generator(machine, ((row, False) for row in zip(*given, strict=False)))
     columns = [_column(machine, each) for each in args]
     least = min((len(each) for each in columns if each is not None), default=None)
     if least is not None:
@@ -84,7 +84,7 @@ def _zip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 def values_of(machine: "Machine", source: Any) -> Iterator[Any] | None:
     """What something gives, as far as it is asked; None where that is not known."""
     inner = hard(source)
-    if isinstance(inner, Lazy):
+    if isinstance(inner, Generator):
         return inner.values(machine)
     if isinstance(inner, Endless):
         return inner.values
@@ -131,7 +131,7 @@ def _kept(machine: "Machine", func: Any, values: Iterator[Any], *, kept: bool) -
 def lazily(machine: "Machine", values: Iterator[Any]) -> Any:
     """What gives some values as far as it is asked; all of them where nothing is left for later."""
     if not (machine.loading or machine.quiet):
-        return Lazy(machine, ((each, False) for each in values))
+        return Generator(machine, ((each, False) for each in values))
     try:
         return list(values)
     except NotKnownError:
@@ -143,7 +143,7 @@ def _next(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     told = machine.special(value, "__next__")
     if told is not MISSING:
         return told
-    if isinstance(value, Lazy):
+    if isinstance(value, Generator):
         return value.next(machine, args[1:])
     if isinstance(value, Stream) and value:
         return value[0] if machine.forks else value.pop(0)
@@ -175,7 +175,7 @@ def _iter(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     if len(args) > 1:
         return _called_until(machine, args[0], args[1])
     made = one_by_one(machine, args[0]) if args else UNKNOWN
-    if isinstance(made, Lazy):
+    if isinstance(made, Generator):
         return made
     made = machine.special(hard(args[0]), "__iter__") if args else MISSING
     if isinstance(made, Inst):

@@ -22,7 +22,7 @@ from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.generators import one_by_one
 from sooner.plan.needs.iterating import filtering, lazily, values_of
-from sooner.plan.needs.lazy_values import Endless, Lazy, NotKnownError, Turn
+from sooner.plan.needs.lazy_values import Endless, Generator, NotKnownError, Turn
 from sooner.plan.needs.values import UNKNOWN, Args, Ext, Function, Kwargs, Stream, hard, is_plain
 
 if TYPE_CHECKING:
@@ -65,10 +65,10 @@ _PRODUCT: Final = _combining(product)
 def _sliced(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     """`islice`, of what has no end as well."""
     endless = one_by_one(machine, args[0]) if args else None
-    if isinstance(endless, Lazy):
+    if isinstance(endless, Generator):
         bounds = [uncounted(hard(each)) for each in args[1:]]
         known = all(each is None or isinstance(each, int) for each in bounds)
-        return Lazy(machine, islice(endless.turns(machine), *bounds)) if known and bounds else UNKNOWN
+        return Generator(machine, islice(endless.turns(machine), *bounds)) if known and bounds else UNKNOWN
     endless = hard(endless)
     if isinstance(endless, Turn):
         return endless
@@ -111,7 +111,7 @@ def _while(*, taken: bool) -> Function:
 
     def called(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
         source = one_by_one(machine, args[1]) if len(args) > 1 else UNKNOWN
-        if isinstance(source, Lazy) and taken:
+        if isinstance(source, Generator) and taken:
             return lazily(machine, _while_true(machine, args[0], source.values(machine)))
         source = hard(source)
         endless = source.values if isinstance(source, Endless) and taken else None
@@ -142,7 +142,7 @@ def _while_true(machine: "Machine", func: Any, values: Iterator[Any]) -> Iterato
 def _chained(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     """`chain`; of generators no more is asked than of it."""
     sources = [one_by_one(machine, each) for each in args]
-    if not any(isinstance(each, Lazy) for each in sources):
+    if not any(isinstance(each, Generator) for each in sources):
         return _CHAIN(machine, args, kwargs)
     return lazily(machine, _one_after_the_other(machine, sources))
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from sooner.plan.needs.attributes import RUN
-from sooner.plan.needs.axes import BY_POSITION
+from sooner.plan.needs.axes import BY_POSITION, DOUBTED
 from sooner.plan.needs.collection import Item, expression_of
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.facts import AtSize, Verdict
@@ -271,6 +271,8 @@ class Judge:
             self._skip_if(mark)
         elif mark.name == "xfail":
             self._expect_failure(mark)
+        elif mark is DOUBTED:
+            self.machine.guesses += 1
         elif mark.name == "__rule__":
             rule, args, kwargs = mark.args
             self._apply(rule, args, kwargs)

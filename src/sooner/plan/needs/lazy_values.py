@@ -71,7 +71,7 @@ class Turn(Unknown):
 
 def turns_of(values: Any) -> list[Any]:
     """What a loop is given where nobody knows how often it turns: what is known of one turn, which stands for all."""
-    values = values.unknown if isinstance(values, Lazy) else values
+    values = values.unknown if isinstance(values, Generator) else values
     return values.rows if isinstance(values, Turn) else [turn_of(values)]
 
 
@@ -92,7 +92,7 @@ class NotKnownError(Exception):
         self.instead = instead
 
 
-class Lazy(Decided):
+class Generator(Decided):
     """What a generator still has to give: what it does for an item is done when that is asked for.
 
     Args:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.generators import one_by_one
 from sooner.plan.needs.growing import Added
-from sooner.plan.needs.lazy_values import Lazy, turns_of
+from sooner.plan.needs.lazy_values import Generator, turns_of
 from sooner.plan.needs.raising import Raising
 from sooner.plan.needs.suspending import Stop, Suspended
 from sooner.plan.needs.values import Env, Extent, Loop, hard
@@ -62,7 +62,7 @@ class Looping(Raising):
 
     def _follow_for(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
         several = one_by_one(cast("Machine", self), self.ev(node.iter, env))
-        if isinstance(several, Lazy):
+        if isinstance(several, Generator):
             self._turns_of_for(node, env, several.turns(cast("Machine", self)), is_long=True)
             return
         values = self.items_of(several)

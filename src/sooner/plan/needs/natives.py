@@ -14,7 +14,7 @@ from sooner.plan.needs.given_devices import MOVERS, GivenDevices
 from sooner.plan.needs.host_values import is_on_host
 from sooner.plan.needs.jax_devices import CHOOSING, Grid, Rows
 from sooner.plan.needs.kept import Kept, kept
-from sooner.plan.needs.lazy_values import Lazy
+from sooner.plan.needs.lazy_values import Generator
 from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.mocks import Mocked
 from sooner.plan.needs.named_devices import device_named
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 _MAKERS_BY_ITEM: Final = (".mgrid", ".ogrid", ".r_", ".c_", ".s_", ".index_exp")
 """Of NumPy and what is like it: an item is an array that is made, but of the last two."""
-_ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options, Mocked, File, Kept, Lazy)
+_ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options, Mocked, File, Kept, Generator)
 """What is not known, but knows something of itself."""
 _LONGEST_PATH: Final = 120
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")

@@ -13,7 +13,7 @@ from sooner.plan.needs.enumerations import is_mixed_member, plain_of
 from sooner.plan.needs.growth import has_wide_field, power
 from sooner.plan.needs.iterating import ITERATING
 from sooner.plan.needs.kept import Loader
-from sooner.plan.needs.lazy_values import Lazy, Turn
+from sooner.plan.needs.lazy_values import Generator, Turn
 from sooner.plan.needs.number_types import is_scalar_type, scalar_name, scalar_of_dtype
 from sooner.plan.needs.ordering import in_order, most
 from sooner.plan.needs.outside_kinds import (
@@ -112,7 +112,7 @@ def _len(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 
 def _quantified(machine: "Machine", args: Args, deciding: bool) -> Any:  # noqa: FBT001 - True for any, False for all
     source = hard(args[0]) if args else UNKNOWN
-    if isinstance(source, Lazy):
+    if isinstance(source, Generator):
         return _decided_by(machine, source, deciding=deciding)
     values = machine.items_of(source)
     if values is None:
@@ -127,7 +127,7 @@ def _quantified(machine: "Machine", args: Args, deciding: bool) -> Any:  # noqa:
     return UNKNOWN if None in truths else not deciding
 
 
-def _decided_by(machine: "Machine", source: Lazy, *, deciding: bool) -> Any:
+def _decided_by(machine: "Machine", source: Generator, *, deciding: bool) -> Any:
     """Whether any, or all, of what is asked one after the other is true: what decides is the last that is asked for."""
     found: Any = not deciding
     for each in source.values(machine):
@@ -263,6 +263,8 @@ def _made_of(kind: type) -> Function:
             return UNKNOWN
         if id(hard(args[0])) in machine.as_many:
             machine.as_many[id(result)] = result
+        if kind in (list, tuple):
+            machine.added.mark(result, machine.added.places(args[0]))
         return Soft(result) if isinstance(args[0], Soft) else result
 
     return called
