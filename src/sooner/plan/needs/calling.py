@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from sooner.plan.needs.afterwards import scope_of
 from sooner.plan.needs.callbacks import TRACED
 from sooner.plan.needs.code_texts import CODE_TEXTS, run_code
 from sooner.plan.needs.facts import SIZES
@@ -509,7 +510,7 @@ class Calling(Making):
         if func.attrs.get("__contextmanager__"):
             given = reduce(self.either, frame.yielded, frame.yielded[0]) if frame.yielded else UNKNOWN
             return Manager(lambda: (given, rest))
-        self.unfinished += (rest,) if rest else ()
+        self.unfinished += ((rest, scope_of(func) == "function"),) if rest else ()
         return self.added.as_in(frame.yielded, Stream(frame.yielded))
 
     def bind_arguments(self, func: Func, args: list[Any], kwargs: dict[str, Any], env: Env) -> None:

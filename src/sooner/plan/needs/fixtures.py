@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any, Final
 
+from sooner.plan.needs.afterwards import calling_later, scope_of
 from sooner.plan.needs.machine import Machine
 from sooner.plan.needs.options import configuration
 from sooner.plan.needs.plugins import Lazy
@@ -221,10 +222,7 @@ class Fixtures:
         return sorted(seen, key=self._scope)
 
     def _scope(self, name: str) -> int:
-        found = self.definitions.get(name)
-        scope = (
-            hard(found.attrs.get("__fixture__", {}).get("scope", "function")) if isinstance(found, Func) else "function"
-        )
+        scope = scope_of(self.definitions.get(name))
         return _SCOPES.index(scope) if scope in _SCOPES else len(_SCOPES) - 1
 
     def has_params(self, name: str) -> bool:
@@ -314,6 +312,7 @@ class Values:
 
     def request(self, name: str) -> Any:
         """What pytest calls `request`."""
+        is_of_test = scope_of(self.fixtures.definitions.get(name)) == "function"
         made = Ext("request")
         made.attrs = {
             "node": self.item,
@@ -327,7 +326,7 @@ class Values:
             "getfixturevalue": Native("getfixturevalue", lambda args, _kwargs: self.value(str(hard(args[0])))),
             "config": self.fixtures.config,
             "fixturenames": UNKNOWN if self.item is None else self.item.attrs["fixturenames"],
-            "addfinalizer": Native("addfinalizer", lambda _args, _kwargs: None),
+            "addfinalizer": calling_later(self.machine, "addfinalizer", is_of_test=is_of_test),
         }
         if name in self.params:
             made.attrs["param"] = self._looked_up(self.params[name])

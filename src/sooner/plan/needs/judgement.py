@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from sooner.plan.needs.afterwards import do_later, finish
 from sooner.plan.needs.attributes import RUN
 from sooner.plan.needs.axes import BY_POSITION, DOUBTED
 from sooner.plan.needs.collection import Item, expression_of
@@ -136,8 +137,8 @@ class Judge:
             trace.unsure.append(f"not evaluated: {type(error).__name__}")
         except Return:
             pass
-        machine.finish()
-        judged = self._outcome(trace, stop)
+        left = finish(machine)
+        judged = self._outcome(trace, stop or left if complete else stop)
         is_used_unseen = trace.may_be_made and machine.size > 0 and not judged.at.devices
         judged.guesses = machine.guesses + (is_used_unseen and judged.at.verdict is Verdict.RUN)
         judged.complete = complete
@@ -344,6 +345,7 @@ class Judge:
                 values.value(name)
         if instance is not None:
             self._set_up(instance.cls, instance, ("setup_method",), on_class=False)
+            self._tear_down(instance, ("teardown_method",))
         wanted = argument_names(item.func)
         kwargs = {name: values.value(name) for name in wanted} | {
             name: values.value(name) for name in item.params if name not in item.indirect and _takes(item.func, name)
@@ -387,7 +389,15 @@ class Judge:
             if on_class and isinstance(method, Func):
                 method = Bound(method, cls)
             if isinstance(method, Bound):
-                self._call(method, [UNKNOWN] if len(argument_names(method)) > 0 else [], {})
+                self._call(method, _unknown_for(method), {})
+
+    def _tear_down(self, instance: Inst, names: tuple[str, ...]) -> None:
+        """Have what is done after each test done, where that is set up."""
+        for name in names:
+            method = instance.cls.find(name)
+            if isinstance(method, Func):
+                bound = Bound(method, instance)
+                do_later(self.machine, bound, _unknown_for(bound), {})
 
     def _call(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         try:
@@ -449,6 +459,7 @@ class Judge:
         """What unittest's own `TestCase.run` does: the set-up, then the test."""
         instance.attrs.pop(RUN, None)
         self._set_up(instance.cls, instance, ("setup_method", "setUp", "asyncSetUp"), on_class=False)
+        self._tear_down(instance, ("teardown_method", "tearDown", "asyncTearDown"))
         every = isinstance(item.func, Func) and item.func.node.args.kwarg is not None
         given = {name: value for name, value in item.params.items() if name != BY_POSITION}
         kwargs = {name: value for name, value in given.items() if every or _takes(item.func, name)}
@@ -486,6 +497,11 @@ def _result(place: tuple[str, int]) -> Ext:
     result = Ext("unittest.TestResult")
     result.attrs["addSkip"] = Native("addSkip", skip)
     return result
+
+
+def _unknown_for(method: Bound) -> list[Any]:
+    """What pytest gives to a method that sets up: the test's method, where it asks for that."""
+    return [UNKNOWN] if argument_names(method) else []
 
 
 def _takes(func: Any, name: str) -> bool:

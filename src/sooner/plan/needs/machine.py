@@ -20,7 +20,6 @@ from sooner.plan.needs.settings import PytestSettings
 from sooner.plan.needs.sources import Sources, module_name
 from sooner.plan.needs.starting import start
 from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, LIBRARY_FUEL, MODULE_FUEL
-from sooner.plan.needs.suspending import resumed
 from sooner.plan.needs.testing_names import is_guard_call
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.undoing import Changed
@@ -218,18 +217,6 @@ class Machine(Defining):
                     break
                 least = machine.size
         return least
-
-    def finish(self) -> None:
-        """Do what fixtures do after the test: what they have changed is as before, and nothing else comes of it."""
-        unfinished, self.unfinished = self.unfinished, ()
-        changed = self.changed
-        with self.apart(quiet=0):
-            self.changed = changed
-            self.fuel = LIBRARY_FUEL * 4
-            for rest in reversed(unfinished):
-                with suppress(Raised, Skip, OutOfFuel, *HOST_ERRORS):
-                    resumed(rest, None)
-        changed.undo()
 
     def _overrule(self, module: Mod, statement: ast.stmt) -> None:
         """Names that a statement has made, and of which the rules know better."""

@@ -75,8 +75,8 @@ class State(Statements):
     natives: "Natives"
     again: Callable[[], None] | None = None
     """Runs the test at hand once more, as a rank of a launcher does that is told to run pytest on it."""
-    unfinished: tuple[list[Rest], ...] = ()
-    """What fixtures still have to do after the test."""
+    unfinished: tuple[tuple[list[Rest], bool], ...] = ()
+    """What is still to be done after the test, and whether that is done after each single one."""
     listener: Listener | None = None
     """Who called the library under test, for the functions of the tests that it calls in its turn."""
     awaited: tuple[Any, ...] = ()

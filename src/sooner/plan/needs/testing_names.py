@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from sooner.plan.needs.afterwards import calling_later
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.replacing import OF_RANKS, UNLAUNCHED, Untold
 from sooner.plan.needs.suspending import Stop
@@ -297,12 +298,19 @@ def unittest_method(machine: "Machine", value: Any, name: str) -> Any:
         return Native(name, lambda _args, _kwargs: Part())
     if name in ("assertWarns", "assertLogs", "assertWarnsRegex", "assertNoLogs"):
         return Native(name, lambda _args, _kwargs: UNKNOWN)
+    if name in ("addCleanup", "addAsyncCleanup"):
+        return calling_later(machine, name)
+    if name in ("enterContext", "enter_context"):  # unittest, absl
+        return Native(name, lambda args, _kwargs: _entered(machine, args[0]) if args else None)
+    return _name_of_method(value, name)
+
+
+def _name_of_method(value: Any, name: str) -> Any:
+    """What a test case knows of the test that it is made for, or MISSING."""
     if name == "_testMethodName" and isinstance(value, Inst):
         return value.attrs.get("__method__", UNKNOWN)
     if name == "id" and isinstance(value, Inst) and "__method__" in value.attrs:
         return Native(name, lambda _args, _kwargs: _id_of(value))
-    if name in ("enterContext", "enter_context"):  # unittest, absl
-        return Native(name, lambda args, _kwargs: _entered(machine, args[0]) if args else None)
     return MISSING
 
 
@@ -319,7 +327,7 @@ def _entered(machine: "Machine", context: Any) -> Any:
     def left(_stop: Stop) -> None:
         leave(None)
 
-    machine.unfinished += ([left],)
+    machine.unfinished += (([left], not machine.forks),)
     return given
 
 
