@@ -14,6 +14,7 @@ from sooner.plan.needs.values import (
     PLAIN,
     UNKNOWN,
     Cls,
+    Decided,
     Dev,
     Enough,
     Ext,
@@ -108,7 +109,8 @@ class Comparisons(SpecialMethods):
             return True
         if left is None or right is None:
             other = right if left is None else left
-            return None if isinstance(other, Unknown) and not isinstance(other, Made) else False
+            is_something = isinstance(other, Made) or (isinstance(other, Decided) and other.truth)
+            return None if isinstance(other, Unknown) and not is_something else False
         if isinstance(left, Text) and isinstance(right, Text) and type(left) is type(right):
             left, right = left.known(), right.known()  # texts only if nothing in them is not known
         if isinstance(left, Unknown) or isinstance(right, Unknown):

@@ -6,6 +6,7 @@ from sooner.plan.needs.arguments import argument_parser
 from sooner.plan.needs.callbacks import traced
 from sooner.plan.needs.contexts import CONTEXTS
 from sooner.plan.needs.forwards import FORWARDS
+from sooner.plan.needs.futures import FUTURES
 from sooner.plan.needs.mocks import MOCKS
 from sooner.plan.needs.number_types import NUMBER_TYPES
 from sooner.plan.needs.parameterized_classes import PARAMETERIZED
@@ -17,6 +18,6 @@ from sooner.plan.needs.within import WITHIN
 
 FUNCTIONS: Final[dict[str, Function]] = {
     **STANDARD_LIBRARY, **CONTEXTS, **WITHIN, **TESTING, **MOCKS, **PARAMETERIZED, **PLUGINS,
-    **NUMBER_TYPES, **FORWARDS,
+    **NUMBER_TYPES, **FORWARDS, **FUTURES,
     "argparse.ArgumentParser": argument_parser, "tensorflow.function": traced, "tensorflow.compat.v2.function": traced,
 }  # fmt: skip

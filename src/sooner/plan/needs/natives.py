@@ -10,6 +10,7 @@ from sooner.plan.needs.contexts import context_of
 from sooner.plan.needs.counted import uncounted
 from sooner.plan.needs.dispatching import Dispatched
 from sooner.plan.needs.functions import FUNCTIONS
+from sooner.plan.needs.futures import Executor, Future, ask_futures
 from sooner.plan.needs.given_devices import MOVERS, GivenDevices
 from sooner.plan.needs.host_values import is_on_host
 from sooner.plan.needs.jax_devices import CHOOSING, Grid, Rows
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
 
 _MAKERS_BY_ITEM: Final = (".mgrid", ".ogrid", ".r_", ".c_", ".s_", ".index_exp")
 """Of NumPy and what is like it: an item is an array that is made, but of the last two."""
-_ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options, Mocked, File, Kept, Generator)
+_ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options, Mocked, File, Kept, Generator, Future, Executor)
 """What is not known, but knows something of itself."""
 _LONGEST_PATH: Final = 120
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
@@ -290,6 +291,7 @@ class Natives(GivenDevices):
             return self.apply(rule, args, kwargs)
         if (patch := patched(machine, path, args, kwargs)) is not None:
             return patch
+        ask_futures(machine, args, kwargs)
         self._doubt_unseen(func)
         if path.partition(".")[0] not in unseen.ON_THE_HOST:
             self.use_given(func, args, kwargs)

@@ -13,7 +13,9 @@ from sooner.plan.needs.suspending import Stop, Suspended
 from sooner.plan.needs.testing_names import SKIPS, as_raised, is_expected, is_pytest_s_skip
 from sooner.plan.needs.values import (
     MISSING,
+    UNKNOWN,
     Cls,
+    Decided,
     Env,
     Ext,
     Inst,
@@ -30,6 +32,20 @@ from sooner.plan.needs.values import (
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
     from sooner.plan.needs.trace import Trace
+
+
+class Caught(Decided):
+    """An exception of which nothing is known but that it was raised.
+
+    Args:
+        raised: It.
+    """
+
+    __slots__ = ("raised",)
+
+    def __init__(self, raised: Raised | Skip) -> None:
+        super().__init__(truth=True)
+        self.raised = raised
 
 
 class Raising(Matching):
@@ -53,6 +69,8 @@ class Raising(Matching):
         if node.exc is None:
             raise _again(env.find("__raised__"))
         value = self.ev(node.exc, env)
+        if isinstance(value, Caught):
+            raise _again(value.raised)
         kind = exception_name(value)
         text = _message(value) or self._said(node.exc, env)
         if kind in SKIPS or is_pytest_s_skip(value):
@@ -167,7 +185,7 @@ class Raising(Matching):
 
     def _handle(self, handler: ast.ExceptHandler, raised: Raised, env: Env) -> None:
         if handler.name:
-            env.names[handler.name] = raised.value
+            env.names[handler.name] = Caught(raised) if raised.value is UNKNOWN else raised.value
         env.names["__raised__"] = raised
         if raised.kind == "KeyError" and raised.reason.startswith("environment "):
             self._run_by_default(handler.body, env)
@@ -221,6 +239,8 @@ def _names_in(node: ast.expr) -> set[str]:
 
 def _again(caught: Any) -> Exception:
     """What a bare `raise` raises."""
+    if isinstance(caught, Skip):
+        return caught
     if not isinstance(caught, Raised):
         return Raised("Exception", "")
     return Skip(caught.reason, caught.path, caught.line) if caught.skips else caught
