@@ -4,6 +4,7 @@ from abc import abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from sooner.plan.needs.caching import kept_of
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members
 from sooner.plan.needs.forwards import PARTS, applied, run_parts
 from sooner.plan.needs.kept import keep_parts, of_module
@@ -191,7 +192,7 @@ class Attributes(State):
             rule = self._rule_of(value, name)
             if rule is not None and rule.override:
                 return self._told_by(rule, value)
-            return self.call(Bound(found.func, value), [], {})
+            return kept_of(cast("Machine", self), value, name, found)
         if name in value.attrs:
             return value.attrs[name]
         if found is not MISSING:

@@ -9,6 +9,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.afterwards import scope_of
+from sooner.plan.needs.caching import once
 from sooner.plan.needs.callbacks import TRACED
 from sooner.plan.needs.code_texts import CODE_TEXTS, run_code
 from sooner.plan.needs.facts import SIZES
@@ -223,7 +224,7 @@ class Calling(Making):
             Raised, Skip: As the function does; who called it does not know better.
         """
         if not self.quiet:
-            return self._enter(func, args, kwargs)
+            return once(cast("Machine", self), func, args, kwargs, lambda: self._enter(func, args, kwargs))
         with self.as_the_tests(func.module):
             return self._enter(func, args, kwargs)
 

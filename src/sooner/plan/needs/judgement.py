@@ -118,7 +118,7 @@ class Judge:
             0,
         )
         machine.processes = machine.current_device = 0
-        machine.written, machine.has_lazy = {}, False
+        machine.written, machine.cached, machine.has_lazy = {}, {}, False
         machine.kept, machine.is_declared = 0.0, False
         machine.ignored, machine.library_fuel, machine.object_fuel = ignored, 2 * LIBRARY_FUEL, 2 * LIBRARY_FUEL
         machine.again = lambda: self._run(item)

@@ -9,6 +9,7 @@ from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs import copying, text_patterns
+from sooner.plan.needs.caching import cache, cached_property
 from sooner.plan.needs.containers import Counting, Defaulting, Deque, Environment
 from sooner.plan.needs.data_files import DATA_FILES
 from sooner.plan.needs.dispatching import single_dispatch
@@ -142,14 +143,10 @@ def _is_class(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 
 
 def _same(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    """`lru_cache`, `cache`, `total_ordering`, with or without arguments."""
+    """`total_ordering`, with or without arguments."""
     if args and isinstance(args[0], Func | Cls | Bound | Wrapped):
         return args[0]
     return Native("same", lambda inner, _names: inner[0] if inner else UNKNOWN)
-
-
-def _cached_property(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
-    return Wrapped("property", args[0]) if args else UNKNOWN
 
 
 def _dataclass(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
@@ -470,9 +467,9 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "inspect.getmembers": _members,
     "inspect.isfunction": _is_function, "inspect.ismethod": _is_method, "inspect.isclass": _is_class,
     "functools.partial": _partial, "functools.partialmethod": _partial_method,
-    "functools.lru_cache": _same, "functools.cache": _same, "functools.total_ordering": _same,
+    "functools.lru_cache": cache, "functools.cache": cache, "functools.total_ordering": _same,
     "functools.singledispatch": single_dispatch,
-    "functools.cached_property": _cached_property, "functools.reduce": _reduce, "wrapt.decorator": _same,
+    "functools.cached_property": cached_property, "functools.reduce": _reduce, "wrapt.decorator": _same,
     "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "pydantic.Field": _field_of_model,
     "msgspec.field": _field, "dataclasses.replace": _replaced,
     "dataclasses.asdict": _as_dict, "dataclasses.fields": _fields,

@@ -138,6 +138,8 @@ class State(Statements):
         """Above zero: inside the library under test, whose device work is not this test's to answer for."""
         self.refusing = False
         """Whether a record of the library under test looks at what it was given: what it raises is believed."""
+        self.cached: dict[tuple[Any, ...], tuple[Any, Func, list[Any]]] = {}
+        """What cached functions have given in the test at hand, with the function and what it was given."""
         self.overrides: dict[str, Any] = {}
         """What a test has patched, by dotted name."""
         self.of_any_length, self.as_many, self.added = {}, {}, Added()
