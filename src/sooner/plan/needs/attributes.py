@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.caching import kept_of
+from sooner.plan.needs.dispatching import DispatchedMethod
 from sooner.plan.needs.enumerations import is_enumeration, is_mixed_member, members
 from sooner.plan.needs.forwards import PARTS, applied, run_parts
 from sooner.plan.needs.kept import keep_parts, of_module
@@ -187,12 +188,23 @@ class Attributes(State):
         return constant if constant is not MISSING else Unknown(f"{module.name}.{name}")
 
     def _of_instance(self, value: Inst, name: str) -> Any:
+        getting = value.cls.find("__getattribute__")
+        if isinstance(getting, Func) and getting.module.is_test_code and not self.quiet:
+            return self.call(Bound(getting, value), [name], {})
+        return self.plainly_of(value, name)
+
+    def plainly_of(self, value: Inst, name: str) -> Any:
+        """What `object.__getattribute__` finds: what is set through the class, the object's own, the class's."""
         found = value.cls.find(name)
         if isinstance(found, Wrapped) and found.kind == "property":
             rule = self._rule_of(value, name)
             if rule is not None and rule.override:
                 return self._told_by(rule, value)
             return kept_of(cast("Machine", self), value, name, found)
+        if isinstance(found, Inst) and found.cls.find("__set__") is not MISSING:
+            described = self.special(found, "__get__", value, value.cls)
+            if described is not MISSING:
+                return described
         if name in value.attrs:
             return value.attrs[name]
         if found is not MISSING:
@@ -259,6 +271,8 @@ class Attributes(State):
             return members(value)
         meta = value.find(METACLASS)
         told = meta.find(name) if isinstance(meta, Cls) else MISSING
+        if isinstance(told, Wrapped) and told.kind == "property":
+            return self.call(told.func, [value], {})
         if told is not MISSING:
             return Bound(told, value) if isinstance(told, Func) else self.bound(told, None, meta)
         native = self.natives.of_outside_base(value, name)
@@ -327,6 +341,8 @@ class Attributes(State):
     def _got_plainly(self, value: Super, args: list[Any]) -> Any:
         """`super().__getattribute__(name)`: what the instance has by that name."""
         name = hard(args[0]) if len(args) == 1 else None
+        if isinstance(value.first, Inst) and isinstance(name, str):
+            return self.plainly_of(value.first, name)
         return self.attribute(value.first, name) if isinstance(name, str) else UNKNOWN
 
     def _of_function(self, value: Func, name: str) -> Any:
@@ -345,7 +361,7 @@ class Attributes(State):
             if found.kind == "staticmethod":
                 return found.func
             return Bound(found.func, cls) if found.kind == "classmethod" else found
-        if instance is not None and isinstance(found, Func):
+        if instance is not None and isinstance(found, Func | DispatchedMethod):
             return Bound(found, instance)
         return found
 
@@ -380,6 +396,13 @@ class Attributes(State):
         if isinstance(value, Ext):
             return True if name in value.attrs else _has_outside(value.path, name)
         return None if isinstance(value, Unknown) else hasattr(value, name) if is_plain(value) else None
+
+
+def of_metaclass(cls: Cls, name: str) -> Func | None:
+    """A method that a metaclass of the tests' own has for a class."""
+    meta = cls.find(METACLASS)
+    found = meta.find(name) if isinstance(meta, Cls) else None
+    return found if isinstance(found, Func) else None
 
 
 def _has_outside(path: str, name: str) -> bool | None:

@@ -120,6 +120,8 @@ class Binding(Expressions):
         found, setting = owner.cls.find(name), owner.cls.find("__setattr__")
         if isinstance(found, Wrapped) and found.setter is not None:
             self.call(Bound(found.setter, owner), [value], {})
+        elif self.special(found, "__set__", owner, value) is not MISSING:
+            return
         elif self._is_not_followed(setting) or self.special(owner, "__setattr__", name, value) is MISSING:
             self._about_to_bind(owner.attrs, name)
             owner.attrs[name] = value

@@ -77,7 +77,7 @@ class Comparisons(SpecialMethods):
             same = self.same(left, right, identity=True)
             return UNKNOWN if same is None else same is (kind is ast.Is)
         if kind in (ast.Eq, ast.NotEq):
-            same = self._equal(left, right)
+            same = self.equal(left, right)
             return UNKNOWN if same is None else same is (kind is ast.Eq)
         if kind in (ast.In, ast.NotIn):
             inside = self.contains(right, left)
@@ -92,7 +92,7 @@ class Comparisons(SpecialMethods):
         except HOST_ERRORS:
             return UNKNOWN
 
-    def _equal(self, left: Any, right: Any) -> bool | None:
+    def equal(self, left: Any, right: Any) -> bool | None:
         """Whether two values are equal, by their own methods where they have them."""
         told = self.equal_by_method(left, right)
         if told is not MISSING:
@@ -100,7 +100,7 @@ class Comparisons(SpecialMethods):
         ours, theirs = field_values(left), field_values(right)
         if ours is None or theirs is None or left.cls is not right.cls:
             return self.same(left, right)
-        answers = [self._equal(hard(one), hard(other)) for one, other in zip(ours, theirs, strict=True)]
+        answers = [self.equal(hard(one), hard(other)) for one, other in zip(ours, theirs, strict=True)]
         return False if False in answers else None if None in answers else True
 
     def same(self, left: Any, right: Any, *, identity: bool = False) -> bool | None:
@@ -179,7 +179,7 @@ class Comparisons(SpecialMethods):
         if isinstance(container, dict) and isinstance(item, str | int):
             return item in container or (None if UNKNOWN in container else False)
         if isinstance(container, list | tuple | set | frozenset | dict):
-            answers = [self._equal(hard(each), item) for each in container]
+            answers = [self.equal(hard(each), item) for each in container]
             return True if True in answers else None if None in answers else False
         is_runner = isinstance(container, Ext) and container.path == "sys.modules" and item in _RUNNERS
         return True if is_runner else None
@@ -188,7 +188,7 @@ class Comparisons(SpecialMethods):
         """Whether what is asked one after the other comes to an item; what is behind that is not asked for."""
         answers = set()
         for each in source.values(cast("Machine", self)):
-            answers.add(self._equal(hard(each), item))
+            answers.add(self.equal(hard(each), item))
             if True in answers:
                 return True
         return None if None in answers or source.unknown is not MISSING else False

@@ -110,8 +110,11 @@ def entered_already(leave: Callable[[Raised | None], bool]) -> Inst:
 
 def _exit_stack(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
     """`contextlib.ExitStack()`: what is entered through it, or put on it, is left with it, the last first."""
+    return _stack_of(machine, [])
+
+
+def _stack_of(machine: "Machine", leaves: list[Callable[[Raised | None], bool]]) -> Inst:
     stack = Inst(Cls("ExitStack", [Ext("contextlib.ExitStack")], Mod("contextlib", "")))
-    leaves: list[Callable[[Raised | None], bool]] = []
 
     def enter(args: Args, _kwargs: Kwargs) -> Any:
         given, leave = machine.enter(args[0]) if args else (UNKNOWN, lambda _raised: False)
@@ -122,11 +125,26 @@ def _exit_stack(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
         leaves.append(lambda _raised: machine.call(args[0], args[1:], kwargs) is MISSING)
         return args[0] if args else UNKNOWN
 
+    def push(args: Args, _kwargs: Kwargs) -> Any:
+        leave = args[0].cls.find("__exit__") if args and isinstance(args[0], Inst) else MISSING
+        if isinstance(leave, Func):
+            leaves.append(_leaving(machine, args[0], leave))
+        elif args:
+            leaves.append(lambda raised: machine.truth(machine.call(args[0], _told(raised), {})) is True)
+        return args[0] if args else UNKNOWN
+
+    def pop_all(_args: Args, _kwargs: Kwargs) -> Any:
+        taken = [*leaves]
+        leaves.clear()
+        return _stack_of(machine, taken)
+
     stack.attrs |= {
         _ENTERED: leaves,
         "enter_context": Native("enter_context", enter),
         "enter_async_context": Native("enter_async_context", enter),
         "callback": Native("callback", callback),
+        "push": Native("push", push),
+        "pop_all": Native("pop_all", pop_all),
         "close": Native("close", lambda _args, _kwargs: _left(stack, None)),
     }
     return stack
@@ -143,14 +161,17 @@ def _left(stack: Inst, raised: Raised | None) -> bool:
 def _entered_instance(machine: "Machine", value: Inst) -> tuple[Any, Callable[[Raised | None], bool]]:
     enter, leave = value.cls.find("__enter__"), value.cls.find("__exit__")
     given = machine.call(enter, [value], {}) if isinstance(enter, Func) else value
+    return given, _leaving(machine, value, leave) if isinstance(leave, Func) else lambda _raised: False
 
-    def left(raised: Raised | None) -> bool:
-        if not isinstance(leave, Func):
-            return False
-        told = [None] * 3 if raised is None else [class_raised(raised), raised.value, UNKNOWN]
-        return machine.truth(machine.call(leave, [value, *told], {})) is True
 
-    return given, left
+def _leaving(machine: "Machine", value: Inst, leave: Func) -> Callable[[Raised | None], bool]:
+    """Calls `__exit__`; gives whether that swallows what was raised."""
+    return lambda raised: machine.truth(machine.call(leave, [value, *_told(raised)], {})) is True
+
+
+def _told(raised: Raised | None) -> list[Any]:
+    """What `__exit__` is told."""
+    return [None] * 3 if raised is None else [class_raised(raised), raised.value, UNKNOWN]
 
 
 CONTEXTS: Final[dict[str, Function]] = {

@@ -1,4 +1,4 @@
-"""Functions of several forms, chosen by the type of their first argument (`functools.singledispatch`)."""
+"""Functions and methods of several forms, chosen by the type of their first argument (`functools.singledispatch`)."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ class Dispatched(Native):
     """
 
     __slots__ = ("default", "forms", "machine")
+    place = 0
+    """Where the argument stands that decides."""
 
     def __init__(self, machine: "Machine", default: Any) -> None:
         super().__init__(default.name, self._called)
@@ -35,7 +37,7 @@ class Dispatched(Native):
         if len(args) > 1:
             return self._keep(first, args[1])
         if isinstance(first, Func):
-            named = first.node.args.posonlyargs + first.node.args.args
+            named = [*first.node.args.posonlyargs, *first.node.args.args][self.place :]
             told = named[0].annotation if named else None
             return self._keep(UNKNOWN if told is None else self.machine.ev(told, first.env), first)
         return Native("register", lambda inner, _kwargs: self._keep(first, inner[0]) if inner else UNKNOWN)
@@ -46,13 +48,21 @@ class Dispatched(Native):
 
     def _called(self, args: Args, kwargs: Kwargs) -> Any:
         is_a = self.machine.natives.builtin("isinstance")
-        answers = [self.machine.truth(self.machine.call(is_a, [args[0], kind], {})) for kind, _ in self.forms if args]
+        given = args[self.place : self.place + 1]
+        answers = [self.machine.truth(self.machine.call(is_a, [*given, kind], {})) for kind, _ in self.forms if given]
         fitting = [form for form, answer in zip(self.forms, answers, strict=False) if answer]
         self.machine.guesses += None in answers and not fitting and not self.machine.quiet
         for kind, form in reversed(fitting):
             if not any(_is_narrower(other, kind) for other, _ in fitting):
                 return self.machine.call(form, list(args), dict(kwargs))
         return self.machine.call(self.default, list(args), dict(kwargs))
+
+
+class DispatchedMethod(Dispatched):
+    """A method of several forms, chosen by the type of what follows the object."""
+
+    __slots__ = ()
+    place = 1
 
 
 def _is_narrower(kind: Any, than: Any) -> bool:
@@ -62,3 +72,8 @@ def _is_narrower(kind: Any, than: Any) -> bool:
 def single_dispatch(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     """`functools.singledispatch(function)`."""
     return Dispatched(machine, args[0]) if args and isinstance(args[0], Func) else UNKNOWN
+
+
+def single_dispatch_method(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """`functools.singledispatchmethod(function)`."""
+    return DispatchedMethod(machine, args[0]) if args and isinstance(args[0], Func) else UNKNOWN

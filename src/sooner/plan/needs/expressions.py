@@ -381,7 +381,7 @@ class Expressions(Comprehensions, ABC):
         return values
 
     def _ev_set(self, node: ast.Set, env: Env) -> Any:
-        values = self._elements(node.elts, env)
+        values = sets.distinct(self, self._elements(node.elts, env))
         try:
             return set(values) if all(is_plain(each) for each in values) else values
         except TypeError:
@@ -418,7 +418,8 @@ class Expressions(Comprehensions, ABC):
             value[UNKNOWN] = UNKNOWN  # it has one now
         if key in value:
             return key
-        if (other := same_key(value, key)) is not None:
+        other = sets.equal_key(self, value, key) if isinstance(key, Inst) else None
+        if other is not None or (other := same_key(value, key)) is not None:
             return other
         may_be_one = isinstance(hard(index), Ext) and any(isinstance(each, str | int) for each in value)
         return UNKNOWN if may_be_one or UNKNOWN in value else key

@@ -1,10 +1,11 @@
 """Values in order: `sorted`, `min` and `max`, of plain values, by a key, and of instances that know which is less."""
 
 from collections.abc import Callable
+from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
 from sooner.plan.needs.comparisons import HOST_ERRORS
-from sooner.plan.needs.values import UNKNOWN, Args, Function, Inst, Kwargs, Raised, Soft, hard, is_plain
+from sooner.plan.needs.values import UNKNOWN, Args, Function, Inst, Kwargs, Native, Raised, Soft, hard, is_plain
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -59,11 +60,39 @@ class _Ordered:
         return id(self.value)
 
 
+class _ByComparing(Native):
+    """What `functools.cmp_to_key` makes of a function that compares two values."""
+
+    __slots__ = ("compare",)
+
+    def __init__(self, compare: Any) -> None:
+        super().__init__("cmp_to_key", lambda args, _kwargs: args[0] if args else UNKNOWN)
+        self.compare = compare
+
+
+def by_comparing(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """`functools.cmp_to_key(function)`."""
+    return _ByComparing(args[0]) if args else UNKNOWN
+
+
+def _compared(machine: "Machine", compare: Any, values: list[Any]) -> list[Any]:
+    def less(one: Any, other: Any) -> int:
+        found = hard(machine.call(compare, [one, other], {}))
+        if not isinstance(found, int):
+            raise TypeError("not known")
+        return found
+
+    return [cmp_to_key(less)(each) for each in values]
+
+
 def keys_of(machine: "Machine", key: Any, values: list[Any]) -> list[Any] | None:
     """What each value is compared by; None where that is not known, or they cannot be compared."""
-    keys = values if hard(key) is None else [machine.call(key, [each], {}) for each in values]
+    by = hard(key)
+    keys = values if by is None or isinstance(by, _ByComparing) else [machine.call(by, [each], {}) for each in values]
     keys = [hard(each) for each in keys]
-    if keys and all(isinstance(each, Inst) for each in keys):
+    if isinstance(by, _ByComparing):
+        keys = _compared(machine, by.compare, keys)
+    elif keys and all(isinstance(each, Inst) for each in keys):
         keys = [_Ordered(machine, each) for each in keys]
     elif not is_plain(keys):
         return None

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs import sets
+from sooner.plan.needs.attributes import of_metaclass
 from sooner.plan.needs.comparisons import HOST_ERRORS
 from sooner.plan.needs.containers import Environment
 from sooner.plan.needs.counted import Counted, uncounted
@@ -13,7 +14,7 @@ from sooner.plan.needs.enumerations import is_mixed_member, plain_of
 from sooner.plan.needs.growth import has_wide_field, power
 from sooner.plan.needs.iterating import ITERATING
 from sooner.plan.needs.kept import Loader
-from sooner.plan.needs.lazy_values import Generator, Turn
+from sooner.plan.needs.lazy_values import Turn
 from sooner.plan.needs.number_types import is_scalar_type, scalar_name, scalar_of_dtype
 from sooner.plan.needs.ordering import in_order, most
 from sooner.plan.needs.outside_kinds import (
@@ -26,6 +27,7 @@ from sooner.plan.needs.outside_kinds import (
     kind_outside,
     record_text,
 )
+from sooner.plan.needs.quantifying import quantified
 from sooner.plan.needs.special_methods import written_fields
 from sooner.plan.needs.values import (
     MISSING,
@@ -101,6 +103,8 @@ def _len(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     if isinstance(value, Inst):
         method = value.cls.find("__len__")
         return UNKNOWN if method is MISSING else machine.call(Bound(method, value), [], {})
+    if isinstance(value, Cls) and (of_meta := of_metaclass(value, "__len__")) is not None:
+        return machine.call(of_meta, [value], {})
     if (isinstance(value, dict) and UNKNOWN in value) or id(value) in machine.of_any_length:
         return UNKNOWN
     machine.trace.questions += id(value) in machine.as_many
@@ -108,34 +112,6 @@ def _len(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
         return Soft(len(value)) if isinstance(args[0], Soft) else len(value)
     items = None if isinstance(value, Loader) else machine.items_of(value)
     return UNKNOWN if items is None else len(items)
-
-
-def _quantified(machine: "Machine", args: Args, deciding: bool) -> Any:  # noqa: FBT001 - True for any, False for all
-    source = hard(args[0]) if args else UNKNOWN
-    if isinstance(source, Generator):
-        return _decided_by(machine, source, deciding=deciding)
-    values = machine.items_of(source)
-    if values is None:
-        return UNKNOWN
-    truths = [machine.truth(each) for each in values]
-    soft = any(isinstance(each, Soft) and truth is deciding for each, truth in zip(values, truths, strict=True))
-    hard_decision = any(not isinstance(v, Soft) and t is deciding for v, t in zip(values, truths, strict=True))
-    if hard_decision:
-        return deciding
-    if soft:
-        return Soft(deciding)
-    return UNKNOWN if None in truths else not deciding
-
-
-def _decided_by(machine: "Machine", source: Generator, *, deciding: bool) -> Any:
-    """Whether any, or all, of what is asked one after the other is true: what decides is the last that is asked for."""
-    found: Any = not deciding
-    for each in source.values(machine):
-        truth = machine.truth(each)
-        if truth is deciding and not isinstance(each, Soft):
-            return deciding
-        found = Soft(deciding) if truth is deciding else UNKNOWN if truth is None and found is (not deciding) else found
-    return found if source.unknown is MISSING else UNKNOWN
 
 
 def _isinstance(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
@@ -257,6 +233,7 @@ def _made_of(kind: type) -> Function:
         values = machine.items_of(args[0])
         if values is None:
             return args[0] if isinstance(args[0], Turn) and kind in (list, tuple) else UNKNOWN
+        values = sets.distinct(machine, values) if kind in (set, frozenset) else values
         try:
             result = kind(values)
         except TypeError:
@@ -461,8 +438,7 @@ def _wrapped(kind: str) -> Function:
 
 BUILTINS: Final[dict[str, Function]] = {
     "len": _len, "min": most(min, largest=False), "max": most(max, largest=True),
-    "any": lambda machine, args, _kwargs: _quantified(machine, args, deciding=True),
-    "all": lambda machine, args, _kwargs: _quantified(machine, args, deciding=False),
+    "any": quantified(deciding=True), "all": quantified(deciding=False),
     "int": _by_method("__int__", _host(int)), "float": _by_method("__float__", _host(float)),
     "abs": _by_method("__abs__", _host(abs)), "sum": _sum, "round": _host(round),
     "pow": _host(power), "bin": _host(bin), "oct": _host(oct), "ascii": _host(ascii),

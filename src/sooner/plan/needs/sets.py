@@ -4,7 +4,7 @@ import ast
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from sooner.plan.needs.values import UNKNOWN, hard, is_plain
+from sooner.plan.needs.values import UNKNOWN, Inst, hard, is_plain
 
 
 class Comparing(Protocol):
@@ -12,6 +12,9 @@ class Comparing(Protocol):
 
     def contains(self, container: Any, item: Any) -> bool | None:
         """Whether a container holds an item; None where that is not known."""
+
+    def equal(self, left: Any, right: Any) -> bool | None:
+        """Whether two values are equal; None where that is not known."""
 
     def items_of(self, value: Any) -> list[Any] | None:
         """What there is to go through; None where that is not known."""
@@ -44,6 +47,20 @@ def combined(machine: Comparing, method: str, left: Any, right: Any) -> Any:
         return set(chosen[method]())
     except TypeError:  # something that no set can hold
         return UNKNOWN
+
+
+def distinct(machine: Comparing, values: list[Any]) -> list[Any]:
+    """Each of some values once, where objects are known to be equal."""
+    found: list[Any] = []
+    for each in values:
+        if not (isinstance(each, Inst) and any(other is each or machine.equal(other, each) for other in found)):
+            found.append(each)
+    return found
+
+
+def equal_key(machine: Comparing, values: dict[Any, Any], key: Inst) -> Any:
+    """The key of an entry that equals an object; None where there is none."""
+    return next((each for each in values if isinstance(each, Inst) and machine.equal(each, key)), None)
 
 
 def _known(machine: Comparing, container: Any) -> list[Any] | None:

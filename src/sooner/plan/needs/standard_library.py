@@ -12,9 +12,10 @@ from sooner.plan.needs import copying, text_patterns
 from sooner.plan.needs.caching import cache, cached_property
 from sooner.plan.needs.containers import Counting, Defaulting, Deque, Environment
 from sooner.plan.needs.data_files import DATA_FILES
-from sooner.plan.needs.dispatching import single_dispatch
+from sooner.plan.needs.dispatching import single_dispatch, single_dispatch_method
 from sooner.plan.needs.file_paths import absolute, package_files, path_of
 from sooner.plan.needs.iterators import ITERATORS
+from sooner.plan.needs.ordering import by_comparing
 from sooner.plan.needs.plain_functions import PLAIN_FUNCTIONS
 from sooner.plan.needs.python_names import BUILTINS, members
 from sooner.plan.needs.special_methods import FACTORY, set_plainly
@@ -182,6 +183,12 @@ def _field_of_model(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
 
 def _set_plainly(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return set_plainly(args)
+
+
+def _got_plainly(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """`object.__getattribute__(instance, name)`."""
+    owner, name = (hard(each) for each in (*args, UNKNOWN, UNKNOWN)[:2])
+    return machine.plainly_of(owner, name) if isinstance(owner, Inst) and isinstance(name, str) else UNKNOWN
 
 
 def _replaced(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
@@ -468,12 +475,13 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "inspect.isfunction": _is_function, "inspect.ismethod": _is_method, "inspect.isclass": _is_class,
     "functools.partial": _partial, "functools.partialmethod": _partial_method,
     "functools.lru_cache": cache, "functools.cache": cache, "functools.total_ordering": _same,
-    "functools.singledispatch": single_dispatch,
+    "functools.singledispatch": single_dispatch, "functools.singledispatchmethod": single_dispatch_method,
+    "functools.cmp_to_key": by_comparing,
     "functools.cached_property": cached_property, "functools.reduce": _reduce, "wrapt.decorator": _same,
     "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "pydantic.Field": _field_of_model,
     "msgspec.field": _field, "dataclasses.replace": _replaced,
     "dataclasses.asdict": _as_dict, "dataclasses.fields": _fields,
-    "object.__setattr__": _set_plainly, "numpy.prod": _product_of,
+    "object.__setattr__": _set_plainly, "object.__getattribute__": _got_plainly, "numpy.prod": _product_of,
     "attr.s": _dataclass, "attrs.define": _dataclass,
     "types.SimpleNamespace": _namespace, "argparse.Namespace": _namespace,
     "collections.namedtuple": _namedtuple, "collections.OrderedDict": _ordered,

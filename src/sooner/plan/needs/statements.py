@@ -456,10 +456,11 @@ def _loading(target: ast.expr) -> ast.expr:
 
 
 _DISPATCH: Final[dict[type, Callable[..., None]]] = {
-    getattr(ast, name): getattr(Statements, f"_do_{name.lower()}")
+    getattr(ast, name): getattr(Statements, f"_do_{name.lower().removesuffix('star')}")
     for name in (
         "Expr", "Assign", "AnnAssign", "AugAssign", "Delete", "Return", "If", "For", "While", "Break", "Continue",
-        "Raise", "Assert", "Try", "With", "FunctionDef", "ClassDef", "Import", "ImportFrom", "Global", "Match",
+        "Raise", "Assert", "Try", "TryStar", "With", "FunctionDef", "ClassDef", "Import", "ImportFrom", "Global",
+        "Match",
     )
 } | {
     ast.AsyncFor: Statements._do_for,  # noqa: SLF001 - the table belongs to the class
