@@ -191,3 +191,96 @@ class Uses:
 )
 def test_what_python_chooses_is_done(text):
     assert index_of(text) == 2
+
+
+TUPLES = """
+class Size(NamedTuple):
+    rows: int
+    columns: int = 2
+    def total(self):
+        return self.rows * self.columns
+
+class Pair(tuple):
+    def __new__(cls, first, second):
+        return super().__new__(cls, (first, second))
+    def total(self):
+        return self[0] + self[1]
+
+class Row(tuple):
+    pass
+
+Old = namedtuple("Old", "first second", defaults=(2,))
+
+def matched(given):
+    match given:
+        case 0:
+            return 7
+        case int(number) if number > 2:
+            return 7
+        case Size(rows=1, columns=2):
+            return 2
+        case Size(_, columns):
+            return columns - 1
+        case [_, last]:
+            return last
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n = Size(1).total()",
+        "n = Pair(1, 1).total()",
+        "first, n = Pair(1, 2)",
+        "n = len(Pair(5, 6))",
+        "n = len(Row([5, 6]))",
+        "n = max(Row([0, 2]))",
+        "n = 2 if isinstance(Pair(1, 2), tuple) and 2 in Pair(1, 2) else 0",
+        "n = 2 if Pair(1, 2) == (1, 2) else 0",
+        "n = 2 if Size(1, 2) == (1, 2) else 0",
+        "n = 2 if Size(1, 2) != (1, 3) and Size(1, 2) != 1 else 0",
+        "n = Old._make([1, 2]).second",
+        "n = len(Old._fields)",
+        "n = matched(Size(1, 2))",
+        "n = matched(Size(1, 3))",
+        "n = matched([1, 2])",
+    ],
+)
+def test_what_is_in_a_tuple_of_a_class_of_its_own_is_known(text):
+    assert index_of(f"{TUPLES}\n{text}") == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "found = [last for each in range(3) if (last := each) > 0]\nn = last",
+        "assert any((last := each) > 1 for each in range(5))\nn = last",
+        """
+        @dataclass
+        class Scaled:
+            number: int
+            scale: dataclasses.InitVar[int] = 2
+            total: int = field(init=False, default=0)
+            def __post_init__(self, scale):
+                self.total = self.number * scale
+        n = Scaled(1).total
+        """,
+        """
+        @dataclass
+        class Both:
+            one: int
+            other: int
+        n = dataclasses.astuple(Both(1, 2))[1]
+        """,
+        """
+        class Written:
+            def __format__(self, spec):
+                return str(len(spec))
+        n = int(f"{Written():xx}")
+        """,
+        "n = int(string.Template('$number').substitute(number=2))",
+        "n = int(string.Template('${number}').safe_substitute({'number': 2}))",
+    ],
+)
+def test_what_python_computes_is_known(text):
+    assert index_of(text) == 2

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from sooner.plan.needs.enumerations import is_enumeration, is_member, is_mixed_member, plain_of
 from sooner.plan.needs.generators import one_by_one
 from sooner.plan.needs.lazy_values import Generator
-from sooner.plan.needs.special_methods import SpecialMethods, field_values
+from sooner.plan.needs.special_methods import SpecialMethods, field_values, is_named_tuple
 from sooner.plan.needs.values import (
     MISSING,
     PLAIN,
@@ -97,6 +97,11 @@ class Comparisons(SpecialMethods):
         told = self.equal_by_method(left, right)
         if told is not MISSING:
             return self.truth(told)
+        if is_named_tuple(left) or is_named_tuple(right):
+            first, second = (
+                tuple(field_values(each) or ()) if is_named_tuple(each) else each for each in (left, right)
+            )
+            return self.same(first, second)
         ours, theirs = field_values(left), field_values(right)
         if ours is None or theirs is None or left.cls is not right.cls:
             return self.same(left, right)

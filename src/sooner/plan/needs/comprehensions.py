@@ -73,7 +73,7 @@ class Comprehensions(Comparisons):
         self, generators: list[ast.comprehension], env: Env, element: Callable[[Env], Any], several: Any = MISSING
     ) -> Any:
         inner = Env(env.module, env)
-        inner.frame = env.frame
+        inner.frame, inner.is_inner = env.frame, True
         results: list[Any] = []
         perhaps: set[int] = set()
 

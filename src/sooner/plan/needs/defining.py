@@ -7,7 +7,7 @@ from typing import Any, Final, TypeGuard
 from sooner.plan.needs.attributes import METACLASS
 from sooner.plan.needs.calling import Calling
 from sooner.plan.needs.enumerations import inheritable, is_enumeration, make_members
-from sooner.plan.needs.outside_kinds import LIST_MODEL, LISTS, MAPPING_MODEL, MAPPINGS, base_names
+from sooner.plan.needs.outside_kinds import LIST_MODEL, LISTS, MAPPING_MODEL, MAPPINGS, TUPLE_MODEL, TUPLES, base_names
 from sooner.plan.needs.standard_library import make_record
 from sooner.plan.needs.state import MODULE_FUEL
 from sooner.plan.needs.testing_names import apply_mark, is_expanded
@@ -138,6 +138,8 @@ class Defining(Calling):
             return self.load_model(LIST_MODEL).env.names["List"]
         if is_test and isinstance(base, Native | Ext) and name_of(base) in MAPPINGS:
             return self.load_model(MAPPING_MODEL).env.names["Mapping"]
+        if is_test and isinstance(base, Native) and base.name in TUPLES:
+            return self.load_model(TUPLE_MODEL).env.names["Tuple"]
         return self.natives.modelled(base)
 
     def _make_by_metaclass(self, cls: Cls, bases: list[Any], told: dict[str, Any]) -> None:

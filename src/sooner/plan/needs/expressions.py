@@ -503,6 +503,8 @@ class Expressions(Comprehensions, ABC):
     def _ev_formattedvalue(self, node: ast.FormattedValue, env: Env) -> Any:
         value = self.ev(node.value, env)
         inner = hard(value)
+        if isinstance(inner, Inst) and inner.cls.find("__format__") is not MISSING:
+            return self.special(inner, "__format__", "" if node.format_spec is None else self.ev(node.format_spec, env))
         if not isinstance(inner, int | float | str | bool | None) or isinstance(inner, Unknown):
             return self.call(self.name("str", env), [value], {})
         shape = hard(self.ev(node.format_spec, env)) if node.format_spec is not None else ""
@@ -520,7 +522,9 @@ class Expressions(Comprehensions, ABC):
 
     def _ev_namedexpr(self, node: ast.NamedExpr, env: Env) -> Any:
         value = self.ev(node.value, env)
-        env.names[node.target.id] = value
+        while env.is_inner and env.parent is not None:
+            env = env.parent
+        self.bind(node.target, value, env)
         return value
 
     @abstractmethod

@@ -124,7 +124,7 @@ def expression_of(
     if not isinstance(several, Generator) and machine.items_of(several) is None:
         return at_once()
     inner = Env(env.module, env)
-    inner.frame = env.frame
+    inner.frame, inner.is_inner = env.frame, True
     values = _each(machine, node.elt, node.generators, inner, several)
     return Generator(machine, _turns_of_expression(machine, values, env, at_once), at_once)
 

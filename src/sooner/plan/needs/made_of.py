@@ -67,7 +67,8 @@ def finish_record(machine: "Machine", after: Func, made: Inst, given: dict[str, 
         names = [_set_on_self(each.node) for each in finishing if isinstance(each, Func)]
         for name in frozenset().union(*names) - given.keys():
             made.attrs[name] = Unknown(f"{made.cls.name}().{name}")
-    machine.call(after, [made], {})
+    told = [made.attrs.get(name, UNKNOWN) for name in after.positional[1:]]  # `InitVar`
+    machine.call(after, [made, *told], {})
 
 
 @functools.lru_cache(maxsize=1024)

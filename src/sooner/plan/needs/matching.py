@@ -15,7 +15,7 @@ class Matching(Binding):
         """Whether a value fits a pattern, whose names it binds; None where that is not known."""
         subject = hard(subject)
         if isinstance(pattern, ast.MatchValue):
-            return self.same(subject, hard(self.ev(pattern.value, env)))
+            return self.equal(subject, hard(self.ev(pattern.value, env)))
         if isinstance(pattern, ast.MatchSingleton):
             return self.same(subject, pattern.value)
         if isinstance(pattern, ast.MatchOr):

@@ -459,7 +459,7 @@ class Natives(GivenDevices):
         """A method that an instance has from a base class outside (unittest's, torch's), or MISSING."""
         cls = value.cls if isinstance(value, Inst) else value
         method = unittest_method(self.machine, value, name)
-        if method is MISSING and isinstance(value, Inst):
+        if method is MISSING:
             method = method_of_tuple(self.machine, value, name)
         if method is not MISSING:
             return method

@@ -51,11 +51,15 @@ MAPPING_MODEL: Final = "sooner.mappings"
 LISTS: Final = ("list", "UserList")
 LIST_MODEL: Final = "sooner.lists"
 """The same of lists, for classes of the library too."""
+TUPLES: Final = ("tuple",)
+TUPLE_MODEL: Final = "sooner.tuples"
+"""The same of tuples, where the tests inherit from them."""
 
 
 def is_container(value: Inst, kind: str) -> bool:
     """Whether an object is of a class that inherits from Python's type of containers of a name, or from one like it."""
-    model = MAPPING_MODEL if kind in MAPPINGS else LIST_MODEL if kind in LISTS else None
+    models = {MAPPINGS: MAPPING_MODEL, LISTS: LIST_MODEL, TUPLES: TUPLE_MODEL}
+    model = next((each for kinds, each in models.items() if kind in kinds), None)
     return any(isinstance(each, Cls) and each.module.name == model for each in value.cls.mro)
 
 

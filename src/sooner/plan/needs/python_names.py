@@ -28,7 +28,7 @@ from sooner.plan.needs.outside_kinds import (
     record_text,
 )
 from sooner.plan.needs.quantifying import quantified
-from sooner.plan.needs.special_methods import written_fields
+from sooner.plan.needs.special_methods import is_named_tuple, written_fields
 from sooner.plan.needs.values import (
     MISSING,
     PLAIN,
@@ -166,6 +166,8 @@ def _is_of_class(value: Inst, kind: Any) -> bool | None:
         return kind in value.cls.mro or (None if has_foreign_base(value.cls) else False)
     if is_container(value, name_of(kind)):
         return True
+    if is_named_tuple(value) and name_of(kind) in HOST_TYPES:
+        return issubclass(tuple, HOST_TYPES[name_of(kind)])
     return _is_member(value, name_of(kind)) if value.cls.is_open and name_of(kind) not in _FINAL else False
 
 

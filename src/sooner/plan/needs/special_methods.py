@@ -108,6 +108,11 @@ def field_values(value: Any) -> list[Any] | None:
     return [value.attrs.get(name, Unknown(name)) for name in names]
 
 
+def is_named_tuple(value: Any) -> bool:
+    """Whether something is a tuple whose items have names."""
+    return isinstance(value, Inst) and value.cls.find("__tuple__") is not MISSING
+
+
 def written_fields(cls: Cls) -> list[str] | None:
     """The fields that the text of a record names: those with a type that are not kept out of it; None if not known."""
     names = cls.find("__record__")

@@ -6,6 +6,7 @@ import math
 import re
 import textwrap
 from collections import Counter, OrderedDict
+from string import Template
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs import copying, text_patterns
@@ -204,13 +205,16 @@ def _replaced(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     return made
 
 
-def method_of_tuple(machine: "Machine", value: Inst, name: str) -> Any:
-    """What a tuple with names has of its own: `_replace`, `_asdict`, `_fields`; MISSING for any other name."""
-    fields = value.cls.find("__record__")
-    if value.cls.find("__tuple__") is MISSING or not isinstance(fields, list):
+def method_of_tuple(machine: "Machine", value: Inst | Cls, name: str) -> Any:
+    """What a tuple with names, or its class, has of its own (`_replace`, `_make`, ...); MISSING for any other name."""
+    cls = value.cls if isinstance(value, Inst) else value
+    fields = cls.find("__record__")
+    if cls.find("__tuple__") is MISSING or not isinstance(fields, list):
         return MISSING
     if name == "_fields":
         return tuple(fields)
+    if name == "_make":
+        return Native(name, lambda args, _kwargs: machine.call(cls, machine.items_of(args[0]) or [], {}))
     function = {"_replace": _replaced, "_asdict": _as_dict}.get(name)
     return MISSING if function is None else Native(name, lambda args, kwargs: function(machine, [value, *args], kwargs))
 
@@ -223,6 +227,28 @@ def _as_dict(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
         return UNKNOWN
     values = {name: record.attrs.get(name, UNKNOWN) for name in fields}
     return {name: UNKNOWN if isinstance(hard(each), Inst) else each for name, each in values.items()}
+
+
+def _as_tuple(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """The values of a record."""
+    found = _as_dict(machine, args, kwargs)
+    return tuple(found.values()) if isinstance(found, dict) else UNKNOWN
+
+
+def _template(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """`string.Template(text)`."""
+    text = hard(args[0]) if args else None
+
+    def substituted(given: Args, named: Kwargs) -> Any:
+        values = {**hard(given[0]), **named} if given and isinstance(hard(given[0]), dict) else named
+        values = {name: hard(each) for name, each in values.items()}
+        if not isinstance(text, str) or not is_plain(values):
+            return UNKNOWN
+        return Template(text).safe_substitute(values)
+
+    made = Ext("string.Template()")
+    made.attrs = dict.fromkeys(("substitute", "safe_substitute"), Native("substitute", substituted))
+    return made
 
 
 def _product_of(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
@@ -480,7 +506,8 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "functools.cached_property": cached_property, "functools.reduce": _reduce, "wrapt.decorator": _same,
     "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "pydantic.Field": _field_of_model,
     "msgspec.field": _field, "dataclasses.replace": _replaced,
-    "dataclasses.asdict": _as_dict, "dataclasses.fields": _fields,
+    "dataclasses.asdict": _as_dict, "dataclasses.astuple": _as_tuple,
+    "string.Template": _template, "dataclasses.fields": _fields,
     "object.__setattr__": _set_plainly, "object.__getattribute__": _got_plainly, "numpy.prod": _product_of,
     "attr.s": _dataclass, "attrs.define": _dataclass,
     "types.SimpleNamespace": _namespace, "argparse.Namespace": _namespace,

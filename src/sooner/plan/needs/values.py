@@ -233,13 +233,14 @@ class Param:
 class Env:
     """Names of one scope, and the scope around it."""
 
-    __slots__ = ("frame", "module", "names", "parent")
+    __slots__ = ("frame", "is_inner", "module", "names", "parent")
 
     def __init__(self, module: "Mod", parent: "Env | None" = None, names: dict[str, Any] | None = None) -> None:
         self.module = module
         self.parent = parent
         self.names: dict[str, Any] = {} if names is None else names
         self.frame: Frame | None = None
+        self.is_inner = False  # a comprehension's: what `:=` binds in it is bound around it
 
     def find(self, name: str) -> Any:
         """The value of a name, or MISSING."""
