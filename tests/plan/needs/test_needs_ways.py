@@ -375,6 +375,11 @@ def test_what_stands_behind_and_or_or_may_not_be_done_and_either_value_is_possib
             def test_a_skip():
                 elsewhere.flag() and pytest.skip("by chance")
                 first()
+
+            def test_neither_is_known():
+                if elsewhere.flag() or elsewhere.kind() and True:
+                    pytest.skip("by chance")
+                first()
             """
         },
     )
@@ -386,6 +391,7 @@ def test_what_stands_behind_and_or_or_may_not_be_done_and_either_value_is_possib
         "test_what_follows_unless": (2, 2, 2, "MEDIUM"),
         "test_both": (2, 2, 2, "HIGH"),
         "test_a_skip": (1, 1, 1, "MEDIUM"),
+        "test_neither_is_known": (1, 1, 1, "MEDIUM"),
     }
 
 

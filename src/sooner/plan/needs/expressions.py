@@ -268,9 +268,9 @@ class Expressions(Comprehensions, ABC):
             if truth is deciding:
                 if isinstance(value, Soft):
                     return deciding if self._decided(node.values[place + 1 :], env, deciding=deciding) else value
-                return value if not unknown else self._one_way(node, ways)
+                return value if not unknown else self._one_way(ways, is_or=deciding, is_decided=True)
         if unknown:
-            return self._one_way(node, ways)
+            return self._one_way(ways, is_or=deciding, is_decided=False)
         return Soft(hard(value)) if soft else value
 
     def _behind_what_is_not_known(self, node: ast.expr, env: Env) -> Any:
@@ -280,18 +280,16 @@ class Expressions(Comprehensions, ABC):
             found.append(self.ev(node, env))
         return found[0] if found else UNKNOWN  # where it skips
 
-    def _one_way(self, node: ast.BoolOp, ways: list[Any]) -> Any:
+    def _one_way(self, ways: list[Any], *, is_or: bool, is_decided: bool) -> Any:
         """What `and` or `or` comes to, where it is not known which of its values counts."""
-        last, is_or = ways[-1], isinstance(node.op, ast.Or)
-        if isinstance(hard(last), Unknown):
-            return UNKNOWN
-        if not is_or:
-            return Perhaps(last) if self.truth(last) else last if isinstance(last, bool) else Decided(truth=False)
-        if not any(isinstance(hard(each), Unknown) for each in ways):
+        last = ways[-1]
+        if is_or and not any(isinstance(hard(each), Unknown) for each in ways):
             found = one_of_several(cast("Machine", self), ways)
             if found is not UNKNOWN:
                 return found
-        return UNKNOWN if not self.truth(last) else True if isinstance(last, bool) else Decided(truth=True)
+        if is_decided:
+            return is_or if isinstance(last, bool) else Decided(truth=is_or)
+        return Perhaps(last) if not is_or and self.truth(last) else UNKNOWN
 
     def _decided(self, rest: list[ast.expr], env: Env, *, deciding: bool) -> bool:
         """Whether a condition of a mark that a switch decides is decided without it too (`not SWITCH or N < 2`)."""
