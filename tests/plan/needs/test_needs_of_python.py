@@ -284,3 +284,42 @@ def test_what_is_in_a_tuple_of_a_class_of_its_own_is_known(text):
 )
 def test_what_python_computes_is_known(text):
     assert index_of(text) == 2
+
+
+ERRORS = """
+class Error(Exception):
+    pass
+
+def chained(kind):
+    try:
+        raise Error("first")
+    except Error as error:
+        raise kind from error
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """
+        try:
+            chained(ValueError)
+        except ValueError as error:
+            n = 2 if isinstance(error.__cause__, Error) else 0
+        """,
+        """
+        try:
+            chained(Error("second"))
+        except Error as error:
+            n = 2 if isinstance(error.__cause__, Error) else 0
+        """,
+        """
+        try:
+            chained(KeyError)
+        except Exception as error:
+            n = 2 if isinstance(error, LookupError) and not isinstance(error, ValueError) else 0
+        """,
+    ],
+)
+def test_what_an_exception_is_and_follows_from_is_known(text):
+    assert index_of(ERRORS + textwrap.dedent(text)) == 2

@@ -24,6 +24,7 @@ from sooner.plan.needs.options import Options
 from sooner.plan.needs.outside_kinds import record_text
 from sooner.plan.needs.plain_functions import computed
 from sooner.plan.needs.python_names import BUILTINS, HOST_TYPES, method_of
+from sooner.plan.needs.raising import Caught
 from sooner.plan.needs.replacing import is_patch, patched, switch_of
 from sooner.plan.needs.rule_words import words
 from sooner.plan.needs.rules import Rule
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
 
 _MAKERS_BY_ITEM: Final = (".mgrid", ".ogrid", ".r_", ".c_", ".s_", ".index_exp")
 """Of NumPy and what is like it: an item is an array that is made, but of the last two."""
-_ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options, Mocked, File, Kept, Generator, Future, Executor)
+_ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options, Mocked, File, Kept, Generator, Future, Executor, Caught)
 """What is not known, but knows something of itself."""
 _LONGEST_PATH: Final = 120
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")

@@ -28,6 +28,7 @@ from sooner.plan.needs.outside_kinds import (
     record_text,
 )
 from sooner.plan.needs.quantifying import quantified
+from sooner.plan.needs.raising import Caught
 from sooner.plan.needs.special_methods import is_named_tuple, written_fields
 from sooner.plan.needs.values import (
     MISSING,
@@ -147,8 +148,8 @@ def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
             return None
         host = HOST_TYPES.get(name_of(kind))
         return isinstance(value, host) if host is not None else False
-    if isinstance(value, Inst):
-        return _is_of_class(value, kind)
+    if isinstance(value, Inst | Caught):
+        return _is_of_class(value, kind) if isinstance(value, Inst) else value.is_a(machine, kind)
     if isinstance(value, Dev | Cls):
         return name_of(kind) == ("device" if isinstance(value, Dev) else "type")
     if isinstance(kind, Cls) and is_of_no_class_of_the_tree(value):
@@ -157,7 +158,6 @@ def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
         return None
     if isinstance(value, Func | Bound):
         return name_of(kind) in ("Callable", *(_FUNCTIONS if isinstance(value, Func) else _METHODS))
-    del machine
     return False if isinstance(value, PLAIN) and isinstance(kind, Cls) else None
 
 
@@ -360,10 +360,9 @@ def _type(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 _NAMED_TYPES: Final = (int, float, str, bool, list, tuple, dict, set, bytes)
 
 
-def _super(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+def _super(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     from sooner.plan.needs.values import Super
 
-    del machine
     if len(args) == 2 and isinstance(args[0], Cls) and isinstance(args[1], Inst | Cls):  # noqa: PLR2004
         return Super(args[0], args[1])
     return UNKNOWN

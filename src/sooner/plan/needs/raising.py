@@ -1,6 +1,7 @@
 """What is raised, and what catches it."""
 
 import ast
+import builtins
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -13,7 +14,6 @@ from sooner.plan.needs.suspending import Stop, Suspended
 from sooner.plan.needs.testing_names import SKIPS, as_raised, is_expected, is_pytest_s_skip
 from sooner.plan.needs.values import (
     MISSING,
-    UNKNOWN,
     Cls,
     Decided,
     Env,
@@ -23,6 +23,7 @@ from sooner.plan.needs.values import (
     Return,
     Skip,
     Soft,
+    Unknown,
     exception_name,
     hard,
     is_plain,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Caught(Decided):
-    """An exception of which nothing is known but that it was raised.
+    """An exception of a class from outside: it is known how it was raised.
 
     Args:
         raised: It.
@@ -45,7 +46,20 @@ class Caught(Decided):
 
     def __init__(self, raised: Raised | Skip) -> None:
         super().__init__(truth=True)
+        self.path = f"{raised.kind}()" if isinstance(raised, Raised) else "SkipTest()"
         self.raised = raised
+
+    def attribute(self, _machine: "Machine", name: str) -> Any:
+        """What it follows from is known."""
+        if isinstance(self.raised, Skip) or name not in ("__cause__", "__context__"):
+            return MISSING
+        return self.raised.cause
+
+    def is_a(self, machine: "Machine", kind: Any) -> bool | None:
+        """Whether it is of a class; None where that is not known."""
+        if isinstance(self.raised, Skip):
+            return None
+        return True if machine.catches((kind,), self.raised) else False if hasattr(builtins, self.raised.kind) else None
 
 
 class Raising(Matching):
@@ -78,6 +92,7 @@ class Raising(Matching):
         if not self.is_ignored(path, line):
             raised = Raised(kind, text, path, line)
             raised.value = value
+            raised.cause = None if node.cause is None else self.ev(node.cause, env)
             raise raised
 
     def _said(self, exception: ast.expr, env: Env) -> str:
@@ -185,7 +200,7 @@ class Raising(Matching):
 
     def _handle(self, handler: ast.ExceptHandler, raised: Raised, env: Env) -> None:
         if handler.name:
-            env.names[handler.name] = Caught(raised) if raised.value is UNKNOWN else raised.value
+            env.names[handler.name] = _caught(raised)
         env.names["__raised__"] = raised
         if raised.kind == "KeyError" and raised.reason.startswith("environment "):
             self._run_by_default(handler.body, env)
@@ -244,6 +259,15 @@ def _again(caught: Any) -> Exception:
     if not isinstance(caught, Raised):
         return Raised("Exception", "")
     return Skip(caught.reason, caught.path, caught.line) if caught.skips else caught
+
+
+def _caught(raised: Raised) -> Any:
+    """What a handler calls by a name."""
+    value = hard(raised.value)
+    value = Inst(value) if isinstance(value, Cls) else value
+    if isinstance(value, Inst):
+        value.attrs["__cause__"] = raised.cause
+    return Caught(raised) if isinstance(value, Unknown | Ext) else value
 
 
 def softened(value: Any) -> Any:

@@ -551,8 +551,7 @@ class Raised(Exception):  # noqa: N818 - an exception of the test, not of ours
 
     def __init__(self, kind: str, reason: str, path: str = "", line: int = 0, *, device: bool = False) -> None:
         super().__init__(f"{kind}: {reason}")
-        self.kind = kind
-        self.reason = reason
+        self.kind, self.reason = kind, reason
         self.path = path
         self.line = line
         self.device = device
@@ -567,6 +566,7 @@ class Raised(Exception):  # noqa: N818 - an exception of the test, not of ours
         self.soft = False
         """Whether it is raised by default (a variable of the environment is not set)."""
         self.value: Any = UNKNOWN
+        self.cause: Any = None
 
 
 class Return(Exception):  # noqa: N818 - control flow
