@@ -323,3 +323,17 @@ def chained(kind):
 )
 def test_what_an_exception_is_and_follows_from_is_known(text):
     assert index_of(ERRORS + textwrap.dedent(text)) == 2
+
+
+def test_of_a_group_of_exceptions_any_handler_may_be_gone():
+    text = """
+def test_it():
+    try:
+        raise ExceptionGroup("both", [ValueError("a"), TypeError("b")])
+    except* ValueError:
+        touch(1)
+    except* TypeError:
+        touch(0)
+"""
+    needs = needs_of("test_it.py", {"test_it.py": HEAD + text})["test_it"]
+    assert (needs.min, needs.full, needs.confidence.name) == (2, 2, "MEDIUM")

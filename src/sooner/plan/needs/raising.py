@@ -29,6 +29,7 @@ from sooner.plan.needs.values import (
     is_plain,
     name_of,
 )
+from sooner.plan.needs.ways import perhaps_gone
 
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
@@ -182,6 +183,11 @@ class Raising(Matching):
             raise raised
 
     def _is_handled(self, node: ast.Try, raised: Raised, env: Env) -> bool:
+        if isinstance(node, ast.TryStar) and "ExceptionGroup" in raised.kind:
+            for handler in node.handlers:  # what is in a group is not known
+                with perhaps_gone(cast("Machine", self)):
+                    self._handle(handler, raised, env)
+            return True
         for handler in node.handlers:
             if self._handles(handler, raised, env):
                 self._handle(handler, raised, env)
