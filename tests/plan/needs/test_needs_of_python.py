@@ -337,3 +337,58 @@ def test_it():
 """
     needs = needs_of("test_it.py", {"test_it.py": HEAD + text})["test_it"]
     assert (needs.min, needs.full, needs.confidence.name) == (2, 2, "MEDIUM")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """
+        class Closed:
+            def close(self):
+                numbers.append(2)
+        numbers = []
+        with contextlib.closing(Closed()) as closed:
+            assert not numbers
+        n = numbers[0]
+        """,
+        """
+        class Entered:
+            async def __aenter__(self):
+                return 1
+            async def __aexit__(self, *raised):
+                numbers.append(1)
+        numbers = []
+        async def main():
+            async with Entered() as number:
+                numbers.append(number)
+        import asyncio
+        asyncio.run(main())
+        n = sum(numbers)
+        """,
+        """
+        from typing import Protocol, runtime_checkable
+        @runtime_checkable
+        class Sized(Protocol):
+            def size(self): ...
+        class Has:
+            def size(self):
+                return 2
+        n = Has().size() if isinstance(Has(), Sized) and not isinstance("", Sized) else 0
+        """,
+        "n = 2 if isinstance(1, int | str) and not isinstance(1.5, int | str) else 0",
+        """
+        class Second:
+            def __index__(self):
+                return 2
+        n = [0, 1, 2, 3][Second()] if len(range(Second())) == 2 else 0
+        """,
+        """
+        class Backwards:
+            def __reversed__(self):
+                return iter([2, 0])
+        n = next(reversed(Backwards()))
+        """,
+    ],
+)
+def test_special_methods_are_asked(text):
+    assert index_of(text) == 2

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.raising import class_raised
 from sooner.plan.needs.replacing import is_patch, kept, patch_now
-from sooner.plan.needs.suspending import Manager, resumed
+from sooner.plan.needs.suspending import Manager, Stop, resumed
 from sooner.plan.needs.testing_names import SWALLOWING, Awaiting, Part, is_awaited, is_expected
 from sooner.plan.needs.values import (
     MISSING,
@@ -101,6 +101,18 @@ def _null_context(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     return Manager(lambda: (value, []))
 
 
+def _closing(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """`contextlib.closing(thing)`: gives the thing, and closes it."""
+    thing = args[0] if args else UNKNOWN
+
+    def close(stop: Stop) -> None:
+        machine.call(machine.attribute(thing, "close"), [], {})
+        if stop is not None:
+            raise stop
+
+    return Manager(lambda: (thing, [close]))
+
+
 def entered_already(leave: Callable[[Raised | None], bool]) -> Inst:
     """A context that is entered when it is made, and left once."""
     made = Inst(Cls("Entered", [Ext("contextlib.ExitStack")], Mod("contextlib", "")))
@@ -159,7 +171,10 @@ def _left(stack: Inst, raised: Raised | None) -> bool:
 
 
 def _entered_instance(machine: "Machine", value: Inst) -> tuple[Any, Callable[[Raised | None], bool]]:
-    enter, leave = value.cls.find("__enter__"), value.cls.find("__exit__")
+    enter, leave = (
+        next((found for each in names if isinstance(found := value.cls.find(each), Func)), MISSING)
+        for names in (("__enter__", "__aenter__"), ("__exit__", "__aexit__"))
+    )
     given = machine.call(enter, [value], {}) if isinstance(enter, Func) else value
     return given, _leaving(machine, value, leave) if isinstance(leave, Func) else lambda _raised: False
 
@@ -176,6 +191,7 @@ def _told(raised: Raised | None) -> list[Any]:
 
 CONTEXTS: Final[dict[str, Function]] = {
     "contextlib.nullcontext": _null_context,
+    "contextlib.closing": _closing,
     "contextlib.suppress": lambda _machine, args, _kwargs: Suppressing(args),
     "contextlib.ExitStack": _exit_stack,
     "contextlib.AsyncExitStack": _exit_stack,

@@ -18,7 +18,7 @@ from sooner.plan.needs.growth import has_wide_field, would_explode
 from sooner.plan.needs.jax_devices import Grid, JaxMesh
 from sooner.plan.needs.lazy_values import Generator
 from sooner.plan.needs.named_devices import one_of_several
-from sooner.plan.needs.operators import BINARY, CONVERSIONS, UNARY, absorbed, pieces_of
+from sooner.plan.needs.operators import BINARY, CONVERSIONS, UNARY, absorbed, pieces_of, types_of
 from sooner.plan.needs.refusals import refuse_to_divide
 from sooner.plan.needs.suspending import Suspended, pass_on
 from sooner.plan.needs.testing_names import condition_of
@@ -212,6 +212,8 @@ class Expressions(Comprehensions, ABC):
         soft = isinstance(left, Soft) or isinstance(right, Soft)
         if kind is ast.Mod and isinstance(hard(left), str | bytes) and is_mixed_member(hard(right)):
             return UNKNOWN  # its name or its value, as the text asks
+        if kind is ast.BitOr and (types := types_of(left)) and (more := types_of(right)):
+            return types + more
         left, right = plain_of(hard(left)), plain_of(hard(right))
         if isinstance(left, Inst) or isinstance(right, Inst):
             told = self.operated(kind, left, right, in_place=in_place)
@@ -431,7 +433,7 @@ class Expressions(Comprehensions, ABC):
         """`value[index]`."""
         soft = isinstance(value, Soft) or isinstance(index, Soft)
         value, index = hard(value), uncounted(hard(index))
-        index = index if isinstance(value, dict) else plain_of(index)
+        index = index if isinstance(value, dict) or not isinstance(index, Inst) else self.as_index(index)
         if isinstance(value, Ext | Unknown | Native):
             return self.outside_item(value, index)
         if isinstance(value, Func):  # Python's own have no items: somebody has made a kernel of it

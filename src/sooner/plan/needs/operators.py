@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from sooner.plan.needs.file_paths import beside
-from sooner.plan.needs.values import UNKNOWN, Enough, OneOf, Text, Unknown, at_most
+from sooner.plan.needs.values import UNKNOWN, Cls, Enough, Native, OneOf, Text, Unknown, at_most
 
 BINARY: Final[dict[type, Callable[[Any, Any], Any]]] = {
     ast.Add: operator.add,
@@ -22,6 +22,7 @@ BINARY: Final[dict[type, Callable[[Any, Any], Any]]] = {
     ast.LShift: operator.lshift,
     ast.RShift: operator.rshift,
 }
+_TYPES: Final = ("int", "str", "list", "tuple", "dict", "set", "float", "bool", "bytes", "frozenset", "complex")
 UNARY: Final[dict[type, Callable[[Any], Any]]] = {
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
@@ -66,3 +67,11 @@ def _of_most(kind: type, left: Any, right: Any) -> Any:
 def pieces_of(value: Any) -> list[str | None]:
     """What is known of a part of a text."""
     return value.pieces if isinstance(value, Text) else [value if isinstance(value, str) else None]
+
+
+def types_of(value: Any) -> tuple[Any, ...]:
+    """The types that are known of a type, or of one of several (`int | str`); none of anything else."""
+    if isinstance(value, tuple):
+        return value if all(types_of(each) for each in value) else ()
+    is_type = isinstance(value, Cls) or (isinstance(value, Native) and value.name in _TYPES)
+    return (value,) if is_type else ()

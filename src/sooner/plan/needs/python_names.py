@@ -162,6 +162,9 @@ def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
 
 
 def _is_of_class(value: Inst, kind: Any) -> bool | None:
+    if isinstance(kind, Cls) and kind not in value.cls.mro and "Protocol" in map(name_of, kind.bases):
+        has = [value.cls.find(name) is not MISSING for name in kind.attrs if not name.startswith("__")]
+        return True if has and all(has) else None if has_foreign_base(value.cls) else False
     if isinstance(kind, Cls):
         return kind in value.cls.mro or (None if has_foreign_base(value.cls) else False)
     if is_container(value, name_of(kind)):
@@ -226,13 +229,20 @@ def _delattr(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
         machine.delete_attribute(args[0], hard(args[1]))
 
 
+def _backwards(values: list[Any]) -> list[Any]:
+    return values[::-1]
+
+
 def _made_of(kind: type) -> Function:
     """`list`, `tuple`, `set`, `sorted`, `reversed`: containers whose elements may be anything."""
 
     def called(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
         if not args:
             return kind()
-        values = machine.items_of(args[0])
+        told = machine.special(hard(args[0]), "__reversed__") if kind is _backwards else MISSING
+        values = machine.items_of(args[0] if told is MISSING else told)
+        if told is not MISSING:
+            return UNKNOWN if values is None else values
         if values is None:
             return args[0] if isinstance(args[0], Turn) and kind in (list, tuple) else UNKNOWN
         values = sets.distinct(machine, values) if kind in (set, frozenset) else values
@@ -278,7 +288,7 @@ def _pairs(machine: "Machine", given: Any) -> dict[Any, Any]:
 
 def _range(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     args, _ = machine.with_most(args, kwargs)
-    given = [plain_of(hard(each)) for each in args]
+    given = [machine.as_index(hard(each)) for each in args]
     numbers = [uncounted(each) for each in given]
     if not all(isinstance(each, int) for each in numbers) or not numbers:
         return UNKNOWN
@@ -445,7 +455,7 @@ BUILTINS: Final[dict[str, Function]] = {
     "pow": _host(power), "bin": _host(bin), "oct": _host(oct), "ascii": _host(ascii),
     "divmod": _host(divmod), "repr": _repr, "ord": _host(ord), "chr": _host(chr),
     "hex": _host(hex), "str": _str, "list": _made_of(list), "tuple": _made_of(tuple),
-    "set": _made_of(set), "frozenset": _made_of(frozenset), "reversed": _made_of(lambda each: each[::-1]),  # type: ignore[arg-type]
+    "set": _made_of(set), "frozenset": _made_of(frozenset), "reversed": _made_of(_backwards),  # type: ignore[arg-type]
     "dict": _dict, "range": _range, **ITERATING, "sorted": in_order,
     "isinstance": _isinstance, "issubclass": _issubclass,
     "getattr": _getattr, "hasattr": _hasattr, "setattr": _setattr, "delattr": _delattr, "callable": _callable,

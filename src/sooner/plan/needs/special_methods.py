@@ -5,6 +5,7 @@ import re
 from abc import ABC, abstractmethod
 from typing import Any, Final
 
+from sooner.plan.needs.enumerations import plain_of
 from sooner.plan.needs.values import MISSING, UNKNOWN, Bound, Cls, Func, Inst, Raised, Unknown, Wrapped, hard
 
 _OPERATORS: Final[dict[type, str]] = {
@@ -50,6 +51,11 @@ class SpecialMethods(ABC):
         """What a special method of an instance says, or MISSING."""
         method = value.cls.find(name) if isinstance(value, Inst) else MISSING
         return self.call(Bound(method, value), list(args), {}) if isinstance(method, Func) else MISSING
+
+    def as_index(self, value: Any) -> Any:
+        """The number that something is as an index."""
+        told = self.special(value, "__index__")
+        return plain_of(value) if told is MISSING else hard(told)
 
     def equal_by_method(self, left: Any, right: Any) -> Any:
         """`left == right` by `__eq__` of either, or MISSING."""
