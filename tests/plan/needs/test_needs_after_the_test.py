@@ -155,3 +155,19 @@ def test_in_the_end(in_the_end):
         "test_perhaps": (0, None, 0),
         "test_in_the_end": (2, 2, 2),
     }
+
+
+def test_what_is_done_after_a_test_does_not_make_it_one_that_takes_long():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": HEAD + """
+@pytest.mark.parametrize("size", range(25))
+@pytest.mark.parametrize("kind", range(40))
+def test_it(kind, size):
+    if kind == 7:
+        touch(1)
+"""
+        },
+    )
+    assert {name for name, said in found.items() if said[0]} == {f"test_it[7-{size}]" for size in range(25)}

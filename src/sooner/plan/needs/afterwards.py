@@ -25,7 +25,7 @@ def finish(machine: "Machine") -> Raised | None:
         What lacks a device, of what pytest and unittest do after each single test.
     """
     unfinished, machine.unfinished = machine.unfinished, ()
-    trace, guesses = machine.trace, machine.guesses
+    trace, guesses, fuel = machine.trace, machine.guesses, machine.fuel
     failed: Raised | None = None
     machine.trace, machine.fuel, machine.quiet = Trace(), _FUEL, 0
     for rest, is_of_test in reversed(unfinished):
@@ -33,7 +33,7 @@ def finish(machine: "Machine") -> Raised | None:
         if is_of_test and left is not None and left.device:
             failed = failed or left
     trace.ask(max(machine.trace.asked, machine.trace.reach))
-    machine.trace, machine.guesses = trace, guesses
+    machine.trace, machine.guesses, machine.fuel = trace, guesses, fuel
     machine.changed.undo()
     return failed
 
