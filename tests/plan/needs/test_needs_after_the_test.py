@@ -161,7 +161,8 @@ def test_what_is_done_after_a_test_does_not_make_it_one_that_takes_long():
     found = devices_of(
         "test_it.py",
         {
-            "test_it.py": HEAD + """
+            "test_it.py": HEAD
+            + """
 @pytest.mark.parametrize("size", range(25))
 @pytest.mark.parametrize("kind", range(40))
 def test_it(kind, size):

@@ -383,6 +383,20 @@ def test_it():
         n = [0, 1, 2, 3][Second()] if len(range(Second())) == 2 else 0
         """,
         """
+        class Kept:
+            number = property(lambda self: self.kept)
+            @number.setter
+            def number(self, value):
+                self.kept = value
+            @number.deleter
+            def number(self):
+                self.kept = 2
+        kept = Kept()
+        kept.number = 7
+        del kept.number
+        n = kept.number
+        """,
+        """
         class Backwards:
             def __reversed__(self):
                 return iter([2, 0])

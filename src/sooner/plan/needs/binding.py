@@ -144,6 +144,10 @@ class Binding(Expressions):
         owner = hard(owner)
         if not isinstance(owner, Inst | Cls | Func | Mod):
             return
+        prop = owner.cls.find(name) if isinstance(owner, Inst) else None
+        if isinstance(prop, Wrapped) and prop.deleter is not None:
+            self.call(Bound(prop.deleter, owner), [], {})
+            return
         names = owner.env.names if isinstance(owner, Mod) else owner.attrs
         if self.forks or self.doubts:
             self.guesses += name in names and not self.quiet  # what the library has is no doubt of the test's

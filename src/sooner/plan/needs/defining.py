@@ -98,10 +98,9 @@ class Defining(Calling):
     def _property_setter(self, decorator: ast.expr, value: Any, env: Env) -> Any:
         if isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "getter", "deleter"):
             prop = self.ev(decorator.value, env)
-            if isinstance(prop, Wrapped) and decorator.attr == "setter":
-                return Wrapped(prop.kind, prop.func, setter=value)
             if isinstance(prop, Wrapped):
-                return prop if decorator.attr == "deleter" else Wrapped("property", value, setter=prop.setter)
+                parts = {"getter": prop.func, "setter": prop.setter, "deleter": prop.deleter, decorator.attr: value}
+                return Wrapped(prop.kind, parts["getter"], parts["setter"], parts["deleter"])
         return MISSING
 
     def define_class(self, node: ast.ClassDef, env: Env) -> None:

@@ -391,12 +391,11 @@ class Bound:
 class Wrapped:
     """A `property`, `staticmethod` or `classmethod`."""
 
-    __slots__ = ("func", "kind", "setter")
+    __slots__ = ("deleter", "func", "kind", "setter")
 
-    def __init__(self, kind: str, func: Any, setter: Any = None) -> None:
-        self.kind = kind
-        self.func = func
-        self.setter = setter
+    def __init__(self, kind: str, func: Any, setter: Any = None, deleter: Any = None) -> None:
+        self.kind, self.func = kind, func
+        self.setter, self.deleter = setter, deleter
 
 
 class Cls:
