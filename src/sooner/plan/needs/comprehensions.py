@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sooner.plan.needs.comparisons import Comparisons
 from sooner.plan.needs.generators import expression_of, one_by_one
 from sooner.plan.needs.growing import Added
-from sooner.plan.needs.iterating import note_as_many
+from sooner.plan.needs.iterating import note_list
 from sooner.plan.needs.lazy_values import Turn, turns_of
 from sooner.plan.needs.values import MISSING, UNKNOWN, Env, Stream, Unknown, hard, is_plain
 
@@ -43,7 +43,7 @@ class Comprehensions(Comparisons):
 
     def _ev_listcomp(self, node: ast.ListComp, env: Env) -> Any:
         made = self._comprehension(node.generators, env, lambda inner: self.ev(node.elt, inner))
-        return note_as_many(cast("Machine", self), node, env, made)
+        return note_list(cast("Machine", self), node, env, made)
 
     def _ev_generatorexp(self, node: ast.GeneratorExp, env: Env) -> Any:
         machine = cast("Machine", self)

@@ -54,11 +54,7 @@ class Defining(Calling):
         asked, self.trace.asked = self.trace.asked, 0
         func = self.make_function(node, owner_scope)
         func.within = _within(env)
-        value: Any = func
-        for decorator in reversed(node.decorator_list):
-            if is_expanded(value):  # its cases are there already: what is decorated further is nothing
-                break
-            value = self.decorated(decorator, value, env)
+        value = self._decorated_function(node.decorator_list, func, env)
         if self.trace.asked:
             func.attrs["__asked__"] = self.trace.asked
             if isinstance(value, Func):
@@ -95,6 +91,34 @@ class Defining(Calling):
             return made
         return value
 
+    def redefined(self, node: ast.Assign, env: Env) -> Any:
+        """What `f = decorator(f)` makes of a function or class, as a decorator above it; MISSING for others."""
+        target, inner, decorators = node.targets[0], node.value, list[ast.expr]()
+        while isinstance(inner, ast.Call) and len(inner.args) == 1 and not inner.keywords:
+            decorators.append(inner.func)
+            inner = inner.args[0]
+        is_own = isinstance(inner, ast.Name) and isinstance(target, ast.Name) and inner.id == target.id
+        value = env.names.get(inner.id) if decorators and is_own and isinstance(inner, ast.Name) else None
+        if isinstance(value, Cls):
+            return self._decorated_class(decorators, value, env)
+        return self._decorated_function(decorators, value, env) if isinstance(value, Func) else MISSING
+
+    def _decorated_function(self, decorators: list[ast.expr], func: Func, env: Env) -> Any:
+        value: Any = func
+        for decorator in reversed(decorators):
+            if is_expanded(value):  # its cases are there already: what is decorated further is nothing
+                break
+            value = self.decorated(decorator, value, env)
+        return value
+
+    def _decorated_class(self, decorators: list[ast.expr], cls: Cls, env: Env) -> Any:
+        value: Any = cls
+        for decorator in reversed(decorators):
+            made = self.decorated(decorator, value, env)
+            is_wrapper = isinstance(made, Func) and made.attrs.get("__wrapped__") is value  # no class for pytest
+            value = made if isinstance(made, Cls | Inst) or is_wrapper else value
+        return value
+
     def _property_setter(self, decorator: ast.expr, value: Any, env: Env) -> Any:
         if isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "getter", "deleter"):
             prop = self.ev(decorator.value, env)
@@ -121,11 +145,7 @@ class Defining(Calling):
         told = {each.arg: self.ev(each.value, env) for each in node.keywords if each.arg is not None}
         self._make_by_metaclass(cls, bases, told)
         self._tell_bases(cls, told)
-        value: Any = cls
-        for decorator in reversed(node.decorator_list):
-            made = self.decorated(decorator, value, env)
-            is_wrapper = isinstance(made, Func) and made.attrs.get("__wrapped__") is value  # no class for pytest
-            value = made if isinstance(made, Cls | Inst) or is_wrapper else value
+        value = self._decorated_class(node.decorator_list, cls, env)
         cls.attrs["__asked__"] = self.trace.asked
         self.trace.ask(asked)
         env.names[node.name] = value

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
 
+STARTERS: Final = frozenset(("Process", "spawn", "start_processes"))
+"""What a loop calls that starts workers: with no turn at all it starts none."""
 _MOST_ROWS: Final = 1024
 
 
@@ -42,13 +44,27 @@ def _enumerate(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     return Numbered(start) if values is None else list(enumerate(values, start))
 
 
-def note_as_many(machine: "Machine", node: ast.ListComp, env: Env, made: Any) -> Any:
-    """Note that a list has an item for each device (`[torch.device(each) for each in range(device_count())]`)."""
+def note_list(machine: "Machine", node: ast.ListComp, env: Env, made: Any) -> Any:
+    """Note that a list has an item for each device (`[torch.device(each) for each in range(device_count())]`).
+
+    With no device such a list of processes starts none.
+    """
+    if isinstance(made, list) and not made and machine.size == 0 and calls_one_of(node.elt, STARTERS):
+        machine.started(0)
     first = node.generators[0]
     is_each = isinstance(made, list) and len(node.generators) == 1 and not first.ifs
     if is_each and _has_no_effect(first.iter) and id(hard(machine.ev(first.iter, env))) in machine.as_many:
         machine.as_many[id(made)] = made
     return made
+
+
+def calls_one_of(node: ast.AST, names: frozenset[str]) -> bool:
+    """Whether something inside is called by one of some names; kept with the node, which all sizes share."""
+    known: dict[frozenset[str], bool] = node.__dict__.setdefault("sooner_calls", {})
+    if names not in known:
+        calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+        known[names] = any(getattr(func, "attr", getattr(func, "id", "")) in names for func in calls)
+    return known[names]
 
 
 def _has_no_effect(node: ast.expr) -> bool:

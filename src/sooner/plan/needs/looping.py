@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.generators import one_by_one
 from sooner.plan.needs.growing import Added
+from sooner.plan.needs.iterating import STARTERS, calls_one_of
 from sooner.plan.needs.lazy_values import Generator, turns_of
 from sooner.plan.needs.raising import Raising
 from sooner.plan.needs.suspending import Stop, Suspended
@@ -24,8 +25,6 @@ _MOST_TURNS_OF_WHILE: Final = 64
 _FEW_TURNS: Final = 64
 _SHARE_OF_A_LOOP: Final = 3
 """A loop of more than a few turns may spend a third of what there is: its other turns are like those before."""
-_STARTERS: Final = frozenset(("Process", "spawn", "start_processes"))
-"""What a loop calls that starts workers: with no turn at all it starts none."""
 _SLEEPERS: Final = frozenset(("sleep",))
 _TURNS_OF_WAITING: Final = 2
 """Of a loop that sleeps: what it waits for does not happen here."""
@@ -70,7 +69,7 @@ class Looping(Raising):
             with self.turns_not_known(env):
                 self._turns_of_for(node, env, ((each, False) for each in turns_of(hard(several))))
             return
-        if not values and self.size == 0 and calls_one_of(node, _STARTERS):
+        if not values and self.size == 0 and calls_one_of(node, STARTERS):
             self.started(0)
         perhaps = self.added.places(several)
         turns = ((each, index in perhaps) for index, each in enumerate(values[:_MOST_TURNS]))
@@ -170,12 +169,3 @@ def _lengths(env: Env) -> dict[int, tuple[Any, int]]:
         found |= {id(each): (each, len(each)) for each in scope.names.values() if isinstance(each, list | set)}
         scope = scope.parent
     return found
-
-
-def calls_one_of(node: ast.AST, names: frozenset[str]) -> bool:
-    """Whether something inside is called by one of some names; kept with the node, which all sizes share."""
-    known: dict[frozenset[str], bool] = node.__dict__.setdefault("sooner_calls", {})
-    if names not in known:
-        calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
-        known[names] = any(getattr(func, "attr", getattr(func, "id", "")) in names for func in calls)
-    return known[names]

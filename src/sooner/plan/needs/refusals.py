@@ -40,6 +40,19 @@ def only_raises(machine: "Machine", branch: list[ast.stmt], env: Env) -> bool:
     return not any(isinstance(each, ast.Return) for statement in body for each in ast.walk(statement))
 
 
+def is_assertion(node: ast.If) -> bool:
+    """Whether an `if` asserts: it raises an `AssertionError`, or fails the test, and does nothing else."""
+    (first, *others) = node.body
+    if others or node.orelse:
+        return False
+    raised = first.exc if isinstance(first, ast.Raise) else None
+    called = raised.func if isinstance(raised, ast.Call) else raised
+    if isinstance(called, ast.Name | ast.Attribute):
+        return ast.unparse(called) in ("AssertionError", "self.failureException")
+    failed = first.value if isinstance(first, ast.Expr) else None
+    return isinstance(failed, ast.Call) and ast.unparse(failed.func) in ("pytest.fail", "self.fail")
+
+
 def refuse_as_awaited(machine: "Machine", func: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
     """Within what is expected to raise, a function of the library that does so before it uses a device ends it.
 

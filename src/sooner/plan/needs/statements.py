@@ -15,7 +15,7 @@ from sooner.plan.needs.given_devices import MOVERS
 from sooner.plan.needs.growing import lists_of
 from sooner.plan.needs.looping import Looping
 from sooner.plan.needs.named_devices import one_of_several
-from sooner.plan.needs.refusals import as_refusal, only_raises
+from sooner.plan.needs.refusals import as_refusal, is_assertion, only_raises
 from sooner.plan.needs.slots import End, Slots
 from sooner.plan.needs.suspending import Stop, Suspended, resumed
 from sooner.plan.needs.testing_names import as_raised, by_default, is_awaiting, is_refused_unrun, is_sure_to_skip
@@ -107,6 +107,10 @@ class Statements(Looping):
     def called_alone(self, value: Any, node: ast.Call) -> None:
         """A call that is a statement, and what it gave."""
 
+    @abstractmethod
+    def redefined(self, node: ast.Assign, env: Env) -> Any:
+        """What `f = decorator(f)` makes of a function or class; MISSING for any other assignment."""
+
     # One method a kind of statement.
 
     def _do_expr(self, node: ast.Expr, env: Env) -> None:
@@ -119,7 +123,9 @@ class Statements(Looping):
         return self._ev_call(node, env) if type(node) is ast.Call else self.ev(node, env)
 
     def _do_assign(self, node: ast.Assign, env: Env) -> None:
-        value = self.made(node.value, env)
+        value = self.redefined(node, env)
+        if value is MISSING:
+            value = self.made(node.value, env)
         for target in node.targets:
             self.bind(target, value, env)
 
@@ -168,6 +174,8 @@ class Statements(Looping):
             self.refusing = around
 
     def _follow_if(self, node: ast.If, env: Env, condition: Any, *, truth: bool | None) -> None:
+        if truth is None and is_assertion(node):
+            return  # believed, as an `assert` is
         if truth is None:
             self.fork([node.body, node.orelse], env)
         elif isinstance(condition, Soft):
