@@ -5,7 +5,10 @@ functions, bodies in helpers, classes in pieces, decorators applied by hand, imp
 and asked again. No label is needed and nothing is run: an answer that differs is wrong before or after. With
 `--grammar` the files are drawn projects whose truth pytest itself gave in `needs_against_pytest.py`.
 
-    python bench/needs_rewritten.py TREE [PATH ...] [--files 40] [--seed 1] [--kinds hoisted,outlined] [--show 10]
+With `--behind` the tests stay as they are, and what stands behind them is written otherwise: helpers, conftests and the
+library, as far as they were read.
+
+    python bench/needs_rewritten.py TREE [PATH ...] [--files 40] [--seed 1] [--kinds hoisted,outlined] [--behind]
     python bench/needs_rewritten.py --grammar trees [--projects 20] [--seed 1]
 """
 
@@ -13,9 +16,8 @@ import argparse
 import ast
 import random
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
@@ -30,12 +32,23 @@ from sooner.run.in_processes import in_processes
 _SAID: Final = ("min", "gpu_min", "full", "max")
 
 
+_OF_TESTS: Final = ("aliases", "elsewhere", "inner", "outlined", "wrapped")
+"""Kinds for files that nobody imports from, and for tests."""
+
+
 class Tree(NamedTuple):
     """Files of a project and those of them that are asked about."""
 
     files: frozenset[str]
     read: Callable[[str], str | None]
     tests: list[str]
+
+
+class Answers(NamedTuple):
+    """What is said of each test, and which files stand behind those of each file."""
+
+    needs: dict[str, TestNeeds]
+    behind: dict[str, set[str]]
 
 
 class Differing(NamedTuple):
@@ -64,35 +77,30 @@ def of_grammar(name: str, seed: int) -> Tree:
     return Tree(frozenset(project), project.get, sorted(tests))
 
 
-def rewritten(tree: Tree, kind: str) -> tuple[Mapping[str, str], list[str]]:
-    """The texts that a kind of rewriting changes, by their paths, and which tests have one."""
+def rewritten(tree: Tree, kind: str, paths: Iterable[str]) -> dict[str, str]:
+    """The texts that a kind of rewriting makes of some files, by their paths."""
     texts: dict[str, str] = {}
-    changed: list[str] = []
-    for path in tree.tests:
+    for path in paths:
         try:
-            module = ast.parse(tree.read(path) or "")
+            made = rewriting(kind)(ast.parse(tree.read(path) or ""))
         except SyntaxError:
             continue
-        made = rewriting(kind)(module)
-        if made is None:
-            continue
         place = PurePosixPath(path)
-        for before, each in made.items():
+        for before, each in (made or {}).items():
             text = ast.unparse(each)
-            if before == "" and MOVED in made:
+            if before == "" and MOVED in (made or {}):
                 dots = "." if str(place.with_name("__init__.py")) in tree.files else ""
                 text = f"from {dots}{MOVED}{place.stem} import *\n"
             texts[str(place.with_name(before + place.name))] = text
-        changed.append(path)
-    return texts, changed
+    return texts
 
 
-def asked(tree: Tree, texts: Mapping[str, str], tests: list[str]) -> tuple[dict[str, TestNeeds], float]:
-    """What is said of tests, with some of the files written otherwise, and the seconds that it took."""
-    begin = time.monotonic()
+def asked(tree: Tree, texts: Mapping[str, str], tests: Iterable[str]) -> Answers:
+    """What is said of tests, with some of the files written otherwise."""
     sources = Sources(tree.files | texts.keys(), lambda path: texts[path] if path in texts else tree.read(path))
     inference = Inference(sources, load_rules([("rules.toml", shipped_rules())]), PytestSettings())
-    return {each.nodeid: each for path in tests for each in inference.of_file(path)}, time.monotonic() - begin
+    needs = {each.nodeid: each for path in tests for each in inference.of_file(path)}
+    return Answers(needs, {path: sources.behind(path)[0] - {path} for path in tests})
 
 
 def said(needs: TestNeeds | None) -> tuple[Any, ...]:
@@ -124,6 +132,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", default=",".join(REWRITINGS))
+    parser.add_argument("--behind", action="store_true", help="write otherwise what the tests import, not the tests")
     parser.add_argument("--show", type=int, default=10, help="how many of each kind's differing tests are printed")
     parser.add_argument("--jobs", type=int, default=0)
     args = parser.parse_args()
@@ -135,20 +144,26 @@ def main() -> None:
         of_grammar(args.grammar, seed) if args.grammar else of_disk(args.tree, args.paths, args.files, seed)
         for seed in seeds
     ]
-    before = [asked(each, {}, each.tests)[0] for each in trees]
+    before = [asked(each, {}, each.tests) for each in trees]
     rows: dict[str, tuple[int, list[Differing]]] = {}
 
     def answered(kind: str) -> tuple[int, list[Differing]]:
         tests, found = 0, list[Differing]()
         for tree, known in zip(trees, before, strict=True):
-            texts, changed = rewritten(tree, kind)
-            mine = {nodeid: each for nodeid, each in known.items() if nodeid.partition("::")[0] in set(changed)}
-            after, _ = asked(tree, texts, changed)
+            behind = {
+                path: {each for each in files if each.endswith(".py")} - set(tree.tests)
+                for path, files in known.behind.items()
+            }
+            texts = rewritten(tree, kind, sorted(set().union(*behind.values())) if args.behind else tree.tests)
+            changed = [
+                path for path in tree.tests if not texts.keys().isdisjoint(behind[path] if args.behind else {path})
+            ]
+            mine = {nodeid: each for nodeid, each in known.needs.items() if nodeid.partition("::")[0] in set(changed)}
             tests += len(mine)
-            found += differing(kind, mine, after)
+            found += differing(kind, mine, asked(tree, texts, changed).needs)
         return tests, found
 
-    kinds = args.kinds.split(",")
+    kinds = [each for each in args.kinds.split(",") if not args.behind or each not in _OF_TESTS]
     in_processes(answered, kinds, most=args.jobs, done=lambda number, one: rows.__setitem__(kinds[number], one))
     lines: list[tuple[str, ...]] = []
     for kind in kinds:
@@ -156,7 +171,9 @@ def main() -> None:
         surely = sum(each.is_certain for each in found)
         less = sum(each.before.partition(" ")[0] == each.after.partition(" ")[0] for each in found)
         lines.append((kind, str(tests), str(len(found) - less), str(surely), str(less)))
-    print(f"{sum(map(len, before))} tests of {sum(len(each.tests) for each in trees)} files, written otherwise\n")
+    print(
+        f"{sum(len(each.needs) for each in before)} tests of {sum(len(each.tests) for each in trees)} files, written otherwise\n"
+    )
     print(table(("kind", "tests", "answers that differ", "of them certain", "only the sureness"), lines))
     for kind in kinds:
         by_file = Counter(each.nodeid.partition("::")[0] for each in rows[kind][1])

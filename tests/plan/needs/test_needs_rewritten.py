@@ -70,3 +70,125 @@ def test_an_if_that_only_raises_an_assertion_error_is_believed_as_an_assert_is()
     *sure, doubtful = needs_of("test_it.py", {"test_it.py": text}).values()
     assert [(each.min, each.confidence) for each in sure] == [(1, Confidence.HIGH)] * 3
     assert doubtful.confidence is not Confidence.HIGH
+
+
+LIBRARY = """
+    import torch
+
+    def fail(text):
+        raise RuntimeError(text)
+
+    def has(count):
+        return torch.cuda.device_count() >= count
+
+    def by_a_variable():
+        available = torch.cuda.is_available()
+        if not available:
+            raise RuntimeError("no device")
+
+    def by_a_number_of_them():
+        enough = has(2)
+        assert enough
+
+    def unless_it_returns():
+        if torch.cuda.is_available():
+            return True
+        raise RuntimeError("no device")
+
+    def by_a_list_of_problems():
+        problems = []
+        if not has(3):
+            problems.append("three devices are needed")
+        if problems:
+            raise RuntimeError(problems)
+
+    def by_another_function():
+        torch.cuda.is_available() or fail("no device")
+
+    def by_a_pattern():
+        match torch.cuda.device_count():
+            case 0 | 1:
+                raise RuntimeError("few devices")
+            case _:
+                return True
+
+    class Trainer:
+        def __init__(self):
+            self.is_on_device = torch.cuda.is_available()
+
+        def fit(self):
+            if not self.is_on_device:
+                raise RuntimeError("no device")
+"""
+
+
+def test_what_the_library_raises_with_fewer_devices_only_is_for_lack_of_them_however_it_comes_to_that():
+    text = """
+    import lib
+
+    def test_variable():
+        lib.by_a_variable()
+
+    def test_number():
+        lib.by_a_number_of_them()
+
+    def test_return():
+        lib.unless_it_returns()
+
+    def test_problems():
+        lib.by_a_list_of_problems()
+
+    def test_function():
+        lib.by_another_function()
+
+    def test_pattern():
+        lib.by_a_pattern()
+
+    def test_object():
+        lib.Trainer().fit()
+    """
+    found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "lib/__init__.py": LIBRARY})
+    least = {name: min for name, (min, _, _) in found.items()}
+    assert least == {
+        "test_variable": 1,
+        "test_number": 2,
+        "test_return": 1,
+        "test_problems": 3,
+        "test_function": 1,
+        "test_pattern": 2,
+        "test_object": 1,
+    }
+
+
+def test_what_the_library_raises_with_fewer_devices_and_handles_or_a_test_expects_is_no_failure():
+    library = """
+    import lib
+
+    def tries():
+        try:
+            lib.by_a_variable()
+        except RuntimeError:
+            return False
+        return True
+    """
+    text = """
+    import pytest
+    import lib
+    from lib import other
+
+    def test_handled():
+        other.tries()
+
+    def test_handled_here():
+        try:
+            lib.unless_it_returns()
+        except RuntimeError:
+            pass
+
+    def test_always():
+        with pytest.raises(RuntimeError):
+            lib.fail("always")
+    """
+    files = {"tests/test_it.py": text, "lib/__init__.py": LIBRARY, "lib/other.py": library}
+    found = devices_of("tests/test_it.py", files)
+    assert found == dict.fromkeys(("test_handled", "test_handled_here", "test_always"), (0, None, 0))

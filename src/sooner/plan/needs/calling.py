@@ -22,7 +22,7 @@ from sooner.plan.needs.meshes import NamedMesh
 from sooner.plan.needs.named_devices import is_by_name
 from sooner.plan.needs.own_choice import choose, choose_unseen, doubt_others
 from sooner.plan.needs.ray_workers import need_given
-from sooner.plan.needs.refusals import refuse_as_awaited
+from sooner.plan.needs.refusals import note_end, refuse_as_awaited
 from sooner.plan.needs.replacing import name_in_tree
 from sooner.plan.needs.signatures import every_parameter
 from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, EVERYWHERE, LIBRARY_FUEL, Listener
@@ -346,6 +346,7 @@ class Calling(Making):
             return Unknown(f"{func.module.name}.{func.name}()")
         trace, around, fuel = self.trace, self.listener, self.fuel
         if not self.quiet:
+            self.called_from = self.current
             self.sure = (self.forks, self.doubts)
             self.listener = Listener(trace, fuel, self.current[0], func)
         listener = self.listener if self.listener is not None and self.listener.depth == self.quiet else None
@@ -355,10 +356,12 @@ class Calling(Making):
         result: Any = Unknown(f"{func.module.name}.{func.name}()")
         try:
             result = self._enter(func, args, kwargs)
+            note_end(cast("Machine", self))
         except (Raised, Skip) as stop:
             stop.is_heard |= self.trace.is_told and isinstance(stop, Raised) and not self.is_doubtful()
             if stop.is_heard or (self.refusing and isinstance(stop, Raised)):
                 raise
+            note_end(cast("Machine", self), stop)
             self.cut_short += 1
         except (OutOfFuel, RecursionError):
             self.cut_short += 1

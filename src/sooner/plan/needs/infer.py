@@ -1,6 +1,7 @@
 """From sources to needs: every test is judged at every size, and the profile is summed up."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from copy import copy
 from typing import Final
 
 from msgspec.structs import replace
@@ -248,7 +249,7 @@ class _File:
     def needs(self, nodeid: str) -> TestNeeds:
         """Everything that is said of a test."""
         self._give_up()
-        judged = self._believable(nodeid)
+        judged = _with_refusals(self._believable(nodeid))
         at = {size: each.at if each is not None else _ABSENT for size, each in _with_counted(judged).items()}
         more = self._between(nodeid, at, judged)
         return described(
@@ -440,6 +441,23 @@ def _together(items: Sequence[Item], cases: Sequence[Picks]) -> list[frozenset[i
     axes = {name: axes_of([text_of(each.params[name]) or "" for each in items], cases) for name in known}
     groups = (frozenset(axis for name in names for axis in axes[name]) for names in named_together(func.node, known))
     return [each for each in dict.fromkeys(groups) if len(each) > 1]
+
+
+def _with_refusals(judged: dict[int, Judged | None]) -> dict[int, Judged | None]:
+    """The same; what the library raises with fewer devices, where it ends well with the most, is for lack of them."""
+    last = judged[SIZES[-1]]
+    if last is None or last.at.verdict is not Verdict.RUN:
+        return judged
+    found = dict(judged)
+    for size, each in judged.items():
+        if each is None or each.at.verdict is not Verdict.RUN:
+            continue
+        refused = [(place, stop) for place, stop in each.ended.items() if stop and last.ended.get(place, stop) is None]
+        for place, stop in refused[:1]:
+            found[size] = failed = copy(each)
+            failed.at = replace(each.at, verdict=Verdict.FAIL, reason=str(stop), vacuous=False)
+            each.trace.note(*place, "fails")
+    return found
 
 
 def _with_counted(judged: dict[int, Judged | None]) -> dict[int, Judged | None]:

@@ -64,6 +64,8 @@ class Judged:
         """Whether the reason for not running is one that somebody could switch off, or a failed assertion."""
         self.guesses = guesses
         self.complete = True
+        self.ended: dict[tuple[str, int], Raised | None] = {}
+        """What came out of the library under test where the test calls it (`State.ended`)."""
 
     def beside(self, other: "Judged") -> "Judged":
         """What is said of a test that has another case as well: what the case that does more does, if they differ."""
@@ -118,7 +120,7 @@ class Judge:
             0,
         )
         machine.processes = machine.current_device = 0
-        machine.written, machine.cached, machine.has_lazy = {}, {}, False
+        machine.written, machine.cached, machine.ended, machine.has_lazy = {}, {}, {}, False
         machine.kept, machine.is_declared = 0.0, False
         machine.ignored, machine.library_fuel, machine.object_fuel = ignored, 2 * LIBRARY_FUEL, 2 * LIBRARY_FUEL
         machine.again = lambda: self._run(item)
@@ -141,7 +143,7 @@ class Judge:
         judged = self._outcome(trace, stop or left if complete else stop)
         is_used_unseen = trace.may_be_made and machine.size > 0 and not judged.at.devices
         judged.guesses = machine.guesses + (is_used_unseen and judged.at.verdict is Verdict.RUN)
-        judged.complete = complete
+        judged.complete, judged.ended = complete, machine.ended
         return judged
 
     def _outcome(self, trace: Trace, stop: Skip | Raised | None) -> Judged:

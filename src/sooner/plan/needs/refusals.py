@@ -40,6 +40,22 @@ def only_raises(machine: "Machine", branch: list[ast.stmt], env: Env) -> bool:
     return not any(isinstance(each, ast.Return) for statement in body for each in ast.walk(statement))
 
 
+def note_end(machine: "Machine", stop: Raised | Skip | None = None) -> None:
+    """Keep what the library raises by itself: if it does not with more devices, it is for lack of them.
+
+    Args:
+        machine: What evaluates the library.
+        stop: What came out of one of its functions, and is not believed as it is; None where it ended well.
+    """
+    place = machine.called_from
+    is_minded = machine.trying or machine.awaited or machine.loading
+    if stop is None and machine.quiet == 1:
+        machine.ended.setdefault(place, None)
+    elif isinstance(stop, Raised) and not is_minded and not machine.is_doubtful():
+        is_own = stop.value is not UNKNOWN or stop.kind == "AssertionError"
+        machine.ended[place] = machine.ended.get(place) or (stop if is_own else None)
+
+
 def is_assertion(node: ast.If) -> bool:
     """Whether an `if` asserts: it raises an `AssertionError`, or fails the test, and does nothing else."""
     (first, *others) = node.body

@@ -104,6 +104,10 @@ class State(Statements):
     """Items of lists that only one of several ways has added."""
     trying = 0
     """Above zero: in the body of a `try`, where a variable of the environment that is not set is an error."""
+    ended: dict[tuple[str, int], Raised | None]
+    """Where the test calls the library under test, and what came out of that, if anything did."""
+    called_from: tuple[str, int] = ("", 0)
+    """Where the test has called what is under way in the library."""
     cut_short = 0
     """Functions of the library under test that were not followed to their end."""
     library_fuel = 2 * LIBRARY_FUEL
@@ -131,6 +135,7 @@ class State(Statements):
         """What functions that are being evaluated were given, by the place of their definition."""
         self.loading = False
         """Whether the body of a test file is being executed."""
+        self.ended = {}
         self.changed = Changed()
         """What the test at hand has changed."""
         self.forks, self.doubts, self.guesses, self.defaults = 0, 0, 0, 0
