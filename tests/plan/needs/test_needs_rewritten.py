@@ -112,6 +112,9 @@ LIBRARY = """
             case _:
                 return True
 
+    def by_an_index():
+        return list(range(torch.cuda.device_count()))[1]
+
     class Trainer:
         def __init__(self):
             self.is_on_device = torch.cuda.is_available()
@@ -144,6 +147,9 @@ def test_what_the_library_raises_with_fewer_devices_only_is_for_lack_of_them_how
     def test_pattern():
         lib.by_a_pattern()
 
+    def test_index():
+        lib.by_an_index()
+
     def test_object():
         lib.Trainer().fit()
     """
@@ -156,6 +162,7 @@ def test_what_the_library_raises_with_fewer_devices_only_is_for_lack_of_them_how
         "test_problems": 3,
         "test_function": 1,
         "test_pattern": 2,
+        "test_index": 2,
         "test_object": 1,
     }
 

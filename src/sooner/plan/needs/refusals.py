@@ -41,7 +41,7 @@ def only_raises(machine: "Machine", branch: list[ast.stmt], env: Env) -> bool:
 
 
 def note_end(machine: "Machine", stop: Raised | Skip | None = None) -> None:
-    """Keep what the library raises by itself: if it does not with more devices, it is for lack of them.
+    """Keep what the library raises: if it does not with more devices, it is for lack of them.
 
     Args:
         machine: What evaluates the library.
@@ -52,8 +52,7 @@ def note_end(machine: "Machine", stop: Raised | Skip | None = None) -> None:
     if stop is None and machine.quiet == 1:
         machine.ended.setdefault(place, None)
     elif isinstance(stop, Raised) and not is_minded and not machine.is_doubtful():
-        is_own = stop.value is not UNKNOWN or stop.kind == "AssertionError"
-        machine.ended[place] = machine.ended.get(place) or (stop if is_own else None)
+        machine.ended[place] = machine.ended.get(place) or stop
 
 
 def is_assertion(node: ast.If) -> bool:
