@@ -171,9 +171,8 @@ def main() -> None:
         surely = sum(each.is_certain for each in found)
         less = sum(each.before.partition(" ")[0] == each.after.partition(" ")[0] for each in found)
         lines.append((kind, str(tests), str(len(found) - less), str(surely), str(less)))
-    print(
-        f"{sum(len(each.needs) for each in before)} tests of {sum(len(each.tests) for each in trees)} files, written otherwise\n"
-    )
+    tests, files = sum(len(each.needs) for each in before), sum(len(each.tests) for each in trees)
+    print(f"{tests} tests of {files} files, written otherwise\n")
     print(table(("kind", "tests", "answers that differ", "of them certain", "only the sureness"), lines))
     for kind in kinds:
         by_file = Counter(each.nodeid.partition("::")[0] for each in rows[kind][1])

@@ -154,7 +154,7 @@ def test_what_the_library_raises_with_fewer_devices_only_is_for_lack_of_them_how
         lib.Trainer().fit()
     """
     found = devices_of("tests/test_it.py", {"tests/test_it.py": text, "lib/__init__.py": LIBRARY})
-    least = {name: min for name, (min, _, _) in found.items()}
+    least = {name: each[0] for name, each in found.items()}
     assert least == {
         "test_variable": 1,
         "test_number": 2,
