@@ -199,3 +199,25 @@ def test_what_the_library_raises_with_fewer_devices_and_handles_or_a_test_expect
     files = {"tests/test_it.py": text, "lib/__init__.py": LIBRARY, "lib/other.py": library}
     found = devices_of("tests/test_it.py", files)
     assert found == dict.fromkeys(("test_handled", "test_handled_here", "test_always"), (0, None, 0))
+
+
+def test_a_class_whose_cases_are_in_variables_is_not_lost_for_what_they_cost():
+    grids = "\n".join(
+        f"""
+        cases_{n} = parameterized.expand([(a, b) for a in range(64) for b in range(64) if (a + b) % 63 == 62][:1])
+
+        @cases_{n}
+        def test_{n}(self, a, b):
+            torch.zeros(1, device="cuda:1")
+    """
+        for n in range(8)
+    )
+    text = f"""
+    import unittest
+    import torch
+    from parameterized import parameterized
+
+    class Case(unittest.TestCase):{grids}
+    """
+    found = devices_of("test_it.py", {"test_it.py": text})
+    assert found == {f"Case::test_{n}_0": (2, 2, 2) for n in range(8)}

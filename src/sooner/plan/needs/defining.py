@@ -7,6 +7,7 @@ from typing import Any, Final, TypeGuard
 from sooner.plan.needs.attributes import METACLASS
 from sooner.plan.needs.calling import Calling
 from sooner.plan.needs.enumerations import inheritable, is_enumeration, make_members
+from sooner.plan.needs.lazy_names import bound_names
 from sooner.plan.needs.outside_kinds import LIST_MODEL, LISTS, MAPPING_MODEL, MAPPINGS, TUPLE_MODEL, TUPLES, base_names
 from sooner.plan.needs.standard_library import make_record
 from sooner.plan.needs.state import MODULE_FUEL
@@ -135,7 +136,7 @@ class Defining(Calling):
         cls = Cls(node.name, inheritable(bases), env.module, node)
         cls.within = _within(env)
         scope = Env(env.module, env, {"__fields__": [], "__qualname__": cls.within + cls.name})
-        self.run(node.body, scope)
+        self._run_body(node.body, scope)
         fields = scope.names.pop("__fields__")
         scope.names.pop("__qualname__", None)
         cls.attrs.update(scope.names)
@@ -149,6 +150,18 @@ class Defining(Calling):
         cls.attrs["__asked__"] = self.trace.asked
         self.trace.ask(asked)
         env.names[node.name] = value
+
+    def _run_body(self, body: list[ast.stmt], scope: Env) -> None:
+        """The statements of a class: while a file is loaded, each is given enough, as those of a module are."""
+        if not self.loading:
+            return self.run(body, scope)
+        for statement in body:
+            self.fuel = max(self.fuel, MODULE_FUEL // 4)
+            try:
+                self.run([statement], scope)
+            except OutOfFuel:
+                scope.names |= {name: scope.names.get(name, UNKNOWN) for name in bound_names(statement)}
+        return None
 
     def _base(self, base: Any, *, is_test: bool) -> Any:
         """A base class, or the rule table's model of it: lists, and mappings where the tests inherit from them."""
