@@ -1,6 +1,8 @@
 """Names of the dimensions of PyTorch's device meshes: those that are not there cannot be asked for."""
 
-from small_projects import devices_of
+from small_projects import devices_of, needs_of
+
+from sooner.plan.needs import Confidence
 
 LIBRARY = {
     "acme/__init__.py": "",
@@ -196,3 +198,43 @@ def test_degrees_of_torchtitans_are_on_the_kind_of_device_that_a_test_puts_in_it
         },
     )
     assert found == {"TestIt::test_patched": (0, 2, 2), "TestIt::test_as_it_is": (1, 1, 2)}
+
+
+_PRETENDED = """
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+
+def test_pretended():
+    dist.init_process_group("fake", rank=0, world_size=4)
+    init_device_mesh("cuda", (2, 2))
+
+def test_real_again():
+    dist.init_process_group("fake", rank=0, world_size=2)
+    dist.destroy_process_group()
+    dist.init_process_group("gloo", rank=0, world_size=1)
+    DeviceMesh("cuda", [0])
+"""
+
+
+def test_a_mesh_of_ranks_that_only_pretend_uses_no_device_where_pytorch_says_so():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": _PRETENDED,
+            "torch/__init__.py": "",
+            "torch/distributed/__init__.py": "",
+            "torch/distributed/device_mesh.py": """
+            def _setup(backend):
+                if backend == "fake":
+                    return None
+            """,
+        },
+    )
+    assert found == {"test_pretended": (0, None, 0), "test_real_again": (1, 1, 1)}
+
+
+def test_a_mesh_of_ranks_that_only_pretend_may_use_one_where_pytorch_is_not_at_hand():
+    found = needs_of("test_it.py", {"test_it.py": _PRETENDED})
+    assert found["test_pretended"].min == 1
+    assert found["test_pretended"].confidence is Confidence.MEDIUM
+    assert found["test_real_again"].confidence is Confidence.HIGH

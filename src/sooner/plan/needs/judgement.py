@@ -121,7 +121,7 @@ class Judge:
         )
         machine.processes = machine.current_device = 0
         machine.written, machine.cached, machine.ended, machine.has_lazy = {}, {}, {}, False
-        machine.kept, machine.is_declared = 0.0, False
+        machine.kept, machine.is_declared, machine.is_pretended = 0.0, False, False
         machine.ignored, machine.library_fuel, machine.object_fuel = ignored, 2 * LIBRARY_FUEL, 2 * LIBRARY_FUEL
         machine.again = lambda: self._run(item)
         complete = True

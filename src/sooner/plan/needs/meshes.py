@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 _PATH: Final = "init_device_mesh()"
 _ANY: Final = ""
 """Stands for a name that is not known."""
+_OF_PRETENDED: Final = 'backend == "fake"'
+"""Where PyTorch's mesh has this in its source, it sets no device for a group that only pretends."""
 
 
 class NamedMesh(Unknown):
@@ -74,4 +76,18 @@ def _mesh(_machine: "Machine", args: list[Any]) -> Any:
     return NamedMesh(known, set(known or ()), kind if isinstance(kind, str) else None)
 
 
-WORDS: Final = {"mesh": _mesh}
+def _pretend(machine: "Machine", args: list[Any]) -> Any:
+    """From here on the process is in a group that only pretends to be one, or no longer: `pretend(whether)`."""
+    machine.is_pretended = bool(hard(args[0]))
+
+
+def _device_of_mesh(machine: "Machine", args: list[Any]) -> Any:
+    """The kind of device that making a mesh of it uses: of a group that only pretends none, in versions that say so."""
+    if not machine.is_pretended:
+        return args[0]
+    path = machine.sources.module("torch.distributed.device_mesh", machine.current[0] or "")
+    machine.guesses += path is None
+    return "cpu" if path is not None and _OF_PRETENDED in (machine.sources.read(path) or "") else args[0]
+
+
+WORDS: Final = {"mesh": _mesh, "pretend": _pretend, "device_of_mesh": _device_of_mesh}

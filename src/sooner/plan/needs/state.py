@@ -85,6 +85,8 @@ class State(Statements):
     """Ways that were not known, and doubts, when the test called the library under test."""
     is_declared: bool = False
     """Whether the test has only said how many devices there are."""
+    is_pretended: bool = False
+    """Whether the group of ranks that the process is in only pretends to be one."""
     working: str = ""
     """The file whose function is being evaluated."""
     id_hooks: tuple[Func, ...] = ()
