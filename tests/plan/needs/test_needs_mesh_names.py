@@ -238,3 +238,20 @@ def test_a_mesh_of_ranks_that_only_pretend_may_use_one_where_pytorch_is_not_at_h
     assert found["test_pretended"].min == 1
     assert found["test_pretended"].confidence is Confidence.MEDIUM
     assert found["test_real_again"].confidence is Confidence.HIGH
+
+
+def test_pytorchs_tests_of_any_accelerator_are_skipped_without_one():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from torch.testing._internal.common_utils import TestCase, requires_accelerator
+
+            @requires_accelerator
+            class TestIt(TestCase):
+                def test_one(self):
+                    pass
+            """
+        },
+    )
+    assert found == {"TestIt::test_one": (1, 1, 1)}
