@@ -661,3 +661,32 @@ def test_modes_of_cupys_distributed_arrays_name_cases_as_the_values_that_they_ar
         },
     )
     assert found == dict.fromkeys(("TestIt::test_it[None]", "TestIt::test_it[mode1]"), (2, 2, 2))
+
+
+def test_what_asks_for_several_devices_is_known_where_cupy_had_it_before_too():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import cupy
+            from cupy import testing
+
+            @testing.multi_gpu(2)
+            class TestIt:
+                def test_it(self):
+                    cupy.zeros(3)
+            """,
+            "cupy/__init__.py": "",
+            "cupy/testing/__init__.py": "from cupy.testing import attr\nmulti_gpu = attr.multi_gpu\n",
+            "cupy/testing/attr.py": """
+            import os
+            import unittest
+
+            _gpu_limit = int(os.getenv("CUPY_TEST_GPU_LIMIT", "-1"))
+
+            def multi_gpu(gpu_num):
+                return unittest.skipIf(0 <= _gpu_limit < gpu_num, reason="GPUs required")
+            """,
+        },
+    )
+    assert found == {"TestIt::test_it": (2, 2, 2)}
