@@ -1,7 +1,7 @@
 """Devices of which not all is known: their number, or that they come from a module that is not there."""
 
 import pytest
-from small_projects import needs_of
+from small_projects import devices_of, needs_of
 
 WRITTEN = """
 import torch
@@ -98,3 +98,32 @@ def test_what_is_deleted_from_a_list_is_no_longer_there():
     }
     found = {name: (each.min, each.full, each.confidence) for name, each in needs_of("test_it.py", files).items()}
     assert found == {"test_first": (1, 1, "high"), "test_slice": (2, 2, "high"), "test_own": (0, 0, "high")}
+
+
+def test_a_number_that_a_type_is_called_with_is_no_device():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import numpy
+            import pytest
+            from acme import make_array
+
+            @pytest.mark.parametrize("dtype", ["float32", "uint8"])
+            def test_of_numpys(dtype):
+                assert numpy.dtype(dtype).type(3) == 3
+
+            def test_of_what_is_not_known():
+                assert make_array().dtype.type(3) == 3
+
+            def test_a_kind_of_tensor():
+                make_array().type("torch.cuda.FloatTensor")
+            """
+        },
+    )
+    assert found == {
+        "test_of_numpys[float32]": (0, None, 0),
+        "test_of_numpys[uint8]": (0, None, 0),
+        "test_of_what_is_not_known": (0, None, 0),
+        "test_a_kind_of_tensor": (1, 1, 1),
+    }

@@ -58,7 +58,7 @@ class GivenDevices(ABC):
             machine.touch(self.device(device) if device is not None else Dev("cuda"), f".{last}()")
         elif is_method and pins(owner, last, args, kwargs):
             machine.touch(Dev("cuda"), f"{last}(): pinned memory")
-        elif last in MOVERS and args:
+        elif last in MOVERS and args and not (last == "type" and isinstance(hard(args[0]), int)):  # `dtype.type(3)`
             device = self.device(args[0])
             if isinstance(device, Dev):
                 machine.touch(device, f".{last}({device.kind})")
