@@ -488,3 +488,30 @@ def test_cases_that_only_one_way_has_may_not_be_there():
         "test_of_a_function[1]": (1, "HIGH"),
         "test_of_a_function[2]": (2, "MEDIUM"),
     }
+
+
+def test_what_one_way_puts_into_an_ordered_mapping_can_be_taken_out_again():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from collections import OrderedDict
+            import torch
+            from elsewhere import is_asked, named
+
+            def backends(device):
+                made = OrderedDict()
+                if is_asked():
+                    made["other"] = torch.ones(1)
+                    return made
+                made["host"] = torch.ones(1)
+                made["device"] = torch.ones(1, device=device)
+                return made
+
+            def test_it():
+                made = backends("cuda:1")
+                made[named()].sum()
+            """
+        },
+    )["test_it"]
+    assert (found.min, found.gpu_min, found.confidence.value) == (2, 2, "medium")

@@ -1,5 +1,6 @@
 """What ways that exclude each other write: attributes, items of tables, and names of the scopes around them."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any
@@ -36,7 +37,7 @@ class Slots:
             (how, {key: dict.get(names, name, MISSING) for key, (names, name, *_) in self._before.items()})
         )
         for names, name, value, _ in self._before.values():
-            _put(names, name, value)
+            put_back(names, name, value)
 
     def conclude(self, merged: Callable[[list[Any], bool], Any], around: "Slots | None") -> None:
         """Write what is so after all of them: after those that go on, else after those that leave.
@@ -52,11 +53,13 @@ class Slots:
             written = [each for each in values if each is not before] or [before]
             if around is not None:
                 around.note(names, name, is_name=is_name)
-            _put(names, name, written[0] if len(values) == 1 else merged([*values, written[-1]], is_name))
+            put_back(names, name, written[0] if len(values) == 1 else merged([*values, written[-1]], is_name))
 
 
-def _put(names: dict[Any, Any], name: Any, value: Any) -> None:
+def put_back(names: dict[Any, Any], name: Any, value: Any) -> None:
+    """Bind a name or an item as it was; names that are made on demand are asked for none."""
+    kind = OrderedDict if isinstance(names, OrderedDict) else dict  # what keeps the order itself must hear of it
     if value is MISSING:
-        dict.pop(names, name, None)
+        kind.pop(names, name, None)
     else:
-        dict.__setitem__(names, name, value)
+        kind.__setitem__(names, name, value)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from sooner.plan.needs.slots import put_back
 from sooner.plan.needs.values import MISSING
 
 _LARGEST: Final = 1_000
@@ -50,9 +51,6 @@ def _rebinding(names: dict[str, Any], name: str) -> Callable[[], None]:
     before = dict.get(names, name, MISSING)
 
     def undo() -> None:
-        if before is MISSING:
-            dict.pop(names, name, None)
-        else:
-            dict.__setitem__(names, name, before)
+        put_back(names, name, before)
 
     return undo
