@@ -274,6 +274,20 @@ def test_workers_of_ray_that_a_class_of_the_library_is_told_have_devices_once_so
     }
 
 
+def test_as_many_workers_of_ray_as_it_has_devices_have_all():
+    text = """
+    import pytorch_lightning as pl
+    import ray
+    from ray_acme import RayPlugin
+
+    def test_all():
+        ray.init("auto")
+        count = ray.available_resources()["GPU"]
+        pl.Trainer(plugins=[RayPlugin(num_workers=count, use_gpu=True)]).fit(None)
+    """
+    assert devices_of("tests/test_it.py", {"tests/test_it.py": text}) == {"test_all": (1, 1, 8)}
+
+
 def test_a_strategy_of_somebodys_own_takes_the_devices_that_the_trainer_is_told():
     text = """
     import pytorch_lightning as pl

@@ -41,6 +41,8 @@ def _told(kwargs: dict[str, Any]) -> int:
     """Devices of workers: one each with `use_gpu=True`, or as many as `gpus_per_actor` says."""
     told = {each: hard(value) for each, value in kwargs.items()}
     count = told.get("num_workers", told.get("num_actors"))
+    if type(count) is float and count.is_integer():  # Ray says of devices how many there are as it does of parts of one
+        count = int(count)
     each = 1 if told.get("use_gpu") is True else told.get("gpus_per_actor", 0)
     return count * each if type(count) is int and type(each) is int and count * each > 0 else 0
 
