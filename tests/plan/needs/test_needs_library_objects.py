@@ -663,3 +663,34 @@ def test_what_the_library_does_within_what_is_expected_to_raise_is_done_once():
         },
     )
     assert found == {"test_it": (3, 3, 3)}
+
+
+def test_a_library_that_asks_each_device_what_it_can_uses_the_first_one():
+    library = """
+    import torch
+
+    class Kinds:
+        def __init__(self):
+            self.known = set()
+            for number in range(torch.cuda.device_count()):
+                self.known.add(torch.cuda.get_device_capability(number))
+
+    def largest(x):
+        Kinds()
+        return x.max()
+
+    def on_each(x):
+        return [torch.ones(2, device=f"cuda:{number}") for number in range(torch.cuda.device_count())]
+    """
+    text = """
+    import torch
+    from acme.kernels import largest, on_each
+
+    def test_one():
+        largest(torch.ones(2, device="cuda:0"))
+
+    def test_each():
+        on_each(torch.ones(2, device="cuda:0"))
+    """
+    found = devices_of("tests/test_it.py", {"acme/__init__.py": "", "acme/kernels.py": library, "tests/test_it.py": text})
+    assert found == {"test_one": (1, 1, 1), "test_each": (1, 1, 8)}

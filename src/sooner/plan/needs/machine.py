@@ -23,7 +23,7 @@ from sooner.plan.needs.state import BY_PYTORCH, DEEPEST, LIBRARY_FUEL, MODULE_FU
 from sooner.plan.needs.testing_names import is_guard_call
 from sooner.plan.needs.trace import Trace
 from sooner.plan.needs.undoing import Changed
-from sooner.plan.needs.unseen import CHOSEN
+from sooner.plan.needs.unseen import CHOSEN, LOOKED_AT
 from sooner.plan.needs.values import (
     MISSING,
     UNKNOWN,
@@ -506,7 +506,7 @@ class Machine(Defining):
             )
             raised.is_heard = True
             raise raised
-        elif number or is_among:
+        elif (number and what != LOOKED_AT) or is_among:
             self.trace.others |= {number}
         else:
             self.trace.by_itself = self.trace.by_itself or BY_PYTORCH

@@ -11,6 +11,8 @@ from sooner.plan.needs.values import Cls, Dev, Ext, Func, Unknown, hard
 if TYPE_CHECKING:
     from sooner.plan.needs.machine import Machine
 
+LOOKED_AT: Final = "a device is looked at"
+
 CHOSEN: Final = "a device is chosen"
 """Why a rule says so: from then on it is meant where none is named."""
 
