@@ -694,3 +694,25 @@ def test_a_library_that_asks_each_device_what_it_can_uses_the_first_one():
     """
     found = devices_of("tests/test_it.py", {"acme/__init__.py": "", "acme/kernels.py": library, "tests/test_it.py": text})
     assert found == {"test_one": (1, 1, 1), "test_each": (1, 1, 8)}
+
+
+def test_objects_of_a_library_that_speaks_of_the_accelerator_are_made():
+    library = """
+    import torch
+
+    class Manager:
+        def __init__(self):
+            self.stream = torch.Stream() if torch.accelerator.is_available() else None
+
+        def wait(self):
+            if torch.accelerator.is_available():
+                torch.accelerator.synchronize()
+    """
+    text = """
+    from acme.managing import Manager
+
+    def test_made():
+        assert Manager() is not None
+    """
+    found = devices_of("tests/test_it.py", {"acme/__init__.py": "", "acme/managing.py": library, "tests/test_it.py": text})
+    assert found == {"test_made": (0, 1, 1)}
