@@ -716,3 +716,27 @@ def test_objects_of_a_library_that_speaks_of_the_accelerator_are_made():
     """
     found = devices_of("tests/test_it.py", {"acme/__init__.py": "", "acme/managing.py": library, "tests/test_it.py": text})
     assert found == {"test_made": (0, 1, 1)}
+
+
+def test_two_objects_of_the_library_that_use_the_same_device_do_not_hide_what_another_test_s_object_uses():
+    library = """
+    import elsewhere, torch
+
+    class Manager:
+        def __init__(self):
+            self.known = elsewhere.found()
+            self.stream = torch.cuda.Stream() if torch.cuda.is_available() else None
+            if self.known:
+                raise ValueError("known")
+    """
+    text = """
+    from acme.managing import Manager
+
+    def test_two():
+        assert [Manager(), Manager()]
+
+    def test_one():
+        assert Manager() is not None
+    """
+    found = devices_of("tests/test_it.py", {"acme/__init__.py": "", "acme/managing.py": library, "tests/test_it.py": text})
+    assert found == {"test_two": (0, 1, 1), "test_one": (0, 1, 1)}

@@ -91,7 +91,7 @@ def follow(machine: "Machine", method: Func, args: list[Any], kwargs: dict[str, 
     if not is_sure:
         trace.may_be_made = may_be_made
         doubt_others(machine, method, args[0].cls)
-        if not has_used and machine.size == SIZES[-1]:
+        if not has_used and not any(before) and machine.size == SIZES[-1]:  # else it may have used the same again
             machine.fruitless[key] = machine.fruitless.get(key, 0) + _AT_ONCE
     return found
 
