@@ -692,7 +692,8 @@ def test_a_library_that_asks_each_device_what_it_can_uses_the_first_one():
     def test_each():
         on_each(torch.ones(2, device="cuda:0"))
     """
-    found = devices_of("tests/test_it.py", {"acme/__init__.py": "", "acme/kernels.py": library, "tests/test_it.py": text})
+    files = {"acme/__init__.py": "", "acme/kernels.py": library, "tests/test_it.py": text}
+    found = devices_of("tests/test_it.py", files)
     assert found == {"test_one": (1, 1, 1), "test_each": (1, 1, 8)}
 
 
@@ -714,7 +715,8 @@ def test_objects_of_a_library_that_speaks_of_the_accelerator_are_made():
     def test_made():
         assert Manager() is not None
     """
-    found = devices_of("tests/test_it.py", {"acme/__init__.py": "", "acme/managing.py": library, "tests/test_it.py": text})
+    files = {"acme/__init__.py": "", "acme/managing.py": library, "tests/test_it.py": text}
+    found = devices_of("tests/test_it.py", files)
     assert found == {"test_made": (0, 1, 1)}
 
 
@@ -738,5 +740,20 @@ def test_two_objects_of_the_library_that_use_the_same_device_do_not_hide_what_an
     def test_one():
         assert Manager() is not None
     """
-    found = devices_of("tests/test_it.py", {"acme/__init__.py": "", "acme/managing.py": library, "tests/test_it.py": text})
+    files = {"acme/__init__.py": "", "acme/managing.py": library, "tests/test_it.py": text}
+    found = devices_of("tests/test_it.py", files)
     assert found == {"test_two": (0, 1, 1), "test_one": (0, 1, 1)}
+
+
+def test_a_function_of_the_library_that_uses_a_device_does_so_in_every_test_of_a_file():
+    library = """
+    import elsewhere, torch
+
+    def work():
+        torch.ones(1, device="cuda")
+        return elsewhere.found()
+    """
+    cases = "".join(f"    def test_{number}():\n        work()\n\n" for number in range(14))
+    text = f"    from acme.working import work\n\n{cases}"
+    files = {"acme/__init__.py": "", "acme/working.py": library, "tests/test_it.py": text}
+    assert set(devices_of("tests/test_it.py", files).values()) == {(1, 1, 1)}

@@ -370,7 +370,7 @@ class Calling(Making):
             trace.ask(self.trace.asked)
             trace.questions += self.trace.questions
             fruitless = isinstance(result, Unknown) and not self.trace.asked and not (listener and listener.was_called)
-            fruitless &= not self.trace.others
+            fruitless &= not self.trace.others and self.trace.by_itself != BY_PYTORCH
             if self.size == SIZES[-1] and not self._is_another_rank():
                 self.fruitless[id(func.node)] = self.fruitless.get(id(func.node), 0) + 1 if fruitless else 0
             if "enter" not in func.name:  # it may have been stopped within what it has entered
