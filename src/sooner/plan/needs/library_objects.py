@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.outside_kinds import LIST_MODEL
 from sooner.plan.needs.own_choice import doubt_others
-from sooner.plan.needs.trace import Trace
+from sooner.plan.needs.trace import Seen
 from sooner.plan.needs.values import MISSING, Cls, Func, Inst, Unknown, Wrapped, hard
 
 if TYPE_CHECKING:
@@ -77,13 +77,15 @@ def follow(machine: "Machine", method: Func, args: list[Any], kwargs: dict[str, 
         doubt_others(machine, method, args[0].cls)
         return Unknown(f"{method.module.name}.{method.name}()")
     guesses, cut_short = machine.guesses, machine.cut_short
-    may_be_made, before = trace.may_be_made, _seen(trace)
+    may_be_made = trace.may_be_made
     functions, machine.library_fuel = machine.library_fuel, machine.object_fuel
+    before, trace.seen = trace.seen, Seen(set(), set(), 0, None, 0, on_all=False)
     try:
         found = machine._call_library(method, args, kwargs)  # noqa: SLF001 - a part of the machine
     finally:
         machine.object_fuel, machine.library_fuel = machine.library_fuel, functions
-    has_used, is_sure = _seen(trace) != before, (machine.guesses, machine.cut_short) == (guesses, cut_short)
+        has_used, trace.seen = bool(trace.seen), before.beside(trace.seen)
+    is_sure = (machine.guesses, machine.cut_short) == (guesses, cut_short)
     if not has_used:
         machine.guesses = guesses
     if method.name == "__init__":
@@ -91,10 +93,6 @@ def follow(machine: "Machine", method: Func, args: list[Any], kwargs: dict[str, 
     if not is_sure:
         trace.may_be_made = may_be_made
         doubt_others(machine, method, args[0].cls)
-        if not has_used and not any(before) and machine.size == SIZES[-1]:  # else it may have used the same again
+        if not has_used and machine.size == SIZES[-1]:
             machine.fruitless[key] = machine.fruitless.get(key, 0) + _AT_ONCE
     return found
-
-
-def _seen(trace: Trace) -> tuple[Any, ...]:
-    return trace.all_used, trace.by_itself, trace.spread, trace.on_all

@@ -1,7 +1,7 @@
 """What was seen while one test was evaluated for one number of visible devices."""
 
 import ast
-from typing import Final
+from typing import Final, NamedTuple
 
 from sooner.plan.needs.values import Mod, Skip
 
@@ -19,6 +19,32 @@ _PARTED: Final = (ast.Mod, ast.FloorDiv)
 
 HAVING_NO_HOST: Final = ("CuPy uses a device", "RAPIDS uses a device")
 """What is done by frameworks that do nothing on the host (`why` of their rules): without a device it fails."""
+
+
+class Seen(NamedTuple):
+    """What has been seen of devices (`Trace`): until now, or since something began."""
+
+    touched: set[int]
+    of_ranks: set[int]
+    used: int
+    by_itself: str | None
+    spread: int
+    on_all: bool
+
+    def __bool__(self) -> bool:
+        """Whether there is anything."""
+        return any(self[:])
+
+    def beside(self, more: "Seen") -> "Seen":
+        """With what has been seen since."""
+        return Seen(
+            self.touched | more.touched,
+            self.of_ranks | more.of_ranks,
+            max(self.used, more.used),
+            more.by_itself or self.by_itself,
+            max(self.spread, more.spread),
+            self.on_all or more.on_all,
+        )
 
 
 class Trace:
@@ -76,6 +102,15 @@ class Trace:
         """Why the first part that did not run was skipped."""
         self.unsure: list[str] = []
         """What could not be evaluated and might decide."""
+
+    @property
+    def seen(self) -> Seen:
+        """What has been seen of devices."""
+        return Seen(self.touched, self.of_ranks, self.used, self.by_itself, self.spread, self.on_all)
+
+    @seen.setter
+    def seen(self, seen: Seen) -> None:
+        self.touched, self.of_ranks, self.used, self.by_itself, self.spread, self.on_all = seen
 
     @property
     def is_idle(self) -> bool:
