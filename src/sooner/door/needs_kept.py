@@ -70,7 +70,7 @@ class Kept(Generic[Rows]):
         self._contents = Contents(root)
         self._by_name: dict[str, list[str]] | None = None
         self._walked: dict[str, int] = {}
-        evaluator = (*sorted(_EVALUATOR.glob("*.[pt][yo]*")), *rules)
+        evaluator = (*sorted(each for kind in ("*.py", "*.toml") for each in _EVALUATOR.rglob(kind)), *rules)
         key = digest(f"{key} {sys.version} {surroundings(root)}".encode(), *map(_content, evaluator))
         read: _Document[Rows] = _read(place, form)
         self._document = read if read.key == key else _Document(key=key)

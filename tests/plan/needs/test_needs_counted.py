@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from small_projects import devices_of, shipped
 
 from sooner.plan.needs import Sources
-from sooner.plan.needs.counted import Counted, uncounted
+from sooner.plan.needs.evaluator.counted import Counted, uncounted
+from sooner.plan.needs.evaluator.trace import COUNT
 from sooner.plan.needs.infer import Inference
-from sooner.plan.needs.trace import COUNT
 
 _SIZES = st.integers(0, 8)
 

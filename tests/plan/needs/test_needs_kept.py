@@ -216,6 +216,18 @@ def test_a_cache_that_cannot_be_written_is_no_trouble(tree):
     assert of_tests(tree, PATHS).evaluated == 2
 
 
+@pytest.mark.parametrize("place", ["infer.py", "evaluator/values.py", "rules.toml"])
+def test_another_sooner_asks_again(tree, tmp_path, monkeypatch, place):
+    evaluator = tmp_path / "sooner_needs" / place
+    evaluator.parent.mkdir(parents=True)
+    evaluator.write_text("one")
+    monkeypatch.setattr("sooner.door.needs_kept._EVALUATOR", tmp_path / "sooner_needs")
+    asked(tree)
+    assert asked(tree).evaluated == 0
+    evaluator.write_text("two")
+    assert asked(tree).evaluated == 2
+
+
 def test_without_time_files_are_left_for_the_next_start(tree):
     found = asked(tree, seconds=-1.0)
     assert found.missing == PATHS

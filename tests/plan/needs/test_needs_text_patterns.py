@@ -3,7 +3,7 @@
 import pytest
 from small_projects import devices_of, needs_of
 
-from sooner.plan.needs.text_patterns import is_quick, is_quick_in_sources
+from sooner.plan.needs.python.text_patterns import is_quick, is_quick_in_sources
 
 
 def test_names_of_cases_that_a_library_cleans_by_a_pattern_are_known():

@@ -7,10 +7,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from sooner.model.text import test_of
-from sooner.plan.needs.axes import NO_CASES
 from sooner.plan.needs.cases import FEW, Picks, axes_of, named_together, parts, shared
-from sooner.plan.needs.collection import Item, collect, taint
-from sooner.plan.needs.comparisons import HOST_ERRORS
+from sooner.plan.needs.evaluator.comparisons import HOST_ERRORS
+from sooner.plan.needs.evaluator.machine import Machine
+from sooner.plan.needs.evaluator.state import ANY_OPTION, EVERYWHERE, TEST_FUEL
+from sooner.plan.needs.evaluator.values import Func, OutOfFuel, hard
 from sooner.plan.needs.facts import (
     BETWEEN,
     BEYOND,
@@ -22,17 +23,16 @@ from sooner.plan.needs.facts import (
     Verdict,
     described,
 )
-from sooner.plan.needs.fixtures import underlying
-from sooner.plan.needs.hooks import is_left_out
 from sooner.plan.needs.judgement import Judge, Judged
-from sooner.plan.needs.listed import entries, needs_of_entries
-from sooner.plan.needs.machine import Machine
-from sooner.plan.needs.parameterized_classes import text_of
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.settings import PytestSettings
 from sooner.plan.needs.sources import Sources
-from sooner.plan.needs.state import ANY_OPTION, EVERYWHERE, TEST_FUEL
-from sooner.plan.needs.values import Func, OutOfFuel, hard
+from sooner.plan.needs.testing.axes import NO_CASES
+from sooner.plan.needs.testing.collection import Item, collect, taint
+from sooner.plan.needs.testing.fixtures import underlying
+from sooner.plan.needs.testing.hooks import is_left_out
+from sooner.plan.needs.testing.listed import entries, needs_of_entries
+from sooner.plan.needs.testing.parameterized_classes import text_of
 
 _MOST_DISBELIEFS: Final = 6
 _MOST_EVIDENCE: Final = 12

@@ -6,31 +6,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from sooner.plan.needs.afterwards import do_later, finish
-from sooner.plan.needs.attributes import RUN
-from sooner.plan.needs.axes import BY_POSITION, DOUBTED
-from sooner.plan.needs.collection import Item, expression_of
-from sooner.plan.needs.comparisons import HOST_ERRORS
-from sooner.plan.needs.facts import AtSize, Verdict
-from sooner.plan.needs.fixtures import (
-    OF_PYTEST,
-    RANKS,
-    Fixtures,
-    Values,
-    argument_names,
-    is_called_by_its_file,
-    is_worker,
-    plugin_modules,
-)
-from sooner.plan.needs.hooks import DESELECTED, Hooks
-from sooner.plan.needs.machine import Machine
-from sooner.plan.needs.masks import only_seen
-from sooner.plan.needs.replacing import is_patch, patch_now
-from sooner.plan.needs.state import LIBRARY_FUEL, TEST_FUEL
-from sooner.plan.needs.testing_names import may_guard, reason_of
-from sooner.plan.needs.trace import Trace
-from sooner.plan.needs.undoing import Changed
-from sooner.plan.needs.values import (
+from sooner.plan.needs.evaluator.attributes import RUN
+from sooner.plan.needs.evaluator.comparisons import HOST_ERRORS
+from sooner.plan.needs.evaluator.machine import Machine
+from sooner.plan.needs.evaluator.state import LIBRARY_FUEL, TEST_FUEL
+from sooner.plan.needs.evaluator.trace import Trace
+from sooner.plan.needs.evaluator.undoing import Changed
+from sooner.plan.needs.evaluator.values import (
     MISSING,
     UNKNOWN,
     Bound,
@@ -48,6 +30,24 @@ from sooner.plan.needs.values import (
     hard,
     name_of,
 )
+from sooner.plan.needs.facts import AtSize, Verdict
+from sooner.plan.needs.frameworks.masks import only_seen
+from sooner.plan.needs.testing.afterwards import do_later, finish
+from sooner.plan.needs.testing.axes import BY_POSITION, DOUBTED
+from sooner.plan.needs.testing.collection import Item, expression_of
+from sooner.plan.needs.testing.fixtures import (
+    OF_PYTEST,
+    RANKS,
+    Fixtures,
+    Values,
+    argument_names,
+    is_called_by_its_file,
+    is_worker,
+    plugin_modules,
+)
+from sooner.plan.needs.testing.hooks import DESELECTED, Hooks
+from sooner.plan.needs.testing.replacing import is_patch, patch_now
+from sooner.plan.needs.testing.testing_names import may_guard, reason_of
 
 _SKIP_EXITS: Final = range(72, 100)
 """Exit codes by which workers of PyTorch's tests say that a test is skipped (torch.testing._internal, TEST_SKIPS)."""
@@ -511,7 +511,7 @@ def _takes(func: Any, name: str) -> bool:
 
 
 def _has_default(func: Any, name: str) -> bool:
-    from sooner.plan.needs.fixtures import underlying
+    from sooner.plan.needs.testing.fixtures import underlying
 
     inner = underlying(func)
     return isinstance(inner, Func) and any(

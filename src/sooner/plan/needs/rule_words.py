@@ -7,28 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from sooner.plan.needs.arguments import ARGV
-from sooner.plan.needs.contexts import entered_already
-from sooner.plan.needs.counted import uncounted
-from sooner.plan.needs.device_tests import dtype_name, instantiate
-from sooner.plan.needs.drawing import drawn
-from sooner.plan.needs.host_values import WORDS as HOST_WORDS
-from sooner.plan.needs.host_values import is_on_host
-from sooner.plan.needs.jax_devices import DEFAULT_DEVICE
-from sooner.plan.needs.jax_devices import WORDS as JAX_WORDS
-from sooner.plan.needs.launchers import launch, parallel_size, write_settings
-from sooner.plan.needs.library_ranks import in_any_ranks
-from sooner.plan.needs.made_of import told
-from sooner.plan.needs.masks import only_seen
-from sooner.plan.needs.meshes import WORDS as MESH_WORDS
-from sooner.plan.needs.op_names import names
-from sooner.plan.needs.outside_kinds import member_text
-from sooner.plan.needs.parameterized_classes import class_of_cases
-from sooner.plan.needs.programs import run_as_program
-from sooner.plan.needs.ray_workers import RAY_WORDS
-from sooner.plan.needs.replacing import kept
-from sooner.plan.needs.testing_names import environment_value, is_refused_unrun
-from sooner.plan.needs.values import (
+from sooner.plan.needs.evaluator.contexts import entered_already
+from sooner.plan.needs.evaluator.counted import uncounted
+from sooner.plan.needs.evaluator.values import (
     MISSING,
     UNKNOWN,
     Cls,
@@ -46,7 +27,21 @@ from sooner.plan.needs.values import (
     hard,
     is_plain,
 )
-from sooner.plan.needs.worker_ranks import (
+from sooner.plan.needs.frameworks.drawing import drawn
+from sooner.plan.needs.frameworks.host_values import WORDS as HOST_WORDS
+from sooner.plan.needs.frameworks.host_values import is_on_host
+from sooner.plan.needs.frameworks.jax_devices import DEFAULT_DEVICE
+from sooner.plan.needs.frameworks.jax_devices import WORDS as JAX_WORDS
+from sooner.plan.needs.frameworks.made_of import told
+from sooner.plan.needs.frameworks.masks import only_seen
+from sooner.plan.needs.frameworks.meshes import WORDS as MESH_WORDS
+from sooner.plan.needs.frameworks.op_names import names
+from sooner.plan.needs.frameworks.outside_kinds import member_text
+from sooner.plan.needs.processes.launchers import launch, parallel_size, write_settings
+from sooner.plan.needs.processes.library_ranks import in_any_ranks
+from sooner.plan.needs.processes.programs import run_as_program
+from sooner.plan.needs.processes.ray_workers import RAY_WORDS
+from sooner.plan.needs.processes.worker_ranks import (
     allow_for_one,
     as_member,
     as_rank,
@@ -56,9 +51,14 @@ from sooner.plan.needs.worker_ranks import (
     in_started_ranks,
     on_its_own,
 )
+from sooner.plan.needs.python.arguments import ARGV
+from sooner.plan.needs.testing.device_tests import dtype_name, instantiate
+from sooner.plan.needs.testing.parameterized_classes import class_of_cases
+from sooner.plan.needs.testing.replacing import kept
+from sooner.plan.needs.testing.testing_names import environment_value, is_refused_unrun
 
 if TYPE_CHECKING:
-    from sooner.plan.needs.machine import Machine
+    from sooner.plan.needs.evaluator.machine import Machine
 
 _TORCHRUN: Final = re.compile(r"(?:environ|getenv|setenv)\b[^\n]{0,12}(?:LOCAL_RANK|RANK|WORLD_SIZE)\b|\btorchrun\b")
 

@@ -6,7 +6,7 @@ A package whose modules are many (`if TYPE_CHECKING: from .models import *`) is 
 import re
 from typing import TYPE_CHECKING, Final
 
-from sooner.plan.needs.lazy_names import bound_names
+from sooner.plan.needs.evaluator.lazy_names import bound_names
 
 if TYPE_CHECKING:
     from sooner.plan.needs.sources import Sources

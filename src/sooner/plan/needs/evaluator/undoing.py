@@ -1,0 +1,56 @@
+"""What a test changes in modules, classes and containers: the next test finds all as it was imported."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sooner.plan.needs.evaluator.slots import put_back
+from sooner.plan.needs.evaluator.values import MISSING
+
+_LARGEST: Final = 1_000
+"""What is in a longer list or table is not kept."""
+
+
+class Changed:
+    """Names and containers as they were before they were first changed."""
+
+    def __init__(self) -> None:
+        self._undo: dict[object, Callable[[], None]] = {}
+
+    def keep(self, store: Any) -> None:
+        """A list, a dict or a set is about to change."""
+        if isinstance(store, list | dict | set) and len(store) <= _LARGEST and id(store) not in self._undo:
+            self._undo[id(store)] = _refilling(store)
+
+    def keep_name(self, names: dict[str, Any], name: str) -> None:
+        """A name is about to be bound, or deleted; names that are made on demand are asked for none."""
+        if (id(names), name) not in self._undo:
+            self._undo[id(names), name] = _rebinding(names, name)
+
+    def join(self, later: "Changed") -> None:
+        """What was changed later is put back with all else."""
+        self._undo = later._undo | self._undo  # noqa: SLF001 - another of the same
+
+    def undo(self) -> None:
+        """Put everything back."""
+        undo, self._undo = self._undo, {}
+        for each in undo.values():
+            each()
+
+
+def _refilling(store: Any) -> Callable[[], None]:
+    before = list(store) if isinstance(store, list) else dict(store) if isinstance(store, dict) else set(store)
+
+    def undo() -> None:
+        store.clear()
+        (store.extend if isinstance(store, list) else store.update)(before)
+
+    return undo
+
+
+def _rebinding(names: dict[str, Any], name: str) -> Callable[[], None]:
+    before = dict.get(names, name, MISSING)
+
+    def undo() -> None:
+        put_back(names, name, before)
+
+    return undo

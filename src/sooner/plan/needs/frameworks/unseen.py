@@ -1,0 +1,244 @@
+"""What may use a device and is not seen to: what is not there to be read, modules named after devices, arrays."""
+
+import ast
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.evaluator.values import Cls, Dev, Ext, Func, Unknown, hard
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.evaluator.machine import Machine
+
+LOOKED_AT: Final = "a device is looked at"
+
+CHOSEN: Final = "a device is chosen"
+"""Why a rule says so: from then on it is meant where none is named."""
+
+_TO_CUDA: Final = re.compile(r"(?:to|from|as)_(?:cuda|cudf|cupy|gpu)")
+_OF_DEVICES: Final = re.compile(r"(?!torch\.|tensorflow\.)(?:[\w.]+[._])?(?:cuda|gpu|nccl|rocm|hip)\d*[._]")
+"""Names of modules that speak of devices; of PyTorch and TensorFlow rules say what uses one."""
+_OF_ARRAYS: Final = re.compile(
+    r"^[ \t]*(?:import|from)[ \t]+(jax|tensorflow|cupy|cudf|cuml|cugraph|pylibcugraph|pylibraft|cuvs|pylibcudf)\b",
+    re.MULTILINE,
+)
+"""Imports of frameworks that put what is made on their first device, whoever makes it."""
+ON_THE_HOST: Final = frozenset(
+    (
+        "argparse", "asyncio", "collections", "contextlib", "copy", "dataclasses", "enum", "functools", "io",
+        "itertools", "json", "logging", "numpy", "os", "pathlib", "pickle", "posix", "random", "re", "shutil", "signal",
+        "socket", "string", "subprocess", "tempfile", "time", "types", "typing", "unittest", "uuid", "warnings",
+    )
+)  # fmt: skip
+"""Packages that use no devices: what is called `device` there is another thing, or refused, or only kept."""
+_ASKS: Final = re.compile(
+    r"_*(?:assert|can|check|equal|format|get|has|is|name|normalize|parse|print|repr|str|supports|test"
+    r"|validate)(?:_|[A-Z]|$)"
+)
+"""Beginnings of names of functions that ask something of a device rather than use it."""
+_SETTINGS: Final = re.compile(
+    r"_*(?:\w+_)?(?:cfg|conf|configs?|args|opts?|options|settings|hparams|flags)", re.IGNORECASE
+)
+_ASKING: Final = re.compile(
+    r"_*(is|has|can|get|set|select|find|check|validate|supports?|resolve|infer|parse|normali[sz]e|to|choose|pick|register|use)(_|$)"
+)
+"""Beginnings of names of functions that are told of a kind of device and use none."""
+_READ: Final = frozenset(
+    (
+        "_pytest", "absl", "attr", "attrs", "c10d", "chex", "click", "cloudpickle", "cupy", "cupyx", "dateutil",
+        "dill", "docker", "dotenv", "expecttest", "filelock", "freezegun", "fsspec", "google", "httpx",
+        "huggingface_hub", "hydra", "hypothesis", "importlib_metadata", "jax", "jaxlib", "jinja2", "joblib",
+        "jsonschema", "lmdb", "matplotlib", "ml_collections", "ml_dtypes", "mock", "msgpack", "msgspec", "networkx",
+        "numba", "numpy", "omegaconf", "packaging", "pandas", "parameterized", "peewee", "PIL", "pkg_resources",
+        "psutil", "py", "pyarrow", "pydantic", "pyfakefs", "pytest", "pytest_mock", "regex", "requests", "responses",
+        "rich", "ruamel", "safetensors", "scipy", "setuptools", "simplejson", "six", "sklearn", "sympy", "tabulate",
+        "tensorflow", "termcolor", "toml", "tomli", "toolz", "torch", "tqdm", "triton", "typeguard", "typer",
+        "typing_extensions", "urllib3", "wheel", "yaml", "zmq",
+    )
+)  # fmt: skip
+"""Packages that use no devices, and frameworks of which rules say what does."""
+OF_PYTHON: Final = frozenset(
+    (
+        "__future__", "abc", "argparse", "array", "ast", "asyncio", "atexit", "base64", "bisect", "builtins", "bz2",
+        "calendar", "cmath", "cmd", "code", "codecs", "collections", "colorsys", "compileall", "concurrent",
+        "configparser", "contextlib", "contextvars", "copy", "copyreg", "cProfile", "csv", "ctypes", "curses",
+        "dataclasses", "datetime", "decimal", "difflib", "dis", "email", "enum", "errno", "faulthandler",
+        "fcntl", "filecmp", "fileinput", "fnmatch", "fractions", "ftplib", "functools", "gc", "getopt", "getpass",
+        "gettext", "glob", "graphlib", "grp", "gzip", "hashlib", "heapq", "hmac", "html", "http", "importlib",
+        "inspect", "io", "ipaddress", "itertools", "json", "keyword", "linecache", "locale", "logging", "lzma",
+        "mailbox", "marshal", "math", "mimetypes", "mmap", "multiprocessing", "netrc", "numbers", "opcode",
+        "operator", "optparse", "os", "pathlib", "pdb", "pickle", "pickletools", "pkgutil", "platform", "plistlib",
+        "posix", "posixpath", "pprint", "profile", "pstats", "pty", "pwd", "py_compile", "pydoc", "queue", "quopri",
+        "random", "re", "readline", "reprlib", "resource", "runpy", "sched", "secrets", "select", "selectors",
+        "shelve", "shlex", "shutil", "signal", "site", "smtplib", "socket", "socketserver", "sqlite3", "ssl", "stat",
+        "statistics", "string", "stringprep", "struct", "subprocess", "symtable", "sys", "sysconfig", "syslog",
+        "tarfile", "tempfile", "termios", "test", "textwrap", "threading", "time", "timeit", "tkinter", "token",
+        "tokenize", "tomllib", "trace", "traceback", "tracemalloc", "tty", "types", "typing", "unicodedata",
+        "unittest", "urllib", "uuid", "venv", "warnings", "wave", "weakref", "webbrowser", "wsgiref", "xml", "xmlrpc",
+        "zipapp", "zipfile", "zipimport", "zlib", "zoneinfo",
+    )
+)  # fmt: skip
+"""Python's own modules, whichever version runs this."""
+
+
+def chosen(machine: "Machine", device: Any) -> Any:
+    """The device that is chosen: some device, and less sure, where nobody knows its number."""
+    if isinstance(device, Dev):
+        return device
+    machine.guesses += 1
+    return Dev("cuda")
+
+
+def is_unseen(path: str) -> bool:
+    """Whether a dotted name is of a package that is not there to be read, and of which nothing is known."""
+    package = path.partition(".")[0]
+    return package != path and package not in _READ and package not in OF_PYTHON
+
+
+def only_asks(name: str) -> bool:
+    """Whether a function's name says that it asks something of a device."""
+    return _ASKS.match(name) is not None
+
+
+def works_with_devices(func: Ext | Unknown) -> bool:
+    """Whether a function is of such a package, and its name does not say that it only asks something of a device."""
+    return isinstance(func, Ext) and is_unseen(func.path) and not only_asks(func.path.rpartition(".")[2])
+
+
+def may_use_devices(func: Ext | Unknown, built: set[str]) -> bool:
+    """Whether a function may use a device: it is of such a package, compiled, or its name speaks of devices."""
+    is_away = isinstance(func, Ext) and is_unseen(func.path)
+    return is_away or is_in(func.path, built) or speaks_of_devices(func.path)
+
+
+def is_told_of_devices(arguments: Mapping[str, Any]) -> bool:
+    """Whether a call says how many devices, or of which kind, the library shall take (`devices=2, accelerator="auto"`).
+
+    Whether it takes them is seldom seen: it is many steps away, and behind what asks the machine.
+    """
+    if not arguments.keys() & {"devices", "accelerator"}:
+        return False
+    return arguments.get("accelerator") != "cpu" and arguments.get("devices", "auto") not in (None, 0)
+
+
+def devices_told(machine: "Machine", name: str, several: Sequence[Any]) -> Sequence[Any]:
+    """Those of the devices that a call is told of (`devices=`) which it may use.
+
+    What is registered is there for them. Of kinds that have the host among them (`["cpu", "cuda"]`) it uses those that
+    are there.
+    """
+    if name.startswith("register"):
+        return ()
+    kinds = [hard(each) for each in several]
+    if "cpu" not in kinds or any(not isinstance(each, str) or ":" in each for each in kinds):
+        return several
+    machine.guesses += not machine.quiet
+    return several if machine.visible() else ()
+
+
+def names_a_device(node: ast.Call, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a call names a device of which nothing is known (`x.to(device)`, `ones(2, device=self.device)`).
+
+    Where some tensor or model is (`x.to(y.device)`) is no choice of a device; what settings say (`cfg.device`) is one.
+    """
+    told = node.__dict__.get("sooner_device")
+    if told is None:  # kept with the node, which all sizes share
+        is_moved = isinstance(node.func, ast.Attribute) and node.func.attr == "to" and len(node.args) > 0
+        first = node.args[0] if is_moved else None
+        first = first.func if isinstance(first, ast.Call) else first
+        name = getattr(first, "attr", getattr(first, "id", "")).lower()
+        named = [each.value for each in node.keywords if each.arg == "device"]
+        is_set = any(_is_of_settings(each) for each in (first, *named))
+        told = node.__dict__["sooner_device"] = "device" in name, bool(named), is_set
+    given = [*args[: told[0]], *([kwargs["device"]] if told[1] and "device" in kwargs else ())]
+    values = [hard(each) for each in given]
+    unknown = [each.path for each in values if isinstance(each, Unknown)]
+    if any(isinstance(each, Ext) and not each.path.startswith("torch.") for each in values):
+        return True  # a constant of a module that is not there
+    return any(told[2] or not each.endswith(("device", ".get_device()")) for each in unknown)
+
+
+def _is_of_settings(node: ast.AST | None) -> bool:
+    """Whether an expression is what settings say (`self.config.device`)."""
+    owner = node.value if isinstance(node, ast.Attribute) else None
+    return bool(_SETTINGS.fullmatch(str(getattr(owner, "attr", getattr(owner, "id", "")))))
+
+
+def chooses_device(node: ast.AST) -> bool:
+    """Whether a function's own code chooses a device (`set_device(rank)`)."""
+    return any(each.startswith("set_device") for each in methods_called(node))
+
+
+def methods_called(node: ast.AST) -> set[str]:
+    """The names of all methods that a function's own code calls; kept with the node, which all sizes share."""
+    known: set[str] | None = getattr(node, "sooner_methods", None)
+    if known is None:
+        calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+        known = {each.attr for each in calls if isinstance(each, ast.Attribute)}
+        node.sooner_methods = known  # type: ignore[attr-defined]
+    return known
+
+
+def moves_by_name(name: str, args: Sequence[Any]) -> bool:
+    """Whether a function's name, or a kind that it is told, says that it moves something to a device of CUDA's."""
+    is_told = name in ("to_backend", "to_device") and len(args) > 1 and hard(args[1]) == "cuda"
+    return is_told or _TO_CUDA.fullmatch(name) is not None
+
+
+def device_given(func: Func, args: list[Any]) -> dict[str, Any]:
+    """The device among what a function is given without names, unless it only says something about devices."""
+    names = func.positional
+    if "device" not in names or (_ASKING.match(func.name) and not _puts_on_given(func.node)):
+        return {}
+    return {name: value for name, value in zip(names, args, strict=False) if name == "device"}
+
+
+def _puts_on_given(node: ast.AST) -> bool:
+    """Whether a function makes a tensor on, or moves one to, the device that it is given; kept with the node."""
+    known: bool | None = getattr(node, "sooner_puts_on_given", None)
+    if known is None:
+        calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
+        known = any(_is_put_on_given(each, each.func) for each in calls if isinstance(each.func, ast.Attribute))
+        node.sooner_puts_on_given = known  # type: ignore[attr-defined]
+    return known
+
+
+def _is_put_on_given(call: ast.Call, method: ast.Attribute) -> bool:
+    is_made = getattr(method.value, "id", "") == "torch"
+    given = call.args[:1] if method.attr == "to" else []
+    given += [each.value for each in call.keywords if each.arg == "device" and (is_made or method.attr == "to")]
+    return any(getattr(each, "id", "") == "device" for each in given)
+
+
+def is_in(path: str, modules: set[str]) -> bool:
+    """Whether a dotted name is one of the modules, or in one."""
+    parts = path.split(".") if modules else []
+    return any(".".join(parts[:count]) in modules for count in range(1, len(parts) + 1))
+
+
+def speaks_of_devices(path: str) -> bool:
+    """Whether a name stands in a module whose name does so."""
+    return _OF_DEVICES.match(f"{path.rpartition('.')[0]}.") is not None
+
+
+@functools.lru_cache(maxsize=256)
+def imports_arrays(text: str | None) -> bool:
+    """Whether a module's text imports such a framework."""
+    return text is not None and _OF_ARRAYS.search(text) is not None
+
+
+def puts_on_devices(cls: Cls, name: str) -> bool:
+    """Whether a method of a class, or one that it stands in for, puts something somewhere (`self.to(device)`)."""
+    several = (each.attrs.get(name) for each in cls.mro if isinstance(each, Cls))
+    return any(isinstance(each, Func) and _puts(each.node) for each in several)
+
+
+def _puts(node: ast.AST) -> bool:
+    """Whether something in a function is put somewhere; kept with the node, which all sizes share."""
+    known: bool | None = getattr(node, "sooner_puts", None)
+    if known is None:
+        calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+        known = any(isinstance(each, ast.Attribute) and each.attr in ("to", "cuda") for each in calls)
+        node.sooner_puts = known  # type: ignore[attr-defined]
+    return known

@@ -1,0 +1,1 @@
+"""pytest and unittest: collection, parameters, fixtures, marks, hooks, and what tests put in the place of something."""

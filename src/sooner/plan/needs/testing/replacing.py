@@ -1,0 +1,223 @@
+"""What tests put in the place of something: `mock.patch` and its family, pytest's `monkeypatch`."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from sooner.plan.needs.evaluator.values import (
+    MISSING,
+    UNKNOWN,
+    Args,
+    Cls,
+    Ext,
+    Func,
+    Kwargs,
+    Mark,
+    Mod,
+    Native,
+    OutOfFuel,
+    Raised,
+    Skip,
+    Unknown,
+    Wrapped,
+    hard,
+)
+from sooner.plan.needs.testing.mocks import Mocked
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.evaluator.machine import Machine
+
+_MONKEYPATCHES: Final = ("monkeypatch", "mp", "MonkeyPatch()")
+UNLAUNCHED: Final = "SOONER_UNLAUNCHED"
+"""As a variable of the environment: the test took one of ranks away, so that no launcher has told it of the others."""
+OF_RANKS: Final = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+_BEFORE: Final = "<before>"
+"""Among what is overridden: what was, and the environment, before `monkeypatch` or `mocker` changed anything."""
+_WORKING: Final = ("device", "set_device", "current_device", "synchronize", "stream", "Stream", "current_stream")
+"""What works on a device, of `torch.cuda`: who puts something in the place of it most likely wants none."""
+
+
+class Untold(str):
+    """A variable of ranks that no launcher has set for a rank: the library under test may go on without, and does."""
+
+    __slots__ = ()
+
+
+def replaces_devices(overrides: Mapping[str, Any]) -> bool:
+    """Whether a test has put something in the place of what works on a device (`torch.cuda.current_stream`)."""
+    return any(each.endswith(f".cuda.{name}") for each in overrides for name in _WORKING)
+
+
+def name_in_tree(func: Func) -> str:
+    """The name by which a function of the tree is replaced: its module's, its class's, its own."""
+    owner = "" if func.owner is None else f"{func.owner.name}."
+    return f"{func.module.name}.{owner}{func.name}"
+
+
+def patched(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
+    """`mock.patch(...)` and its family, `monkeypatch.setattr(...)`; None where a call is none of them."""
+    fixture, _, asked = path.partition(".")
+    if fixture.endswith("mocker"):
+        return _by_mocker(machine, asked, args, kwargs)
+    tail = ".".join(path.split(".")[-2:])
+    if tail == "mock.patch" or path == "patch":
+        return _patch(machine, args, kwargs)
+    if path.endswith("patch.object"):
+        target = _target(machine, args[0], hard(args[1])) if len(args) > 1 else ""
+        return _patch(machine, [target, *args[2:]], kwargs) if target else UNKNOWN
+    if path.endswith("patch.dict"):
+        values = hard(args[1]) if len(args) > 1 else kwargs
+        gone = dict.fromkeys(machine.environment, MISSING) if hard(kwargs.get("clear")) is True else {}
+        return Mark("__environment__", (gone | values if isinstance(values, dict) else gone,), {})
+    owner, _, what = tail.partition(".")
+    return _monkeypatched(machine, what, args) if owner in _MONKEYPATCHES else None
+
+
+def _by_mocker(machine: "Machine", asked: str, args: Args, kwargs: Kwargs) -> Any:
+    """`mocker.patch(...)` and its family: at once, until `stopall` or the end of the test."""
+    if asked == "stopall":
+        return _undone(machine)
+    if asked not in ("patch", "patch.object", "patch.dict"):
+        return None
+    made = patched(machine, f"mock.{asked}", args, kwargs)
+    if not is_patch(made):
+        return made
+    _remember(machine)
+    patch_now(machine, made)
+    return made.args[-1]
+
+
+def _remember(machine: "Machine") -> None:
+    machine.overrides.setdefault(_BEFORE, (dict(machine.overrides), dict(machine.environment)))
+
+
+def _undone(machine: "Machine") -> Any:
+    """All that `monkeypatch` or `mocker` has put in the place of something is gone."""
+    overrides, environment = machine.overrides.get(_BEFORE, (machine.overrides, machine.environment))
+    for store, before in ((machine.overrides, dict(overrides)), (machine.environment, dict(environment))):
+        store.clear()
+        store.update(before)
+    return MISSING
+
+
+def _monkeypatched(machine: "Machine", what: str, args: Args) -> Any:
+    if what == "undo":
+        return _undone(machine)
+    if what in ("setitem", "delitem") and len(args) > 1:
+        store = hard(args[0])
+        if isinstance(store, Ext) and store.path == "os.environ":
+            return _monkeypatched(machine, what.replace("item", "env"), args[1:])
+        return None
+    _remember(machine)
+    if what == "setattr":
+        return _set_attribute(machine, args)
+    name = hard(args[0]) if args else None
+    if what == "setenv" and len(args) > 1 and isinstance(name, str):
+        machine.environment[name] = args[1]
+        return MISSING
+    if what == "delenv" and name is not None:
+        if not isinstance(name, str) or name in OF_RANKS:
+            machine.environment[UNLAUNCHED] = True
+        if isinstance(name, str):
+            machine.environment[name] = MISSING
+        return MISSING
+    return None
+
+
+def _patch(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    target = hard(args[0]) if args else None
+    if not isinstance(target, str):
+        return UNKNOWN
+    target = _of_tree(machine, target)
+    value = args[1] if len(args) > 1 else kwargs["new"] if "new" in kwargs else Mocked(kwargs)
+    return Mark("__patch__", (target, value), {})
+
+
+def _set_attribute(machine: "Machine", args: Args) -> Any:
+    if len(args) >= 3 and (target := _target(machine, args[0], hard(args[1]))):  # noqa: PLR2004 - setattr(owner, name, value)
+        machine.overrides[target] = args[2]
+    elif len(args) == 2 and isinstance(hard(args[0]), str):  # noqa: PLR2004 - setattr("owner.name", value)
+        machine.overrides[_of_tree(machine, hard(args[0]))] = args[1]
+    return MISSING
+
+
+def _target(machine: "Machine", owner: Any, name: Any) -> str:
+    """The name of what is replaced in a module, a class or something outside; "" where that is not known."""
+    if not isinstance(name, str) or isinstance(owner, Unknown):
+        return ""
+    if isinstance(owner, Ext):
+        return f"{owner.path}.{name}"
+    return _named(machine, owner, [name]) or f"{getattr(owner, 'name', '')}.{name}"
+
+
+def _of_tree(machine: "Machine", target: str) -> str:
+    """What a dotted name means in the tree, by whatever folder it is imported, by its place; else the name."""
+    parts = target.split(".")
+    for count in range(len(parts) - 1, 0, -1):
+        path = machine.sources.module(".".join(parts[:count]), machine.current[0])
+        if path:
+            module = machine.load(path)
+            return _named(machine, module, parts[count:]) or ".".join([module.name, *parts[count:]])
+    return target
+
+
+def _named(machine: "Machine", value: Any, names: list[str]) -> str:
+    with suppress(Raised, Skip, OutOfFuel):
+        for name in names:
+            value = hard(value)
+            found = value.find(name) if isinstance(value, Cls) else MISSING
+            value = machine.attribute(value, name) if found is MISSING else found
+            if not isinstance(value, Mod | Cls | Func | Wrapped):
+                return ""
+    func = value.func if isinstance(value, Wrapped) else value
+    return name_in_tree(func) if isinstance(func, Func) else ""
+
+
+def is_patch(value: Any) -> bool:
+    """Whether it puts something in the place of something else, once it is entered or started."""
+    return isinstance(value, Mark) and value.name in ("__patch__", "__environment__")
+
+
+def switch_of(machine: "Machine", mark: Mark, name: str) -> Native:
+    """`patcher.start` or `patcher.stop`: a patch that lasts until it is stopped, else until the test ends."""
+
+    def start(_args: Args, _kwargs: Kwargs) -> Any:
+        mark.kwargs["undo"] = patch_now(machine, mark)
+        return UNKNOWN
+
+    def stop(_args: Args, _kwargs: Kwargs) -> Any:
+        undo = mark.kwargs.pop("undo", None)
+        if undo is not None:
+            undo()
+        return None
+
+    return Native(f"patch.{name}", start if name == "start" else stop)
+
+
+def patch_now(machine: "Machine", mark: Mark) -> Callable[[], None]:
+    """Put a patch in place; what is given back takes it away, and of the environment all that was set meanwhile."""
+    if mark.name == "__environment__":
+        undo = kept(machine.environment)
+        machine.environment.update(mark.args[0])
+        return undo
+    store, (target, value) = machine.overrides, mark.args
+    before = store.get(target, MISSING)
+    store[target] = value
+
+    def take_away() -> None:
+        store.pop(target, None)
+        if before is not MISSING:
+            store[target] = before
+
+    return take_away
+
+
+def kept(store: dict[str, Any]) -> Callable[[], None]:
+    """What puts everything back into a dict that is in it now."""
+    before = dict(store)
+
+    def undo() -> None:
+        store.clear()
+        store.update(before)
+
+    return undo
