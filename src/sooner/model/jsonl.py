@@ -12,7 +12,6 @@ from sooner.model.events import Event, Verdict
 
 _encoder: Final = msgspec.json.Encoder()
 _events: Final = msgspec.json.Decoder(Event)
-_verdicts: Final = msgspec.json.Decoder(Verdict)
 
 
 def encode_event(event: Event) -> bytes:

@@ -19,7 +19,6 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-_SKIP_EXITS = range(72, 100)
 _HERE = Path(__file__).resolve().parent
 
 

@@ -32,7 +32,6 @@ from sooner.plan.needs.evaluator.ways import doubt_what_follows
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
 
-_MOST: Final = 4096
 _MOST_TURNS: Final = 64
 """Of what has a method `__next__`, and may have no end."""
 _EAGER: Final = (AROUND, "pytestmark", "__fixture__", "__contextmanager__")

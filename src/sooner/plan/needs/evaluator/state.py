@@ -27,7 +27,6 @@ ANY_OPTION: Final = ("--", 0)
 MODULE_FUEL: Final = 180_000
 LIBRARY_FUEL: Final = 1_500
 TEST_FUEL: Final = 30_000
-_LONGEST_PATH: Final = 120
 
 
 class Listener:

@@ -25,7 +25,6 @@ _MOST: Final = 120
 _BEGINNING: Final = 400
 _MOST_MODULES: Final = 60
 """Of a package, that are looked at for a device that they keep."""
-_MOVERS: Final = ("to", "to_device", "to_empty")
 _ASKS: Final = ("is_available", "device_count")
 _WORKING: Final = re.compile(r"_*(?:train|fit|finetune|fine_tune|learn|evaluate|predict|generate|infer)(?:_\w+)?")
 """Names of methods that do what an object of the library is for."""
