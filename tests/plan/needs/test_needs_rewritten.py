@@ -167,6 +167,15 @@ def test_what_the_library_raises_with_fewer_devices_only_is_for_lack_of_them_how
     }
 
 
+def test_where_the_library_raises_for_lack_of_devices_is_said():
+    text = "import lib\n\ndef test_return():\n    lib.unless_it_returns()\n"
+    needs = needs_of("tests/test_it.py", {"tests/test_it.py": text, "lib/__init__.py": LIBRARY})["test_return"]
+    assert [(each.path, each.text) for each in needs.evidence] == [
+        ("tests/test_it.py", "lib.unless_it_returns()"),
+        ("lib/__init__.py", 'raise RuntimeError("no device")'),
+    ]
+
+
 def test_what_the_library_raises_with_fewer_devices_and_handles_or_a_test_expects_is_no_failure():
     library = """
     import lib

@@ -457,6 +457,7 @@ def _with_refusals(judged: dict[int, Judged | None]) -> dict[int, Judged | None]
             found[size] = failed = copy(each)
             failed.at = replace(each.at, verdict=Verdict.FAIL, reason=str(stop), vacuous=False)
             each.trace.note(*place, "fails")
+            each.trace.note(stop.path, stop.line, "fails")
     return found
 
 
