@@ -167,6 +167,125 @@ def test_what_the_library_raises_with_fewer_devices_only_is_for_lack_of_them_how
     }
 
 
+def test_who_handles_what_the_library_raises_for_lack_of_devices_skips_or_gives_up_by_it():
+    text = """
+    import unittest
+    import pytest
+    import torch
+    import lib
+
+    def test_skip():
+        try:
+            lib.by_a_list_of_problems()
+        except RuntimeError:
+            pytest.skip("few")
+
+    def test_give_up():
+        try:
+            lib.unless_it_returns()
+        except RuntimeError:
+            return
+        torch.zeros(1, device="cuda:1")
+
+    @pytest.fixture
+    def devices():
+        try:
+            lib.by_a_number_of_them()
+        except AssertionError:
+            pytest.skip("few")
+        yield 2
+
+    def test_fixture(devices):
+        pass
+
+    class TestCase(unittest.TestCase):
+        def setUp(self):
+            try:
+                lib.by_another_function()
+            except RuntimeError as error:
+                raise unittest.SkipTest(str(error)) from error
+
+        def test_set_up(self):
+            pass
+
+    def test_another_kind():
+        with pytest.raises(TypeError):
+            lib.by_a_variable()
+
+    def test_this_kind():
+        with pytest.raises(RuntimeError, match="no device"):
+            lib.by_a_variable()
+
+    def test_more_than_eight():
+        try:
+            lib.by_many(16)
+        except RuntimeError:
+            pytest.skip("few")
+    """
+    library = (
+        LIBRARY
+        + """
+    def by_many(count):
+        enough = has(count)
+        if not enough:
+            raise RuntimeError("few devices")
+    """
+    )
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": text, "lib/__init__.py": library})
+    assert {name: (each.min, each.profile["0"].value) for name, each in found.items()} == {
+        "test_skip": (3, "skip"),
+        "test_give_up": (0, "run"),
+        "test_fixture": (2, "skip"),
+        "TestCase::test_set_up": (1, "skip"),
+        "test_another_kind": (1, "fail"),
+        "test_this_kind": (0, "run"),
+        "test_more_than_eight": (16, "skip"),
+    }
+    assert found["test_give_up"].full == 2
+
+
+def test_what_the_library_raises_for_lack_of_devices_while_a_module_is_imported_ends_that_or_is_handled():
+    handled = """
+    import pytest
+    import lib
+
+    def is_there():
+        try:
+            lib.by_a_number_of_them()
+        except AssertionError:
+            return False
+        return True
+
+    TWO = is_there()
+
+    @pytest.mark.skipif(not TWO, reason="few")
+    def test_handled():
+        pass
+    """
+    left = """
+    import lib
+
+    lib.unless_it_returns()
+
+    def test_left():
+        pass
+    """
+    imported = """
+    import pytest
+    from handled import TWO
+
+    @pytest.mark.skipif(not TWO, reason="few")
+    def test_imported():
+        pass
+    """
+    files = {"handled.py": handled, "test_handled.py": handled, "test_left.py": left, "test_imported.py": imported}
+    files = {f"tests/{name}": each for name, each in files.items()} | {"lib/__init__.py": LIBRARY}
+    said = {}
+    for path in ("tests/test_handled.py", "tests/test_left.py", "tests/test_imported.py"):
+        said |= {name: (each.min, each.profile["0"].value) for name, each in needs_of(path, files).items()}
+    assert said == {"test_handled": (2, "skip"), "test_left": (1, "fail"), "test_imported": (2, "skip")}
+
+
 def test_where_the_library_raises_for_lack_of_devices_is_said():
     text = "import lib\n\ndef test_return():\n    lib.unless_it_returns()\n"
     needs = needs_of("tests/test_it.py", {"tests/test_it.py": text, "lib/__init__.py": LIBRARY})["test_return"]

@@ -1,7 +1,6 @@
 """From sources to needs: every test is judged at every size, and the profile is summed up."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from copy import copy
 from typing import Final
 
 from msgspec.structs import replace
@@ -10,7 +9,7 @@ from sooner.model.text import test_of
 from sooner.plan.needs.cases import FEW, Picks, axes_of, named_together, parts, shared
 from sooner.plan.needs.evaluator.comparisons import HOST_ERRORS
 from sooner.plan.needs.evaluator.machine import Machine
-from sooner.plan.needs.evaluator.state import ANY_OPTION, EVERYWHERE, TEST_FUEL
+from sooner.plan.needs.evaluator.state import ANY_OPTION, EVERYWHERE, TEST_FUEL, Refusal
 from sooner.plan.needs.evaluator.values import Func, OutOfFuel, hard
 from sooner.plan.needs.facts import (
     BETWEEN,
@@ -75,13 +74,8 @@ class Inference:
     def machine(self, size: int) -> Machine:
         """The machine with so many visible devices."""
         if size not in self.machines:
-            self.machines[size] = Machine(
-                size, self.sources, self.rules, lambda: self._smaller(size), settings=self.settings
-            )
+            self.machines[size] = Machine(size, self.sources, self.rules, self.machine, settings=self.settings)
         return self.machines[size]
-
-    def _smaller(self, size: int) -> Iterator[Machine]:
-        return (self.machine(each) for each in reversed(SIZES) if each < size)
 
     def of_files(self, paths: Iterable[str]) -> Iterator[TestNeeds]:
         """The needs of all tests of several files, in order."""
@@ -141,7 +135,7 @@ class _File:
         self.path = path
         self.judges: dict[int, Judge] = {}
         self.items: dict[int, dict[str, Item]] = {}
-        self.last_key: tuple[str, int, frozenset[tuple[str, int]]] | None = None
+        self.last_key: tuple[str, int, frozenset[tuple[str, int]], frozenset[Refusal]] | None = None
         self.last_judged: Judged | None = None
         self.gists: dict[str, TestNeeds] = {}
         self.unsure: dict[str, Confidence] = {}
@@ -151,6 +145,7 @@ class _File:
         self.given_up: frozenset[int] = frozenset()
         self.doubted: frozenset[tuple[str, int]] = frozenset()
         """Places of failures of the test before that were not believed."""
+        self.refused: frozenset[Refusal] = frozenset()
         self.is_switched = False
         """Whether a skip of the test at hand was not believed."""
         left_out = {size for size in SIZES if is_left_out(self.inference.machine(size), path)}
@@ -219,7 +214,7 @@ class _File:
 
     def at(self, nodeid: str, size: int, ignored: frozenset[tuple[str, int]]) -> Judged | None:
         """What a test does at a size; None where it is not collected."""
-        key = (nodeid, size, ignored)
+        key = (nodeid, size, ignored, self.refused)
         if key != self.last_key:
             self.last_key, self.last_judged = key, self._judged(nodeid, size, ignored)
         return self.last_judged
@@ -234,6 +229,7 @@ class _File:
             self._collect(size)
             self._tell_given_up(self.judges[size].machine)
         judge, item = self.judges[size], self.items[size].get(nodeid)
+        judge.machine.refused = self.refused
         if size in self.left_out:
             return None
         if item is None:
@@ -249,7 +245,7 @@ class _File:
     def needs(self, nodeid: str) -> TestNeeds:
         """Everything that is said of a test."""
         self._give_up()
-        judged = _with_refusals(self._believable(nodeid))
+        judged = self._with_refusals(nodeid)
         at = {size: each.at if each is not None else _ABSENT for size, each in _with_counted(judged).items()}
         more = self._between(nodeid, at, judged)
         return described(
@@ -273,6 +269,33 @@ class _File:
         machine.given_up = self.given_up
         if SIZES[-1] in self.judges:
             machine.made_by_itself = self.judges[SIZES[-1]].machine.made_by_itself
+
+    def _with_refusals(self, nodeid: str) -> dict[int, Judged | None]:
+        """The profile; what the library raises with fewer devices, and not with the most, is for lack of them."""
+        self.refused = frozenset()
+        judged = self._believable(nodeid)
+        for _ in range(_MOST_DISBELIEFS):
+            more = self._refusals(nodeid, judged) - self.refused
+            if not more:
+                break
+            self.refused |= more
+            judged = self._believable(nodeid)
+        return judged
+
+    def _refusals(self, nodeid: str, judged: dict[int, Judged | None]) -> frozenset[Refusal]:
+        """What the library under test raises with fewer devices where it ends well with the most."""
+        last = judged[SIZES[-1]]
+        if last is None or last.at.verdict is not Verdict.RUN:
+            return frozenset()
+        most = last
+        if last.trace.questions and any(last.ended.values()):
+            most = self.at(nodeid, BEYOND[-1], self.ignored) or last
+        ended = [(place, stop) for each in judged.values() if each is not None for place, stop in each.ended.items()]
+        return frozenset(
+            (place, (stop.path, stop.line))
+            for place, stop in ended
+            if stop is not None and most.ended.get(place, stop) is None
+        )
 
     def _believable(self, nodeid: str) -> dict[int, Judged | None]:
         """The profile; what would keep the test from ever running, and is not about devices, is taken as met."""
@@ -441,24 +464,6 @@ def _together(items: Sequence[Item], cases: Sequence[Picks]) -> list[frozenset[i
     axes = {name: axes_of([text_of(each.params[name]) or "" for each in items], cases) for name in known}
     groups = (frozenset(axis for name in names for axis in axes[name]) for names in named_together(func.node, known))
     return [each for each in dict.fromkeys(groups) if len(each) > 1]
-
-
-def _with_refusals(judged: dict[int, Judged | None]) -> dict[int, Judged | None]:
-    """The same; what the library raises with fewer devices, where it ends well with the most, is for lack of them."""
-    last = judged[SIZES[-1]]
-    if last is None or last.at.verdict is not Verdict.RUN:
-        return judged
-    found = dict(judged)
-    for size, each in judged.items():
-        if each is None or each.at.verdict is not Verdict.RUN:
-            continue
-        refused = [(place, stop) for place, stop in each.ended.items() if stop and last.ended.get(place, stop) is None]
-        for place, stop in refused[:1]:
-            found[size] = failed = copy(each)
-            failed.at = replace(each.at, verdict=Verdict.FAIL, reason=str(stop), vacuous=False)
-            each.trace.note(*place, "fails")
-            each.trace.note(stop.path, stop.line, "fails")
-    return found
 
 
 def _with_counted(judged: dict[int, Judged | None]) -> dict[int, Judged | None]:

@@ -64,7 +64,7 @@ class Judged:
         """Whether the reason for not running is one that somebody could switch off, or a failed assertion."""
         self.guesses = guesses
         self.complete = True
-        self.ended: dict[tuple[str, int], Raised | None] = {}
+        self.ended: dict[tuple[str, int], Raised | Skip | None] = {}
         """What came out of the library under test where the test calls it (`State.ended`)."""
 
     def beside(self, other: "Judged") -> "Judged":

@@ -49,7 +49,7 @@ from sooner.plan.needs.frameworks.library_objects import follow, is_followed
 from sooner.plan.needs.frameworks.meshes import NamedMesh
 from sooner.plan.needs.frameworks.named_devices import is_by_name
 from sooner.plan.needs.frameworks.own_choice import choose, choose_unseen, doubt_others
-from sooner.plan.needs.frameworks.refusals import note_end, refuse_as_awaited
+from sooner.plan.needs.frameworks.refusals import hear_refusal, note_end, refuse_as_awaited
 from sooner.plan.needs.frameworks.unseen import chooses_device, device_given, imports_arrays, moves_by_name, only_asks
 from sooner.plan.needs.processes.library_ranks import is_beyond, launch_as_told, pass_on, runs_its_processes
 from sooner.plan.needs.processes.ray_workers import need_given
@@ -359,6 +359,7 @@ class Calling(Making):
             note_end(cast("Machine", self))
         except (Raised, Skip) as stop:
             stop.is_heard |= self.trace.is_told and isinstance(stop, Raised) and not self.is_doubtful()
+            hear_refusal(cast("Machine", self), trace, stop)
             if stop.is_heard or (self.refusing and isinstance(stop, Raised)):
                 raise
             note_end(cast("Machine", self), stop)

@@ -73,7 +73,7 @@ def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[An
 def _awaiting(machine: "Machine", value: Native) -> Callable[[Raised | None], bool]:
     kinds, before = value.call([], {}), machine.awaited
     if isinstance(value, Awaiting):
-        machine.awaited = (*before, value.kinds)
+        machine.awaited = (*before, value)
 
     def leave(raised: Raised | None) -> bool:
         may_be = raised is None or is_awaited(machine, raised, kinds)

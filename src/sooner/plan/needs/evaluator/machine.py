@@ -37,6 +37,7 @@ from sooner.plan.needs.evaluator.values import (
     hard,
     is_plain,
 )
+from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.frameworks.masks import only_seen
 from sooner.plan.needs.frameworks.unseen import CHOSEN, LOOKED_AT
 from sooner.plan.needs.rules import Rules
@@ -67,7 +68,7 @@ class Machine(Defining):
         size: Visible devices.
         sources: The project.
         rules: What is known of frameworks.
-        smaller: The machines with fewer devices, the most of them first.
+        others: The machine of the same project with another number of devices.
         settings: What pytest is configured to.
     """
 
@@ -76,13 +77,13 @@ class Machine(Defining):
         size: int,
         sources: Sources,
         rules: Rules,
-        smaller: Callable[[], Iterable["Machine"]] = tuple,
+        others: Callable[[int], "Machine"] | None = None,
         *,
         settings: PytestSettings,
     ) -> None:
         super().__init__(size, sources, rules)
         self.settings = settings
-        self.smaller = smaller
+        self.others = others or (lambda _size: self)
         self.made_by_itself = {}
         self.built, self.written = set(), {}
         self.natives = Natives(self)
@@ -212,7 +213,7 @@ class Machine(Defining):
         least = self.trace.asked
         value = dict.get(module.env.names, name, UNKNOWN)
         if least > self.size and is_plain(value) and not isinstance(value, Counted):
-            for machine in self.smaller():
+            for machine in (self.others(size) for size in reversed(SIZES) if size < self.size):
                 if not _are_same(value, machine.load(module.path).env.names.get(name)):
                     break
                 least = machine.size

@@ -28,12 +28,12 @@ from sooner.plan.needs.evaluator.values import (
 )
 from sooner.plan.needs.evaluator.ways import perhaps_gone
 from sooner.plan.needs.frameworks.outside_kinds import above
-from sooner.plan.needs.frameworks.refusals import as_refusal
 from sooner.plan.needs.testing.testing_names import SKIPS, as_raised, is_expected, is_pytest_s_skip
 
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
     from sooner.plan.needs.evaluator.trace import Trace
+    from sooner.plan.needs.testing.testing_names import Awaiting
 
 
 class Caught(Decided):
@@ -68,7 +68,7 @@ class Raising(Matching):
 
     trying: int
     trace: "Trace"
-    awaited: tuple[Any, ...]
+    awaited: "tuple[Awaiting, ...]"
     built: set[str]
 
     @abstractmethod
@@ -104,14 +104,9 @@ class Raising(Matching):
         return text if isinstance(text, str) else ""
 
     def _do_assert(self, node: ast.Assert, env: Env) -> None:
-        questions = self.trace.questions
         is_false = self.truth(self.ev(node.test, env)) is False
-        is_of_devices = self.trace.questions > questions
         if is_false and not self.is_ignored(*self.place(env, node)):
-            raised = Raised("AssertionError", ast.unparse(node.test)[:120], *self.place(env, node))
-            if is_of_devices:
-                as_refusal(cast("Machine", self), raised, node)
-            raise raised
+            raise Raised("AssertionError", ast.unparse(node.test)[:120], *self.place(env, node))
 
     def _do_try(self, node: ast.Try, env: Env) -> None:
         is_suspended = False

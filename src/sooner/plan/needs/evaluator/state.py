@@ -9,12 +9,13 @@ from sooner.plan.needs.evaluator.statements import Statements
 from sooner.plan.needs.evaluator.suspending import Rest
 from sooner.plan.needs.evaluator.trace import Trace
 from sooner.plan.needs.evaluator.undoing import Changed
-from sooner.plan.needs.evaluator.values import Func, Mod, Raised
+from sooner.plan.needs.evaluator.values import Func, Mod, Raised, Skip
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.sources import Sources
 
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.natives import Natives
+    from sooner.plan.needs.testing.testing_names import Awaiting
 
 BY_PYTORCH: Final = "PyTorch uses a device"
 """What the library under test does without an array of a framework that chooses itself."""
@@ -62,6 +63,10 @@ def _package(module: Mod) -> str:
     return module.name.removeprefix("src.").partition(".")[0]
 
 
+Refusal = tuple[tuple[str, int], tuple[str, int]]
+"""Where the test calls the library under test, and where that raises."""
+
+
 class State(Statements):
     """The mutable state of one machine.
 
@@ -78,8 +83,8 @@ class State(Statements):
     """What is still to be done after the test, and whether that is done after each single one."""
     listener: Listener | None = None
     """Who called the library under test, for the functions of the tests that it calls in its turn."""
-    awaited: tuple[Any, ...] = ()
-    """Kinds of exceptions that what is evaluated is expected to raise, the outermost first."""
+    awaited: tuple["Awaiting", ...] = ()
+    """What what is evaluated is expected to raise, the outermost first."""
     sure: tuple[int, int] = (0, 0)
     """Ways that were not known, and doubts, when the test called the library under test."""
     is_declared: bool = False
@@ -105,8 +110,12 @@ class State(Statements):
     """Items of lists that only one of several ways has added."""
     trying = 0
     """Above zero: in the body of a `try`, where a variable of the environment that is not set is an error."""
-    ended: dict[tuple[str, int], Raised | None]
+    ended: dict[tuple[str, int], Raised | Skip | None]
     """Where the test calls the library under test, and what came out of that, if anything did."""
+    ended_while_loading: dict[tuple[str, int], Raised | Skip | None]
+    """The same of the bodies of modules of the tests."""
+    refused: frozenset[Refusal] = frozenset()
+    """What the library under test raises for lack of devices: where the test calls it, and where it is raised."""
     called_from: tuple[str, int] = ("", 0)
     """Where the test has called what is under way in the library."""
     cut_short = 0
@@ -136,7 +145,7 @@ class State(Statements):
         """What functions that are being evaluated were given, by the place of their definition."""
         self.loading = False
         """Whether the body of a test file is being executed."""
-        self.ended = {}
+        self.ended, self.ended_while_loading = {}, {}
         self.changed = Changed()
         """What the test at hand has changed."""
         self.forks, self.doubts, self.guesses, self.defaults = 0, 0, 0, 0

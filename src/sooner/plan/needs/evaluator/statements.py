@@ -34,7 +34,7 @@ from sooner.plan.needs.evaluator.values import (
 from sooner.plan.needs.evaluator.ways import Ways, extent
 from sooner.plan.needs.frameworks.given_devices import MOVERS
 from sooner.plan.needs.frameworks.named_devices import one_of_several
-from sooner.plan.needs.frameworks.refusals import as_refusal, is_assertion, only_raises
+from sooner.plan.needs.frameworks.refusals import is_assertion
 from sooner.plan.needs.testing.testing_names import (
     as_raised,
     by_default,
@@ -162,24 +162,9 @@ class Statements(Looping):
         raise Return(None if node.value is None else self.made(node.value, env))
 
     def _do_if(self, node: ast.If, env: Env) -> None:
-        questions = self.trace.questions
         self.note_rank(node.test)
         condition = self.ev(node.test, env)
         truth = self.truth(condition)
-        is_of_devices = self.trace.questions > questions and truth is not None
-        branch = node.body if truth else node.orelse
-        by_call = is_of_devices and self.quiet > 0 and only_raises(cast("Machine", self), branch, env)
-        around, self.refusing = self.refusing, self.refusing or by_call
-        try:
-            self._follow_if(node, env, condition, truth=truth)
-        except (Raised, Skip) as stop:
-            if is_of_devices:
-                as_refusal(cast("Machine", self), stop, node, by_call=by_call)
-            raise
-        finally:
-            self.refusing = around
-
-    def _follow_if(self, node: ast.If, env: Env, condition: Any, *, truth: bool | None) -> None:
         if truth is None and is_assertion(node):
             return  # believed, as an `assert` is
         if truth is None:

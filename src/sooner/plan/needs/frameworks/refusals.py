@@ -10,34 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 from sooner.plan.needs.evaluator.counted import Counted
 from sooner.plan.needs.evaluator.trace import Trace
 from sooner.plan.needs.evaluator.undoing import Changed
-from sooner.plan.needs.evaluator.values import UNKNOWN, Env, Ext, Func, Raised, Skip, Unknown, hard
+from sooner.plan.needs.evaluator.values import UNKNOWN, Ext, Func, Raised, Skip, Unknown, hard
+from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.testing.testing_names import names_awaited
 
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
 
 _DIVISIONS: Final = (ast.Mod, ast.FloorDiv, ast.Div)
-
-
-def as_refusal(machine: "Machine", stop: Raised | Skip, node: ast.stmt, *, by_call: bool = False) -> None:
-    """Note that what a branch or an assertion raises is for lack of a device: who calls the library hears it.
-
-    `by_call`: the branch does nothing but call what raises.
-    """
-    if machine.quiet and not machine.is_doubtful() and (by_call or _is_within(stop, node)):
-        stop.is_heard = True
-        if isinstance(stop, Raised):
-            stop.device = True
-
-
-def only_raises(machine: "Machine", branch: list[ast.stmt], env: Env) -> bool:
-    """Whether a branch does nothing but call a function that always raises (`stop("no device")`)."""
-    call = branch[0].value if len(branch) == 1 and isinstance(branch[0], ast.Expr) else None
-    func = hard(machine.ev(call.func, env)) if isinstance(call, ast.Call) else None
-    body = func.node.body if isinstance(func, Func) else None
-    if not isinstance(body, list) or not isinstance(body[-1], ast.Raise):
-        return False
-    return not any(isinstance(each, ast.Return) for statement in body for each in ast.walk(statement))
 
 
 def note_end(machine: "Machine", stop: Raised | Skip | None = None) -> None:
@@ -47,12 +27,35 @@ def note_end(machine: "Machine", stop: Raised | Skip | None = None) -> None:
         machine: What evaluates the library.
         stop: What came out of one of its functions, and is not believed as it is; None where it ended well.
     """
-    place = machine.called_from
-    is_minded = machine.trying or machine.awaited or machine.loading
+    place, ended = machine.called_from, machine.ended_while_loading if machine.loading else machine.ended
     if stop is None and machine.quiet == 1:
-        machine.ended.setdefault(place, None)
-    elif isinstance(stop, Raised) and not is_minded and not machine.is_doubtful():
-        machine.ended[place] = machine.ended.get(place) or stop
+        ended.setdefault(place, None)
+    elif stop is not None and not machine.is_doubtful():
+        ended[place] = ended.get(place) or stop
+
+
+def hear_refusal(machine: "Machine", trace: Trace, stop: Raised | Skip) -> None:
+    """What the library raises, known to be for lack of devices from what it does with more of them, is believed.
+
+    Args:
+        machine: What evaluates the library.
+        trace: Of who has called what raises.
+        stop: What is raised.
+    """
+    if (machine.called_from, (stop.path, stop.line)) in machine.refused or _is_for_fewer(machine):
+        trace.note(*machine.called_from, "fails")
+        stop.is_heard = True
+        if isinstance(stop, Raised):
+            stop.device = True
+
+
+def _is_for_fewer(machine: "Machine") -> bool:
+    """Whether what a module of the tests calls ends well with the most devices."""
+    if not machine.loading or machine.size >= SIZES[-1] or machine.is_doubtful():
+        return False
+    most = machine.others(SIZES[-1])
+    most.load(machine.called_from[0])
+    return most.ended_while_loading.get(machine.called_from, UNKNOWN) is None
 
 
 def is_assertion(node: ast.If) -> bool:
@@ -102,7 +105,8 @@ def _raised_by(machine: "Machine", func: Func, args: list[Any], kwargs: dict[str
     try:
         machine._call_library(func, args, kwargs)  # noqa: SLF001 - a part of the machine
     except Raised as raised:
-        is_own = raised.value is not UNKNOWN and not raised.device and raised.kind in names_awaited(machine)
+        is_of_kind = raised.value is not UNKNOWN and not raised.device and raised.kind in names_awaited(machine)
+        is_own = is_of_kind and machine.awaited[-1].may_say(raised)
         stop = raised if is_own and not machine.trace.has_used else None
     except Skip:
         pass
@@ -113,13 +117,10 @@ def _raised_by(machine: "Machine", func: Func, args: list[Any], kwargs: dict[str
         before.join(machine.changed)
         machine.changed = before
         machine.guesses, machine.cut_short, machine.library_fuel, machine.fuel = kept
+        machine.guesses += stop is not None and not stop.reason and machine.trace.questions > 0
         trace.ask(machine.trace.asked)
         machine.trace = trace
     return stop
-
-
-def _is_within(stop: Raised | Skip, node: ast.stmt) -> bool:
-    return node.lineno <= stop.line <= (node.end_lineno or node.lineno)
 
 
 def refuse_to_divide(machine: "Machine", kind: type, left: Any, right: Any) -> None:

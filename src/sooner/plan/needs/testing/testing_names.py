@@ -387,7 +387,7 @@ class Awaiting(Native):
     @contextmanager
     def around(self, machine: "Machine") -> Iterator[None]:
         """What is evaluated now is expected to raise."""
-        before, machine.awaited = machine.awaited, (*machine.awaited, self.kinds)
+        before, machine.awaited = machine.awaited, (*machine.awaited, self)
         try:
             yield
         finally:
@@ -398,6 +398,10 @@ class Awaiting(Native):
         if raised.value is UNKNOWN or raised.skips or not is_expected(raised, self.kinds):
             return False
         machine.guesses += not raised.reason
+        return self.may_say(raised)
+
+    def may_say(self, raised: Raised) -> bool:
+        """Whether the message of a `raise` may be the one that is asked for."""
         return not raised.reason or _is_found(self.pattern, raised.reason)
 
 
@@ -421,7 +425,7 @@ def is_refused_unrun(machine: "Machine") -> bool:
 
 def names_awaited(machine: "Machine") -> list[str]:
     """The names of the exceptions one of which what is evaluated now is expected to raise."""
-    kinds = hard(machine.awaited[-1]) if machine.awaited else ()
+    kinds = hard(machine.awaited[-1].kinds) if machine.awaited else ()
     return [name_of(each) for each in (kinds if isinstance(kinds, tuple | list) else (kinds,))]
 
 
