@@ -286,6 +286,41 @@ def test_what_the_library_raises_for_lack_of_devices_while_a_module_is_imported_
     assert said == {"test_handled": (2, "skip"), "test_left": (1, "fail"), "test_imported": (2, "skip")}
 
 
+def test_an_object_of_the_library_that_a_module_of_the_tests_makes_is_followed_as_one_that_a_test_makes():
+    library = (
+        LIBRARY
+        + """
+    class Pool:
+        def __init__(self, count):
+            enough = has(count)
+            if not enough:
+                raise RuntimeError("few devices")
+    """
+    )
+    text = """
+    import pytest
+    import lib
+
+    TRAINER = lib.Trainer()
+    try:
+        POOL = lib.Pool(2)
+    except RuntimeError:
+        POOL = None
+
+    def test_object():
+        TRAINER.fit()
+
+    @pytest.mark.skipif(POOL is None, reason="few")
+    def test_made():
+        pass
+    """
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": text, "lib/__init__.py": library})
+    assert {name: (each.min, each.profile["0"].value) for name, each in found.items()} == {
+        "test_object": (1, "fail"),
+        "test_made": (2, "skip"),
+    }
+
+
 def test_where_the_library_raises_for_lack_of_devices_is_said():
     text = "import lib\n\ndef test_return():\n    lib.unless_it_returns()\n"
     needs = needs_of("tests/test_it.py", {"tests/test_it.py": text, "lib/__init__.py": LIBRARY})["test_return"]

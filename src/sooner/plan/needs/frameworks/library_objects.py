@@ -22,7 +22,7 @@ def made_new(machine: "Machine", cls: Cls, args: list[Any], kwargs: dict[str, An
     maker = cls.find("__new__")
     maker = maker.func if isinstance(maker, Wrapped) else maker
     is_written = isinstance(maker, Func) and not (maker.module.is_model or maker.module.is_test_code)
-    if is_written and not machine.loading and _names_devices(machine, cls):
+    if is_written and _names_devices(machine, cls):
         guesses = machine.guesses
         made = hard(machine._call_library(maker, [cls, *args], kwargs))  # noqa: SLF001 - a part of the machine
         machine.guesses = guesses
@@ -49,7 +49,7 @@ def keep_made(machine: "Machine", made: Inst, init: Any, args: list[Any], kwargs
 def is_followed(machine: "Machine", method: Func, owner: Inst) -> bool:
     """Whether a method of the library is, of an object that was made."""
     is_making = method.name == "__init__"
-    return not machine.loading and (owner.is_made or is_making) and _names_devices(machine, owner.cls)
+    return (owner.is_made or is_making) and _names_devices(machine, owner.cls)
 
 
 def _names_devices(machine: "Machine", cls: Cls) -> bool:
