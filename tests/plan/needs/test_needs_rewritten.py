@@ -321,6 +321,94 @@ def test_an_object_of_the_library_that_a_module_of_the_tests_makes_is_followed_a
     }
 
 
+def test_a_loop_that_starts_workers_and_has_no_turn_without_devices_starts_none_however_it_does_so():
+    text = """
+    import subprocess
+    import sys
+    from concurrent.futures import ProcessPoolExecutor
+    import torch
+    import torch.multiprocessing as mp
+    from torch.multiprocessing import Process as Worker
+
+    def work(rank):
+        torch.zeros(1, device=f"cuda:{rank}")
+
+    def started(rank):
+        worker = mp.Process(target=work, args=(rank,))
+        worker.start()
+        return worker
+
+    class Fleet:
+        def __init__(self, count):
+            self.workers = []
+            for rank in range(count):
+                self.add(rank)
+
+        def add(self, rank):
+            self.workers.append(mp.get_context("spawn").Process(target=work, args=(rank,)))
+
+        def run(self):
+            for worker in self.workers:
+                worker.start()
+            for worker in self.workers:
+                worker.join()
+
+    def test_helper():
+        for worker in [started(rank) for rank in range(torch.cuda.device_count())]:
+            worker.join()
+
+    def test_renamed():
+        workers = [Worker(target=work, args=(rank,)) for rank in range(torch.cuda.device_count())]
+        for worker in workers:
+            worker.start()
+
+    def test_programs():
+        for rank in range(torch.cuda.device_count()):
+            subprocess.run([sys.executable, "-c", f"import torch; torch.zeros(1, device='cuda:{rank}')"], check=True)
+
+    def test_mapped():
+        with ProcessPoolExecutor() as pool:
+            list(pool.map(work, range(torch.cuda.device_count())))
+
+    def test_submitted():
+        with ProcessPoolExecutor() as pool:
+            for each in [pool.submit(work, rank) for rank in range(torch.cuda.device_count())]:
+                each.result()
+
+    def test_fleet():
+        Fleet(torch.cuda.device_count()).run()
+
+    def test_while():
+        rank = 0
+        while rank < torch.cuda.device_count():
+            started(rank).join()
+            rank += 1
+
+    def test_otherwise():
+        if torch.cuda.is_available():
+            for rank in range(torch.cuda.device_count()):
+                started(rank).join()
+        else:
+            assert torch.zeros(1).sum() == 0
+
+    def test_no_workers():
+        for rank in range(torch.cuda.device_count()):
+            work(rank)
+    """
+    found = needs_of("test_it.py", {"test_it.py": text})
+    assert {name: (each.min, each.vacuous) for name, each in found.items()} == {
+        "test_helper": (1, [0]),
+        "test_renamed": (1, [0]),
+        "test_programs": (1, [0]),
+        "test_mapped": (1, [0]),
+        "test_submitted": (1, [0]),
+        "test_fleet": (1, [0]),
+        "test_while": (1, [0]),
+        "test_otherwise": (0, []),
+        "test_no_workers": (0, []),
+    }
+
+
 def test_where_the_library_raises_for_lack_of_devices_is_said():
     text = "import lib\n\ndef test_return():\n    lib.unless_it_returns()\n"
     needs = needs_of("tests/test_it.py", {"tests/test_it.py": text, "lib/__init__.py": LIBRARY})["test_return"]

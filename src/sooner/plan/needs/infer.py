@@ -245,8 +245,8 @@ class _File:
     def needs(self, nodeid: str) -> TestNeeds:
         """Everything that is said of a test."""
         self._give_up()
-        judged = self._with_refusals(nodeid)
-        at = {size: each.at if each is not None else _ABSENT for size, each in _with_counted(judged).items()}
+        judged = _without_workers(_with_counted(self._with_refusals(nodeid)))
+        at = {size: each.at if each is not None else _ABSENT for size, each in judged.items()}
         more = self._between(nodeid, at, judged)
         return described(
             nodeid,
@@ -473,6 +473,16 @@ def _with_counted(judged: dict[int, Judged | None]) -> dict[int, Judged | None]:
         for each in present:
             if each.trace.counted:
                 each.at = replace(each.at, devices=1, reach=max(1, each.at.reach))
+    return judged
+
+
+def _without_workers(judged: dict[int, Judged | None]) -> dict[int, Judged | None]:
+    """The same; a loop that starts workers with some devices, and has no turn without any, has started none."""
+    host = judged[0]
+    if host is not None and host.at.verdict is Verdict.RUN and not host.at.ranks:
+        starting = {each for other in judged.values() if other is not None for each in other.trace.starts.in_loops}
+        if starting & host.trace.starts.without_a_turn:
+            host.at = replace(host.at, ranks=0, vacuous=True)
     return judged
 
 

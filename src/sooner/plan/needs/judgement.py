@@ -173,7 +173,7 @@ class Judge:
                 reach=trace.reach,
                 backends=tuple(sorted(trace.backends)),
                 reason=reason,
-                vacuous=(trace.vacuous or trace.is_unheard) and verdict is Verdict.RUN,
+                vacuous=(trace.starts.are_none or trace.is_unheard) and verdict is Verdict.RUN,
                 parts=trace.parts,
             ),
             trace,

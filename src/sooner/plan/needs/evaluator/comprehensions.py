@@ -14,6 +14,7 @@ from sooner.plan.needs.python.iterating import note_list
 
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
+    from sooner.plan.needs.evaluator.trace import Trace
 
 
 class Comprehensions(Comparisons):
@@ -23,6 +24,8 @@ class Comprehensions(Comparisons):
     guesses: int
     added: Added
     quiet: int
+    trace: "Trace"
+    turning: list[int]
     loading: bool
 
     @abstractmethod
@@ -101,6 +104,9 @@ class Comprehensions(Comparisons):
         several = self.ev(first.iter, env) if several is MISSING else several
         values = self.items_of(several)
         is_known, perhaps = values is not None, self.added.places(several)
+        if values == []:
+            self.trace.starts.without_a_turn.add(id(first))
+        self.turning.append(id(first))
         # As a loop is: where nobody knows how often it turns, it turns once.
         for place, value in enumerate(turns_of(hard(several)) if values is None else values):
             self.bind(first.target, value, env)
@@ -110,4 +116,5 @@ class Comprehensions(Comparisons):
                 self.guesses += is_known  # of things that nobody knows it is counted how many there may be
             if False not in truths:
                 is_known &= self._generate(rest, env, emit, is_perhaps=is_perhaps or place in perhaps)
+        self.turning.pop()
         return is_known

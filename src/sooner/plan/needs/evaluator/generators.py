@@ -153,7 +153,9 @@ def _each(
     values = several.values(machine) if isinstance(several, Generator) else machine.items_of(several)
     if values is None:
         raise NotKnownError
+    has_turned = False
     for value in values:
+        has_turned = True
         machine.bind(first.target, value, env)
         truths = [machine.truth(machine.ev(each, env)) for each in first.ifs]
         if None in truths and not isinstance(hard(value), Unknown):
@@ -164,7 +166,14 @@ def _each(
         if rest:
             yield from _each(machine, element, rest, env, one_by_one(machine, machine.ev(rest[0].iter, env)))
         else:
-            yield machine.ev(element, env)
+            machine.turning.append(id(first))
+            try:
+                found = machine.ev(element, env)
+            finally:
+                machine.turning.pop()
+            yield found
+    if not has_turned:
+        machine.trace.starts.without_a_turn.add(id(first))
 
 
 def _yields_plainly(node: ast.AST) -> bool:

@@ -14,7 +14,7 @@ from sooner.plan.needs.evaluator.raising import Raising
 from sooner.plan.needs.evaluator.suspending import Stop, Suspended
 from sooner.plan.needs.evaluator.values import Env, Extent, Loop, hard
 from sooner.plan.needs.evaluator.ways import doubt_what_follows, perhaps_gone
-from sooner.plan.needs.python.iterating import STARTERS, calls_one_of
+from sooner.plan.needs.python.iterating import calls_one_of
 
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
@@ -37,6 +37,7 @@ class Looping(Raising):
     quiet: int
     size: int
     of_any_length: dict[int, Any]
+    turning: list[int]
     added: Added
     may_have_left: tuple[Extent, ...] = ()
     """What was used when a way that is not known left a loop, of all turns of the loop that is under way."""
@@ -46,16 +47,18 @@ class Looping(Raising):
         """So many processes are started."""
 
     def _do_for(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
-        with self._may_be_left():
+        with self._may_be_left(node):
             self._follow_for(node, env)
 
     @contextmanager
-    def _may_be_left(self) -> Iterator[None]:
+    def _may_be_left(self, node: ast.stmt) -> Iterator[None]:
         """What is used in a loop after a way that is not known has left it, or its turn, is less sure."""
         around, self.may_have_left = self.may_have_left, ()
+        self.turning.append(id(node))
         try:
             yield
         finally:
+            self.turning.pop()
             doubt_what_follows(cast("Machine", self), self.may_have_left)
             self.may_have_left = around
 
@@ -69,8 +72,8 @@ class Looping(Raising):
             with self.turns_not_known(env):
                 self._turns_of_for(node, env, ((each, False) for each in turns_of(hard(several))))
             return
-        if not values and self.size == 0 and calls_one_of(node, STARTERS):
-            self.started(0)
+        if not values:
+            self.trace.starts.without_a_turn.add(id(node))
         perhaps = self.added.places(several)
         turns = ((each, index in perhaps) for index, each in enumerate(values[:_MOST_TURNS]))
         self._turns_of_for(node, env, turns, is_long=len(values) > _FEW_TURNS)
@@ -122,7 +125,7 @@ class Looping(Raising):
                 self.of_any_length[key] = value
 
     def _do_while(self, node: ast.While, env: Env) -> None:
-        with self._may_be_left():
+        with self._may_be_left(node):
             self._follow_while(node, env)
 
     def _follow_while(self, node: ast.While, env: Env) -> None:
@@ -135,9 +138,10 @@ class Looping(Raising):
             return
         if stop is not None and not isinstance(stop, Loop):
             raise stop
-        for _ in turns:
+        for turn in turns:
             truth = self.truth(self.ev(node.test, env))
             if truth is False:
+                self.trace.starts.without_a_turn.update([id(node)] * (turn == 0))
                 self.run(node.orelse, env)
                 break
             try:

@@ -546,6 +546,8 @@ class Machine(Defining):
         if isinstance(count, int) and not isinstance(count, bool) and not self.quiet:
             self.trace.note(*self.current, "starts processes")
             self.trace.rank_count(uncounted(count), self.size)
+            if count:
+                self.trace.starts.in_loops.update(self.turning)
         elif isinstance(count, Unknown) and not self.quiet:
             self.guesses += 1
 

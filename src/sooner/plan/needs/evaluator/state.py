@@ -106,6 +106,8 @@ class State(Statements):
     has_lazy: bool = False
     """Whether the test at hand has made a generator."""
     slots: Slots | None = None
+    turning: list[int]
+    """The loops that are under way (ids of their nodes), the outermost first."""
     added: Added
     """Items of lists that only one of several ways has added."""
     trying = 0
@@ -145,7 +147,7 @@ class State(Statements):
         """What functions that are being evaluated were given, by the place of their definition."""
         self.loading = False
         """Whether the body of a test file is being executed."""
-        self.ended, self.ended_while_loading = {}, {}
+        self.ended, self.ended_while_loading, self.turning = {}, {}, []
         self.changed = Changed()
         """What the test at hand has changed."""
         self.forks, self.doubts, self.guesses, self.defaults = 0, 0, 0, 0

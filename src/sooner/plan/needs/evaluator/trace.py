@@ -47,6 +47,20 @@ class Seen(NamedTuple):
         )
 
 
+class Starts:
+    """How a test starts workers, if it does; loops are ids of their nodes, which all sizes share."""
+
+    __slots__ = ("are_none", "in_loops", "without_a_turn")
+
+    def __init__(self) -> None:
+        self.are_none = False
+        """Whether a launcher was asked for no worker."""
+        self.in_loops: set[int] = set()
+        """Loops that started one, in some turn of theirs."""
+        self.without_a_turn: set[int] = set()
+        """Loops that had no turn at all, whatever they do."""
+
+
 class Trace:
     """A mutable notebook; one for each test and size."""
 
@@ -80,8 +94,7 @@ class Trace:
         self.backends: set[str] = set()
         self.places: dict[tuple[str, int], str] = {}
         """Where something that decides stands, and what it is."""
-        self.vacuous = False
-        """Whether no worker was started."""
+        self.starts = Starts()
         self.is_unheard = False
         """Whether a process or a thread has failed, and nobody has asked for its exit code."""
         self.is_told = False
@@ -140,7 +153,7 @@ class Trace:
         """So many processes were started."""
         self.ranks = count if self.ranks is None else max(self.ranks, count)
         if count == 0 and size == 0:
-            self.vacuous = True
+            self.starts.are_none = True
 
 
 class Modules:

@@ -103,6 +103,7 @@ def launch(machine: "Machine", command: Any, environment: Any = None, *, is_chec
     Raises:
         Raised: There are fewer devices than its processes use.
     """
+    machine.trace.starts.in_loops.update(machine.turning)
     words = _words(machine, command)
     _touch_given(machine, words, environment)
     if words and isinstance(words[0], str) and words[0].rpartition("/")[2] == _DRIVERS:

@@ -66,17 +66,35 @@ class Future(Unknown):
 
 
 class Executor(Unknown):
-    """A pool of threads or processes."""
+    """A pool of threads or processes.
 
-    __slots__ = ()
+    Args:
+        of_processes: Whether it is one of processes.
+    """
+
+    __slots__ = ("_of_processes",)
+
+    def __init__(self, *, of_processes: bool) -> None:
+        super().__init__("concurrent.futures.Executor()")
+        self._of_processes = of_processes
 
     def attribute(self, machine: "Machine", name: str) -> Any:
         """Its methods."""
         if name == "submit":
-            return Native(name, lambda args, kwargs: _submitted(machine, args[0], args[1:], kwargs))
+            return Native(name, lambda args, kwargs: self._submitted(machine, args, kwargs))
         if name == "map":
-            return Native(name, lambda args, _kwargs: _mapped(machine, args))
+            return Native(name, lambda args, _kwargs: self._mapped(machine, args))
         return Native(name, lambda _args, _kwargs: None) if name == "shutdown" else MISSING
+
+    def _submitted(self, machine: "Machine", args: Args, kwargs: Kwargs) -> Future:
+        if self._of_processes:
+            machine.trace.starts.in_loops.update(machine.turning)
+        return _submitted(machine, args[0], args[1:], kwargs)
+
+    def _mapped(self, machine: "Machine", args: Args) -> Any:
+        if self._of_processes and [] in [machine.items_of(each) for each in args[1:]]:
+            machine.started(0)
+        return _mapped(machine, args)
 
 
 def _submitted(machine: "Machine", func: Any, args: Args, kwargs: Kwargs) -> Future:
@@ -97,13 +115,21 @@ def _mapped(machine: "Machine", args: Args) -> Any:
     return Generator(machine, ((each.result(machine), False) for each in futures))
 
 
-def _executor(machine: "Machine", _args: Args, kwargs: Kwargs) -> Any:
+def _pool(machine: "Machine", _args: Args, kwargs: Kwargs) -> Any:
+    return _executor(machine, kwargs, of_processes=True)
+
+
+def _threads(machine: "Machine", _args: Args, kwargs: Kwargs) -> Any:
+    return _executor(machine, kwargs, of_processes=False)
+
+
+def _executor(machine: "Machine", kwargs: Kwargs, *, of_processes: bool) -> Any:
     if machine.quiet or machine.loading:
         return Unknown("concurrent.futures.Executor()")
     if "initializer" in kwargs:
         given = machine.items_of(kwargs.get("initargs", ()))
         machine.call(kwargs["initializer"], given or [], {})
-    return Executor("concurrent.futures.Executor()")
+    return Executor(of_processes=of_processes)
 
 
 def _all_done(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
@@ -119,9 +145,8 @@ def _completed(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
 
 
 FUTURES: Final[dict[str, Function]] = {
-    "concurrent.futures.ThreadPoolExecutor": _executor, "concurrent.futures.ProcessPoolExecutor": _executor,
-    "concurrent.futures.thread.ThreadPoolExecutor": _executor,
-    "concurrent.futures.process.ProcessPoolExecutor": _executor,
+    "concurrent.futures.ThreadPoolExecutor": _threads, "concurrent.futures.ProcessPoolExecutor": _pool,
+    "concurrent.futures.thread.ThreadPoolExecutor": _threads, "concurrent.futures.process.ProcessPoolExecutor": _pool,
     "concurrent.futures.wait": _all_done, "concurrent.futures.as_completed": _completed,
 }  # fmt: skip
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
 
 
-STARTERS: Final = frozenset(("Process", "spawn", "start_processes"))
-"""What a loop calls that starts workers: with no turn at all it starts none."""
 _MOST_ROWS: Final = 1024
 
 
@@ -45,12 +43,7 @@ def _enumerate(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
 
 
 def note_list(machine: "Machine", node: ast.ListComp, env: Env, made: Any) -> Any:
-    """Note that a list has an item for each device (`[torch.device(each) for each in range(device_count())]`).
-
-    With no device such a list of processes starts none.
-    """
-    if isinstance(made, list) and not made and machine.size == 0 and calls_one_of(node.elt, STARTERS):
-        machine.started(0)
+    """Note that a list has an item for each device (`[torch.device(each) for each in range(device_count())]`)."""
     first = node.generators[0]
     is_each = isinstance(made, list) and len(node.generators) == 1 and not first.ifs
     if is_each and _has_no_effect(first.iter) and id(hard(machine.ev(first.iter, env))) in machine.as_many:
