@@ -146,6 +146,53 @@ def test_a_name_that_a_module_makes_when_it_is_asked_may_be_another_where_an_if_
     assert found == {"test_magma": (2, 2, 2), "test_extension": (1, 1, 1), "test_plain": (1, 1, 1)}
 
 
+def test_what_other_modules_register_in_a_table_of_the_library_may_be_there():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": """
+            import torch
+            if torch.cuda.is_available():
+                from .cuda import *
+            """,
+            "acme/cuda.py": """
+            from .extensions import register_extension
+            __all__ = []
+            register_extension("acme_cuda")
+            """,
+            "acme/extensions.py": """
+            _extensions = {}
+            _seen = {}
+
+            def register_extension(name):
+                assert name not in _extensions
+                _extensions[name] = True
+
+            def is_extension_available(name):
+                return name in _extensions
+
+            def is_seen(name):
+                found = name in _seen
+                _seen[name] = True
+                return found
+            """,
+            "tests/test_it.py": """
+            import pytest, torch
+            from acme.extensions import is_extension_available, is_seen
+
+            @pytest.mark.skipif(not is_extension_available("acme_cuda"), reason="not built")
+            def test_built():
+                torch.ones(1, device="cuda")
+
+            @pytest.mark.skipif(not is_seen("acme"), reason="nobody registers it")
+            def test_kept():
+                pass
+            """,
+        },
+    )
+    assert found == {"test_built": (1, 1, 1), "test_kept": (None, None, None)}
+
+
 def test_a_flag_of_the_tests_own_is_what_they_set_it_to():
     found = devices_of(
         "tests/test_it.py",

@@ -207,6 +207,20 @@ def switches(tree: ast.Module | None) -> set[str]:
     return known
 
 
+def registries(tree: ast.Module | None) -> set[str]:
+    """Tables that only other modules fill, by a function of this one (`register(name)`); kept with the tree."""
+    known: set[str] | None = getattr(tree, "sooner_registries", None)
+    if known is None:
+        known = set()
+        functions = [each for each in tree.body if isinstance(each, ast.FunctionDef)] if tree else []
+        registering = [each for each in functions if "register" in each.name.lower()]
+        if tree is not None and registering:
+            names = {each for statement in tree.body for each in _contained(statement)}
+            known = {name for each in registering for name in _filled(each, names)} - _fillings(tree).keys()
+            tree.sooner_registries = known  # type: ignore[attr-defined]
+    return known
+
+
 def is_off(value: Any) -> bool:
     """Whether a value is that of a switch that is off."""
     return value is False or (type(value) is int and value == 0)

@@ -11,7 +11,15 @@ from typing import Any, Final, cast
 from sooner.plan.needs.evaluator.comparisons import HOST_ERRORS
 from sooner.plan.needs.evaluator.counted import Counted, uncounted
 from sooner.plan.needs.evaluator.defining import Defining
-from sooner.plan.needs.evaluator.lazy_names import LazyNames, bound_names, changes_more, filled_names, is_off, switches
+from sooner.plan.needs.evaluator.lazy_names import (
+    LazyNames,
+    bound_names,
+    changes_more,
+    filled_names,
+    is_off,
+    registries,
+    switches,
+)
 from sooner.plan.needs.evaluator.natives import Natives
 from sooner.plan.needs.evaluator.state import BY_PYTORCH, DEEPEST, LIBRARY_FUEL, MODULE_FUEL
 from sooner.plan.needs.evaluator.trace import Trace
@@ -172,9 +180,13 @@ class Machine(Defining):
             with self._made_when_asked(module, statement), suppress(*_LEAVING, OutOfFuel, *HOST_ERRORS):
                 self.run([statement], module.env)
             self._overrule(module, statement)
+            tree = self.sources.tree(module.path)
             for name in bound_names(statement):
-                if name in switches(self.sources.tree(module.path)) and is_off(dict.get(module.env.names, name)):
+                value = dict.get(module.env.names, name)
+                if name in switches(tree) and is_off(value):
                     module.env.names[name] = Unknown(f"{module.name}.{name}")
+                if value == {} and name in registries(tree):
+                    value[UNKNOWN] = UNKNOWN  # nobody knows which modules are imported
                 if self.trace.questions:
                     module.questioned.add(name)
                 _taint(module, [name], self._asked_for(module, name))
