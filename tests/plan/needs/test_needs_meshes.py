@@ -20,8 +20,13 @@ def test_a_cluster_of_dasks_has_a_worker_for_each_device_or_for_those_that_it_is
             from unittest.mock import patch
             from dask_cuda import CUDAWorker, LocalCUDACluster, utils
             from dask_cuda.utils_test import IncreasedCloseTimeoutNanny
+            from distributed import Nanny
             from distributed.utils_test import gen_test
             from mocks import Worker
+
+            class PatientNanny(Nanny):
+                async def close(self, timeout=30):
+                    return await super().close(timeout=timeout)
 
             @gen_test(timeout=20)
             async def test_all():
@@ -50,6 +55,9 @@ def test_a_cluster_of_dasks_has_a_worker_for_each_device_or_for_those_that_it_is
 
             def test_nanny():
                 LocalCUDACluster(CUDA_VISIBLE_DEVICES="0,3", worker_class=IncreasedCloseTimeoutNanny)
+
+            def test_nanny_of_its_own():
+                LocalCUDACluster(CUDA_VISIBLE_DEVICES="0,3", worker_class=PatientNanny)
             """
         },
     )
@@ -62,6 +70,7 @@ def test_a_cluster_of_dasks_has_a_worker_for_each_device_or_for_those_that_it_is
         "test_environment": (4, 4, 4),
         "test_another_worker": ("unknown", "unknown", "unknown"),
         "test_nanny": (4, 4, 4),
+        "test_nanny_of_its_own": (4, 4, 4),
     }
 
 

@@ -493,7 +493,8 @@ def _cuda_workers(machine: "Machine", args: list[Any]) -> Any:
     """
     named, count = uncounted(hard(args[0])), uncounted(hard(args[1]))
     kind = hard(args[2]) if len(args) > 2 else None  # noqa: PLR2004 - the third
-    if kind is not None and not (isinstance(kind, Ext) and kind.path.endswith("Nanny")) and not machine.quiet:
+    is_nanny = kind.is_a("Nanny") if isinstance(kind, Cls) else isinstance(kind, Ext) and kind.path.endswith("Nanny")
+    if kind is not None and not is_nanny and not machine.quiet:
         machine.trace.unsure.append("a worker of a class of its own")
     if named is None:
         named = hard(machine.environment.get("CUDA_VISIBLE_DEVICES"))
