@@ -74,6 +74,43 @@ def test_a_cluster_of_dasks_has_a_worker_for_each_device_or_for_those_that_it_is
     }
 
 
+def test_workers_of_dasks_that_a_program_starts_have_a_device_each():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+            from unittest.mock import patch
+            from distributed.utils_test import popen
+
+            def test_all(loop):
+                with popen(["dask", "scheduler", "--port", "9369"]):
+                    with popen(["dask", "cuda", "worker", "127.0.0.1:9369", "--rmm-pool-size", "2 GB"]):
+                        pass
+
+            @patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "0,2"})
+            def test_masked(loop):
+                with popen(["dask-cuda-worker", "127.0.0.1:9369"]):
+                    pass
+
+            def test_another_worker(loop):
+                with popen(["dask", "cuda", "worker", "127.0.0.1:9369", "--worker-class", "mocks.Worker"]):
+                    pass
+
+            def test_none(loop):
+                with popen(["dask", "scheduler", "--port", "9369"]), popen(["dask", "cuda", "config", "--help"]):
+                    pass
+            """
+        },
+    )
+    assert found == {
+        "test_all": (1, 1, 8),
+        "test_masked": (3, 3, 3),
+        "test_another_worker": ("unknown", "unknown", "unknown"),
+        "test_none": (0, None, 0),
+    }
+
+
 def test_a_mesh_of_more_places_than_jax_has_devices_fails_and_counting_alone_uses_none_where_others_are_used():
     found = devices_of(
         "test_it.py",
