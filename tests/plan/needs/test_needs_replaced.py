@@ -666,3 +666,60 @@ def test_a_static_method_that_is_a_context_manager_decorates_tests_of_its_class(
         },
     )
     assert found == {"TestIt::test_all": (0, 1, 8), "TestIt::test_two": (2, 2, 2)}
+
+
+def test_where_a_mock_is_what_moves_a_tensor_the_library_puts_nothing_on_the_device_that_it_is_told():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/trial.py": """
+            import torch
+
+            def deep_to(batch, device):
+                if isinstance(batch, list):
+                    return [deep_to(each, device) for each in batch]
+                return batch.to(device)
+
+            class Trial:
+                def __init__(self, model, path):
+                    self.model = model
+                    self.settings = load(path)
+
+                def to(self, device):
+                    self.model.to(device)
+            """,
+            "tests/test_it.py": """
+            import torch
+            from unittest.mock import Mock
+            from acme.trial import Trial, deep_to
+
+            def test_function():
+                tensor = torch.Tensor([1])
+                tensor.to = Mock()
+                deep_to([tensor], "cuda:1")
+                assert tensor.to.call_args[0][0] == "cuda:1"
+
+            def test_object():
+                model = torch.nn.Sequential(torch.nn.Linear(1, 1))
+                model.to = Mock()
+                Trial(model, "settings").to("cuda:1")
+                assert model.to.call_args[0][0] == "cuda:1"
+
+            def test_no_mock():
+                deep_to([torch.Tensor([1])], "cuda:1")
+
+            def test_its_own():
+                model = torch.nn.Linear(1, 1)
+                model.to = Mock()
+                torch.ones(1).to("cuda:1")
+            """,
+        },
+    )
+    assert {name: (each.min, each.full) for name, each in found.items()} == {
+        "test_function": (0, 0),
+        "test_object": (0, 0),
+        "test_no_mock": (2, 2),
+        "test_its_own": (2, 2),
+    }
+    assert found["test_function"].confidence.value == found["test_object"].confidence.value == "medium"

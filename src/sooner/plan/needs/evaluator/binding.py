@@ -94,6 +94,7 @@ class Binding(Expressions):
     def set_attribute(self, owner: Any, name: str, value: Any) -> None:
         """`owner.name = value`."""
         owner = hard(owner)
+        self.trace.moves_mocks |= name in ("to", "cuda") and isinstance(value, Mocked)
         if isinstance(owner, Inst):
             self._set_of_instance(owner, name, value)
         elif isinstance(owner, Cls | Func):

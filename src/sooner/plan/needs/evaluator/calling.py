@@ -50,7 +50,14 @@ from sooner.plan.needs.frameworks.meshes import NamedMesh
 from sooner.plan.needs.frameworks.named_devices import is_by_name
 from sooner.plan.needs.frameworks.own_choice import choose, choose_unseen, doubt_others
 from sooner.plan.needs.frameworks.refusals import hear_refusal, note_end, refuse_as_awaited
-from sooner.plan.needs.frameworks.unseen import chooses_device, device_given, imports_arrays, moves_by_name, only_asks
+from sooner.plan.needs.frameworks.unseen import (
+    chooses_device,
+    device_given,
+    imports_arrays,
+    methods_called,
+    moves_by_name,
+    only_asks,
+)
 from sooner.plan.needs.processes.library_ranks import is_beyond, launch_as_told, pass_on, runs_its_processes
 from sooner.plan.needs.processes.ray_workers import need_given
 from sooner.plan.needs.python.caching import once
@@ -187,15 +194,14 @@ class Calling(Making):
         if of_instance and not self.quiet:
             if runs_its_processes(func, args[0]):
                 return self._of_tests(func, args, kwargs)
-            named = device_given(func, args) | kwargs
-            said = self.natives.call_outside(Unknown(f"{func.module.name}.{func.name}"), args[1:], named)
+            said = self._told_of_devices(func, args[1:], device_given(func, args) | kwargs)
             choose(cast("Machine", self), func, args, kwargs)
             self._works_on_arrays(func, args, kwargs)
             return self._as_followed(func, args, kwargs, self._own_mesh(func, args, kwargs, said))
         if not self.quiet and self.natives.launched(f"{func.module.name}.{func.name}", args, kwargs):
             return Unknown("launched")
         named = kwargs if self.quiet else device_given(func, args) | kwargs
-        if named and not self.quiet:
+        if named and not self.quiet and not self._moves_mocks(func):
             name = func.owner.name if func.name == "__init__" and func.owner is not None else func.name
             self.natives.device_arguments(f"{func.module.name}.{name}", named)
         result = choose_unseen(cast("Machine", self), func, (args, kwargs), self._call_library(func, args, kwargs))
@@ -206,6 +212,17 @@ class Calling(Making):
         if not self.loading and not only_asks(func.name):
             need_given(cast("Machine", self), func.name, (*args, *kwargs.values()))
         return result
+
+    def _told_of_devices(self, func: Func, args: list[Any], named: dict[str, Any]) -> Any:
+        """What the arguments of a method of the library say of devices."""
+        called = Unknown(f"{func.module.name}.{func.name}")
+        return called if self._moves_mocks(func) else self.natives.call_outside(called, args, named)
+
+    def _moves_mocks(self, func: Func) -> bool:
+        """Whether a function of the library only moves mocks, most likely: a test has put one where it would move."""
+        is_so = self.trace.moves_mocks and bool(methods_called(func.node) & {"to", "cuda"})
+        self.guesses += is_so
+        return is_so
 
     def _as_followed(self, func: Func, args: list[Any], kwargs: dict[str, Any], said: Any) -> Any:
         """What a method of the library gives, where rules do not say it."""

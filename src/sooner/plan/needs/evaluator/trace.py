@@ -64,6 +64,9 @@ class Starts:
 class Trace:
     """A mutable notebook; one for each test and size."""
 
+    moves_mocks = False
+    """Whether a mock stands where something is moved to a device (`tensor.to = Mock()`)."""
+
     def __init__(self) -> None:
         self.touched: set[int] = set()
         """Devices that are used by number."""
