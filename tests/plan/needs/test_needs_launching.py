@@ -1059,3 +1059,41 @@ def test_ranks_that_mpi_starts_of_a_program_that_nobody_knows_are_less_sure_than
         "test_of_mpi": (4, "MEDIUM"),
         "test_of_pytorch": (4, "HIGH"),
     }
+
+
+def test_a_decorator_that_nobody_knows_and_that_is_told_a_number_of_processes_starts_so_many_ranks():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import os
+            import pytest, torch
+            import torch.distributed as dist
+            from acme.test_utils import run_with_pet, seeded
+
+            @pytest.mark.skipif(not torch.cuda.is_available(), reason="devices")
+            @pytest.mark.parametrize("kind", ["full", "sharded"])
+            @run_with_pet(nproc=2)
+            def test_told(tmp_path, kind):
+                dist.init_process_group(backend="nccl")
+                torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+                torch.ones(1, device="cuda")
+
+            @run_with_pet(nproc=3)
+            def test_host():
+                dist.init_process_group(backend="gloo")
+                assert dist.get_world_size() == 3
+
+            @seeded(seed=3)
+            def test_told_something_else():
+                torch.ones(1, device="cuda")
+            """
+        },
+    )
+    assert {name: (each.min, each.full, each.ranks.get("8"), each.confidence.name) for name, each in found.items()} == {
+        "test_told[full]": (2, 2, 2, "MEDIUM"),
+        "test_told[sharded]": (2, 2, 2, "MEDIUM"),
+        "test_host": (0, 0, 3, "MEDIUM"),
+        "test_told_something_else": (1, 1, None, "HIGH"),
+    }
+    assert [each.value for each in found["test_told[full]"].profile.values()][:3] == ["skip", "fail", "run"]

@@ -2,7 +2,7 @@
 
 import ast
 from contextlib import suppress
-from typing import Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from sooner.plan.needs.evaluator.attributes import METACLASS
 from sooner.plan.needs.evaluator.calling import Calling
@@ -28,6 +28,7 @@ from sooner.plan.needs.evaluator.values import (
     hard,
     name_of,
 )
+from sooner.plan.needs.frameworks.callbacks import in_ranks_told
 from sooner.plan.needs.frameworks.outside_kinds import (
     LIST_MODEL,
     LISTS,
@@ -37,8 +38,12 @@ from sooner.plan.needs.frameworks.outside_kinds import (
     TUPLES,
     base_names,
 )
+from sooner.plan.needs.frameworks.unseen import is_unseen
 from sooner.plan.needs.python.standard_library import make_record
 from sooner.plan.needs.testing.testing_names import apply_mark, is_expanded
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.evaluator.machine import Machine
 
 _RECORDS: Final = ("pydantic.BaseModel", "pydantic.main.BaseModel", "pydantic_settings.BaseSettings", "msgspec.Struct")
 """Classes outside that make a record of what inherits from them."""
@@ -94,11 +99,21 @@ class Defining(Calling):
             return value
         finally:
             self.current = before
+        if made is value and isinstance(value, Func) and isinstance(decorator, ast.Call) and decorator.keywords:
+            return self._started_by(decorator, value, env)
         if isinstance(made, Func | Cls | Bound | Wrapped | Native) or (
             isinstance(made, Inst) and (isinstance(value, Func) or made.cls.module.is_model)
         ):
             return made
         return value
+
+    def _started_by(self, decorator: ast.Call, test: Func, env: Env) -> Func:
+        """A test that is decorated by what nobody knows, and that may be told how many processes it starts."""
+        made_by = self.ev(decorator.func, env)
+        if not (isinstance(made_by, Ext) and is_unseen(made_by.path) and env.module.is_test_code):
+            return test
+        told = {each.arg: self.ev(each.value, env) for each in decorator.keywords if each.arg}
+        return in_ranks_told(cast("Machine", self), test, told)
 
     def redefined(self, node: ast.Assign, env: Env) -> Any:
         """What `f = decorator(f)` makes of a function or class, as a decorator above it; MISSING for others."""
