@@ -280,6 +280,44 @@ def test_a_command_of_vllms_that_serves_is_an_engine_by_whichever_name_it_is_cal
     }
 
 
+def test_engines_of_vllm_omni_have_a_device_for_each_of_their_ranks():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "vllm_omni/__init__.py": "",
+            "vllm_omni/entrypoints/__init__.py": "",
+            "vllm_omni/entrypoints/async_omni.py": """
+            class AsyncOmni:
+                def __init__(self, *args, **kwargs):
+                    self.engine = start(kwargs)
+            """,
+            "tests/test_it.py": """
+            import subprocess, sys
+            import pytest
+            from vllm_omni import Omni
+            from vllm_omni.entrypoints.async_omni import AsyncOmni
+
+            @pytest.mark.parametrize("tp_size", [1, 2])
+            def test_asynchronous(tp_size):
+                AsyncOmni(**{"model": "m", "tensor_parallel_size": tp_size})
+
+            def test_stages():
+                Omni(model="m", stage_configs_path="stages.yaml")
+
+            def test_served():
+                words = [sys.executable, "-m", "vllm_omni.entrypoints.cli.main", "serve", "m", "--omni"]
+                subprocess.Popen([*words, "--tensor-parallel-size", "4"])
+            """,
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.confidence.name) for name, each in found.items()} == {
+        "test_asynchronous[1]": (1, 1, "MEDIUM"),
+        "test_asynchronous[2]": (2, 2, "MEDIUM"),
+        "test_stages": (1, 1, "MEDIUM"),
+        "test_served": (4, 4, "HIGH"),
+    }
+
+
 def test_a_model_that_vllm_writes_out_is_loaded_by_an_engine_of_the_arguments_size():
     found = devices_of(
         "test_writing.py",

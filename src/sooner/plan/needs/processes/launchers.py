@@ -59,7 +59,7 @@ _TRAINS: Final = re.compile(r"^\s*(?:from|import) (?:transformers|trl)\b.*?Train
 _SPREADS: Final = re.compile(r"from_pretrained\(.*?\b(?:tp_plan|distributed_config)=|[\"']tp_plan[\"']\]", re.DOTALL)
 """A model of transformers' that is split over ranks: on their devices, or on the host where there is none."""
 _ENGINES: Final = re.compile(r"vllm\.entrypoints\.(openai\.)?(api_server|run_batch)|sglang\.launch_server")
-_ENGINE_PROGRAMS: Final = ("vllm", "vllm.entrypoints.cli.main")
+_ENGINE_PROGRAMS: Final = ("vllm", "vllm.entrypoints.cli.main", "vllm-omni", "vllm_omni.entrypoints.cli.main")
 _ENGINE_VERBS: Final = ("serve", "run-batch")
 _SHARDED: Final = ("text-generation-launcher",)
 """Of servers that may do on the host, too: one is taken to have a device for each of its shards."""
