@@ -307,6 +307,13 @@ def test_engines_of_vllm_omni_have_a_device_for_each_of_their_ranks():
             def test_served():
                 words = [sys.executable, "-m", "vllm_omni.entrypoints.cli.main", "serve", "m", "--omni"]
                 subprocess.Popen([*words, "--tensor-parallel-size", "4"])
+
+            def on_cards(number):
+                return pytest.mark.distributed_cuda(num_cards=number)
+
+            @on_cards(4)
+            def test_stages_on_cards():
+                Omni(model="m", stage_configs_path="stages.yaml")
             """,
         },
     )
@@ -315,6 +322,7 @@ def test_engines_of_vllm_omni_have_a_device_for_each_of_their_ranks():
         "test_asynchronous[2]": (2, 2, "MEDIUM"),
         "test_stages": (1, 1, "MEDIUM"),
         "test_served": (4, 4, "HIGH"),
+        "test_stages_on_cards": (4, 4, "MEDIUM"),
     }
 
 
