@@ -667,3 +667,26 @@ def test_a_worker_that_joins_by_a_library_that_is_not_there_has_the_device_of_it
         "test_alone": (1, 1, 1, "high"),
         "test_goes_on_itself": (1, 1, 1, "medium"),
     }
+
+
+def test_a_package_that_is_not_imported_without_a_device_uses_none_by_that_and_may_be_told_to_do_without():
+    files = {
+        "unsloth_zoo/__init__.py": "",
+        "unsloth_zoo/hub.py": "def clear(): pass",
+        "tests/conftest.py": """
+        import os
+        import pytest
+
+        os.environ.setdefault("UNSLOTH_ALLOW_CPU", "1")
+        """,
+        "tests/test_it.py": """
+        import pytest
+
+        def test_imports():
+            from unsloth_zoo import hub
+            hub.clear()
+        """,
+    }
+    alone = {name: text for name, text in files.items() if name != "tests/conftest.py"}
+    assert devices_of("tests/test_it.py", files) == {"test_imports": (0, None, 0)}
+    assert devices_of("tests/test_it.py", alone) == {"test_imports": (1, 1, 1)}

@@ -105,6 +105,7 @@ class Rules:
         self._inside: set[str] = set()
         self._absent: set[str] = set()
         self._taking: set[str] = set()
+        self._refusing: dict[str, str] = {}
         self._known_calls: dict[str, Rule | None] = {}
         self._known_constants: dict[str, Rule | None] = {}
 
@@ -122,6 +123,7 @@ class Rules:
             self._inside |= set(entry.get("except", ()))
             self._absent |= set(entry.get("absent", ()))
             self._taking |= set(entry.get("taking", ()))
+            self._refusing |= entry.get("refusing", {})
             return
         rule = _rule(entry, source)
         table = {
@@ -216,6 +218,10 @@ class Rules:
     def takes_a_device(self, name: str) -> bool:
         """Whether a module takes the first device while it is imported."""
         return name in self._taking
+
+    def refuses_without(self, name: str) -> str | None:
+        """The variable that must be set where a module is to be imported without a device; None if it needs none."""
+        return self._refusing.get(name)
 
     def is_outside(self, name: str) -> bool:
         """Whether a module is taken as outside even where the tree has it: the tests inside a package are not."""

@@ -47,7 +47,7 @@ from sooner.plan.needs.evaluator.values import (
 )
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.frameworks.masks import only_seen
-from sooner.plan.needs.frameworks.unseen import CHOSEN, LOOKED_AT
+from sooner.plan.needs.frameworks.unseen import CHOSEN, LOOKED_AT, need_for_import
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.settings import PytestSettings
 from sooner.plan.needs.sources import Sources, module_name
@@ -330,8 +330,7 @@ class Machine(Defining):
         """A module by its absolute name: of the rule table, of the tree, or outside."""
         if self.rules.is_absent(name):
             self._import_fails(name, importer)
-        if self.rules.takes_a_device(name):
-            self.need(1, "an import takes a device")
+        need_for_import(self, name)
         path = None if self.rules.is_outside(name) else self.sources.module(name, importer)
         if self.rules.is_model(name) and (path is None or self.rules.insists(name)):
             return self.load_model(self.rules.model_name(name))

@@ -90,6 +90,14 @@ def chosen(machine: "Machine", device: Any) -> Any:
     return Dev("cuda")
 
 
+def need_for_import(machine: "Machine", name: str) -> None:
+    """A module that makes a context of the first device while it is imported, or is not imported without one."""
+    variable = machine.rules.refuses_without(name)
+    is_refused = variable is not None and not machine.visible() and machine.is_set(variable) is False
+    if is_refused or machine.rules.takes_a_device(name):
+        machine.need(1, "an import takes a device")
+
+
 def is_unseen(path: str) -> bool:
     """Whether a dotted name is of a package that is not there to be read, and of which nothing is known."""
     package = path.partition(".")[0]

@@ -30,6 +30,7 @@ from sooner.plan.needs.evaluator.values import (
     hard,
     name_of,
 )
+from sooner.plan.needs.frameworks.unseen import need_for_import
 from sooner.plan.needs.testing.afterwards import calling_later
 from sooner.plan.needs.testing.replacing import OF_RANKS, UNLAUNCHED, Untold
 
@@ -243,8 +244,8 @@ def _import_or_skip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     name = hard(args[0]) if args else None
     if isinstance(name, str) and machine.rules.is_absent(name):
         raise Skip(f"could not import {name!r}", *machine.current)
-    if isinstance(name, str) and machine.rules.takes_a_device(name):
-        machine.need(1, "an import takes a device")
+    if isinstance(name, str):
+        need_for_import(machine, name)
     return Ext(name) if isinstance(name, str) else UNKNOWN
 
 
