@@ -2159,3 +2159,80 @@ def test_frames_that_rapids_compares_may_be_of_the_host():
         "test_made": (1, "high"),
         "test_given": (1, "medium"),
     }
+
+
+def test_actors_of_monarch_are_ranks_and_what_they_are_asked_to_do_is_the_tests():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import os
+            import unittest
+            import torch
+            import torch.distributed as dist
+            from monarch.actor import Actor, current_rank, current_size, endpoint, this_host, this_proc
+
+            class Waking(Actor):
+                def __init__(self):
+                    self.woken = False
+
+                @endpoint
+                async def wake(self, names):
+                    if torch.cuda.is_available():
+                        torch.cuda.init()
+                        torch.ones(1, device="cuda")
+                        self.woken = True
+                    return names
+
+            class Joining(Actor):
+                def __init__(self, backend):
+                    self.backend = backend
+                    self.rank = int(current_rank()["gpus"])
+                    self.size = int(current_size()["gpus"])
+
+                @endpoint
+                def join(self):
+                    dist.init_process_group(self.backend, world_size=self.size, rank=self.rank)
+
+                @endpoint
+                async def work(self, device):
+                    torch.ones(1).to(f"cuda:{self.rank}" if device == "cuda" else device)
+                    return self.rank
+
+            class TestActors(unittest.IsolatedAsyncioTestCase):
+                async def test_waking(self):
+                    mesh = this_host().spawn_procs(bootstrap=lambda: None)
+                    actor = mesh.spawn("waking", Waking)
+                    assert await actor.wake.call_one(["a"]) == ["a"]
+                    await mesh.stop()
+
+                async def test_joining(self):
+                    mesh = this_host().spawn_procs(per_host={"gpus": 3})
+                    actors = mesh.spawn("joining", Joining, "nccl")
+                    await actors.join.call()
+                    await actors.work.call("cuda")
+
+            async def test_on_the_host():
+                mesh = this_host().spawn_procs(per_host={"gpus": 4})
+                async with mesh:
+                    actors = mesh.spawn("joining", Joining, backend="gloo")
+                    actors.join.broadcast()
+                    actors.work.call("cpu").get()
+
+            def test_one():
+                actor = this_proc().spawn("waking", Waking)
+                actor.wake.choose([]).get()
+
+            def test_nothing_is_asked():
+                this_host().spawn_procs({"gpus": 2}).spawn("joining", Joining, "nccl")
+            """
+        },
+    )
+    assert {name.rpartition("::")[2]: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_waking": (0, 1, 1),
+        "test_joining": (3, 3, 3),
+        "test_on_the_host": (0, None, 0),
+        "test_one": (0, 1, 1),
+        "test_nothing_is_asked": (0, None, 0),
+    }
+    assert found["test_on_the_host"].ranks["8"] == 4
