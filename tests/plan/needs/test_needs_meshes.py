@@ -97,6 +97,15 @@ def test_workers_of_dasks_that_a_program_starts_have_a_device_each():
                 with popen(["dask", "cuda", "worker", "127.0.0.1:9369", "--worker-class", "mocks.Worker"]):
                     pass
 
+            @patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "0,3,7,8"})
+            def test_another_worker_masked(loop):
+                with popen(["dask", "cuda", "worker", "127.0.0.1:9369", "--worker-class", "mocks.Worker"]):
+                    pass
+
+            def test_imports(loop, module):
+                with popen(["dask", "cuda", "worker", "127.0.0.1:9369", "--pre-import", module]):
+                    pass
+
             def test_none(loop):
                 with popen(["dask", "scheduler", "--port", "9369"]), popen(["dask", "cuda", "config", "--help"]):
                     pass
@@ -107,6 +116,8 @@ def test_workers_of_dasks_that_a_program_starts_have_a_device_each():
         "test_all": (1, 1, 8),
         "test_masked": (3, 3, 3),
         "test_another_worker": ("unknown", "unknown", "unknown"),
+        "test_another_worker_masked": ("unknown", "unknown", "unknown"),
+        "test_imports": (1, 1, 8),
         "test_none": (0, None, 0),
     }
 

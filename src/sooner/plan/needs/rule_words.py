@@ -494,8 +494,11 @@ def _cuda_workers(machine: "Machine", args: list[Any]) -> Any:
     named, count = uncounted(hard(args[0])), uncounted(hard(args[1]))
     kind = hard(args[2]) if len(args) > 2 else None  # noqa: PLR2004 - the third
     is_nanny = kind.is_a("Nanny") if isinstance(kind, Cls) else isinstance(kind, Ext) and kind.path.endswith("Nanny")
-    if kind is not None and not is_nanny and not machine.quiet:
-        machine.trace.unsure.append("a worker of a class of its own")
+    if kind is not None and not is_nanny:
+        machine.need(1, "a worker of Dask's")
+        if not machine.quiet:
+            machine.trace.unsure.append("a worker of a class of its own")
+        return
     if named is None:
         named = hard(machine.environment.get("CUDA_VISIBLE_DEVICES"))
     if isinstance(named, str):
