@@ -184,13 +184,27 @@ def test_what_other_modules_register_in_a_table_of_the_library_may_be_there():
             def test_built():
                 torch.ones(1, device="cuda")
 
+            @pytest.mark.skipif(
+                not is_extension_available("acme_cuda") or torch.cuda.get_device_capability()[0] < 8, reason="too old"
+            )
+            def test_new():
+                torch.ones(1, device="cuda")
+
+            def test_host():
+                assert torch.ones(1).sum() == 1
+
             @pytest.mark.skipif(not is_seen("acme"), reason="nobody registers it")
             def test_kept():
                 pass
             """,
         },
     )
-    assert found == {"test_built": (1, 1, 1), "test_kept": (None, None, None)}
+    assert found == {
+        "test_built": (1, 1, 1),
+        "test_new": (1, 1, 1),
+        "test_host": (0, None, 0),
+        "test_kept": (None, None, None),
+    }
 
 
 def test_a_flag_of_the_tests_own_is_what_they_set_it_to():

@@ -261,7 +261,7 @@ class Expressions(Comprehensions, ABC):
         unknown, soft, value = False, False, None
         ways: list[Any] = []
         for place, each in enumerate(node.values):
-            value = self._behind_what_is_not_known(each, env) if unknown else self.ev(each, env)
+            value = self._behind_what_is_not_known(each, env, deciding=deciding) if unknown else self.ev(each, env)
             truth = self.truth(value)
             if truth is not (not deciding) or place == len(node.values) - 1:
                 ways.append(value.value if isinstance(value, Perhaps) and deciding else value)
@@ -275,11 +275,17 @@ class Expressions(Comprehensions, ABC):
             return self._one_way(ways, is_or=deciding, is_decided=False)
         return Soft(hard(value)) if soft else value
 
-    def _behind_what_is_not_known(self, node: ast.expr, env: Env) -> Any:
+    def _behind_what_is_not_known(self, node: ast.expr, env: Env, *, deciding: bool) -> Any:
         """What stands behind a condition that is not known (`flag() and touch()`): it may not be done."""
         found: list[Any] = []
-        with nullcontext() if self.quiet else perhaps_gone(cast("Machine", self)):
-            found.append(self.ev(node, env))
+        try:
+            with nullcontext() if self.quiet else perhaps_gone(cast("Machine", self)):
+                found.append(self.ev(node, env))
+        except Raised as raised:
+            if not (self.loading and raised.device):
+                raise
+            self.guesses += 1
+            return deciding  # the condition is there for that: it is not done
         return found[0] if found else UNKNOWN  # where it skips
 
     def _one_way(self, ways: list[Any], *, is_or: bool, is_decided: bool) -> Any:
