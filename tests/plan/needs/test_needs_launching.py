@@ -1097,3 +1097,31 @@ def test_a_decorator_that_nobody_knows_and_that_is_told_a_number_of_processes_st
         "test_told_something_else": (1, 1, None, "HIGH"),
     }
     assert [each.value for each in found["test_told[full]"].profile.values()][:3] == ["skip", "fail", "run"]
+
+
+def test_what_starts_a_rank_may_be_extended_by_the_tests():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+            from torch.testing._internal.common_distributed import skip_if_lt_x_gpu
+            from torch.testing._internal.common_fsdp import FSDPTest
+
+            class TestLogged(FSDPTest):
+                @classmethod
+                def _run(cls, *args, **kwargs):
+                    os.environ["NCCL_DEBUG"] = "INFO"
+                    super()._run(*args, **kwargs)
+
+                @skip_if_lt_x_gpu(2)
+                def test_logged(self):
+                    pass
+
+                @skip_if_lt_x_gpu(4)
+                def test_wide(self):
+                    pass
+            """
+        },
+    )
+    assert found == {"TestLogged::test_logged": (2, 2, 8), "TestLogged::test_wide": (4, 4, 8)}
