@@ -2,6 +2,7 @@
 
 import textwrap
 
+import pytest
 from small_projects import devices_of, needs_of
 
 
@@ -1509,3 +1510,53 @@ def test_an_assertion_that_fails_while_a_file_is_imported_takes_no_tests_away_un
     }
     found = needs_of("test_it.py", {"test_it.py": text.format("torch.cuda.device_count()")})
     assert {need.min for need in found.values()} == {3}
+
+
+STATE_OF_ALL = {
+    "tests/test_it.py": """
+    import pytest
+    import transformer_engine.pytorch as te
+    from transformer_engine.pytorch.quantization import FP8GlobalStateManager
+
+    @pytest.fixture(autouse=True)
+    def reset_state():
+        yield
+        FP8GlobalStateManager.reset()
+
+    def test_host():
+        assert not FP8GlobalStateManager.is_fp8_enabled()
+
+    def test_asked():
+        FP8GlobalStateManager.is_fp8_available()
+
+    def test_layer():
+        te.Linear(4, 4)
+    """
+}
+STATE_OF_THE_TREE = {
+    "transformer_engine/__init__.py": "",
+    "transformer_engine/pytorch/__init__.py": "from .module import Linear",
+    "transformer_engine/pytorch/module.py": "class Linear: ...",
+    "transformer_engine/pytorch/quantization.py": """
+    class FP8GlobalStateManager:
+        enabled = False
+
+        @classmethod
+        def reset(cls):
+            cls.enabled = False
+
+        @classmethod
+        def is_fp8_enabled(cls):
+            return cls.enabled
+
+        @classmethod
+        def is_fp8_available(cls):
+            return check_fp8_support()
+    """,
+}
+
+
+@pytest.mark.parametrize("library", [{}, STATE_OF_THE_TREE])
+def test_what_transformer_engine_keeps_for_all_its_modules_is_kept_on_the_host(library):
+    found = devices_of("tests/test_it.py", STATE_OF_ALL | library)
+    assert found == {"test_host": (0, None, 0), "test_asked": (1, 1, 1), "test_layer": (1, 1, 1)}

@@ -177,9 +177,9 @@ class Rules:
 
     def for_function(self, module: str, owner: str, name: str, parameters: Sequence[str] = ()) -> Rule | None:
         """The rule that overrides a function of the tree, or a method of a class of it."""
-        rule = self.for_call(f"{module}.{name}")
-        if (rule is None or not rule.override) and owner:
-            rule = self.for_call(f"{module}.{owner}.{name}")
+        rule = self.for_call(f"{module}.{owner}.{name}") if owner else None
+        if rule is None or not rule.override:
+            rule = self.for_call(f"{module}.{name}")
         return rule if rule is not None and rule.override and rule.fits(parameters) else None
 
     def constant(self, path: str) -> Rule | None:
