@@ -757,3 +757,36 @@ def test_a_function_of_the_library_that_uses_a_device_does_so_in_every_test_of_a
     text = f"    from acme.working import work\n\n{cases}"
     files = {"acme/__init__.py": "", "acme/working.py": library, "tests/test_it.py": text}
     assert set(devices_of("tests/test_it.py", files).values()) == {(1, 1, 1)}
+
+
+def test_a_configuration_of_the_library_only_says_which_device_there_is():
+    library = """
+    import torch
+
+    class QuantConfig:
+        def __init__(self, bits=4, **kwargs):
+            self.bits = bits
+            self.extra = dict(kwargs)
+
+    class PlacedConfig:
+        def __init__(self, device="cuda"):
+            self.device = device
+
+        def place(self):
+            return torch.ones(1, device=self.device)
+    """
+    text = """
+    from acme.configs import PlacedConfig, QuantConfig
+
+    def test_named():
+        assert QuantConfig(device="cuda:0").bits == 4
+
+    def test_by_position():
+        assert PlacedConfig("cuda:1").device == "cuda:1"
+
+    def test_placed():
+        PlacedConfig("cuda:1").place()
+    """
+    files = {"acme/__init__.py": "", "acme/configs.py": library, "tests/test_it.py": text}
+    found = devices_of("tests/test_it.py", files)
+    assert found == {"test_named": (0, None, 0), "test_by_position": (0, None, 0), "test_placed": (2, 2, 2)}

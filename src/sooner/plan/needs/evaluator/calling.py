@@ -194,13 +194,13 @@ class Calling(Making):
         if of_instance and not self.quiet:
             if runs_its_processes(func, args[0]):
                 return self._of_tests(func, args, kwargs)
-            said = self._told_of_devices(func, args[1:], device_given(func, args) | kwargs)
+            said = self._told_of_devices(func, args[1:], device_given(func, args, kwargs))
             choose(cast("Machine", self), func, args, kwargs)
             self._works_on_arrays(func, args, kwargs)
             return self._as_followed(func, args, kwargs, self._own_mesh(func, args, kwargs, said))
         if not self.quiet and self.natives.launched(f"{func.module.name}.{func.name}", args, kwargs):
             return Unknown("launched")
-        named = kwargs if self.quiet else device_given(func, args) | kwargs
+        named = kwargs if self.quiet else device_given(func, args, kwargs)
         if named and not self.quiet and not self._moves_mocks(func):
             name = func.owner.name if func.name == "__init__" and func.owner is not None else func.name
             self.natives.device_arguments(f"{func.module.name}.{name}", named)

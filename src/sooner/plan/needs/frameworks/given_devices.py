@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 MOVERS: Final = ("to", "type", "to_empty", "copyto", "as_in_context", "as_in_ctx")
 _BY_THEIR_CLASS: Final = ("torch.Tensor", "torch.nn.Module")
 """Whose methods are called with the object before all else (`torch.Tensor.to(x, "cuda")`)."""
-_SAYING: Final = ("Config", "Args", "Spec", "Mock", "Placement", "Params", "Connector", "Strategy")
-"""Ends of names of what only says which devices there are."""
 _SWITCHES: Final = ("use_cuda", "use_gpu", "use_gpus")
 """Arguments that say whether a device is used."""
 _PER_NODE: Final = ("num_gpus_per_node", "n_gpus_per_node", "gpus_per_node")
@@ -62,7 +60,7 @@ class GivenDevices(ABC):
             device = self.device(args[0])
             if isinstance(device, Dev):
                 machine.touch(device, f".{last}({device.kind})")
-        if last[:1].isupper() and not last.endswith(_SAYING):
+        if last[:1].isupper() and not last.endswith(unseen.SAYING):
             for value in (*args, *kwargs.values()):
                 self._made_of(last, value)
         is_spread = _TENSOR_PARALLEL.fullmatch(last) and "device_ids" in kwargs
@@ -79,7 +77,7 @@ class GivenDevices(ABC):
 
         Most likely it works there, unless its name says that it asks or keeps (`get_name(device)`, `Config(device)`).
         """
-        if last.endswith(_SAYING) or not unseen.works_with_devices(func):
+        if last.endswith(unseen.SAYING) or not unseen.works_with_devices(func):
             return
         for device in map(hard, args):
             if isinstance(device, Dev) and device.kind not in _NO_DEVICES:
@@ -112,11 +110,11 @@ class GivenDevices(ABC):
         """Devices that a call uses by its arguments' names: `device=`, `execution_device=`."""
         machine, last = self.machine, path.rpartition(".")[2]
         machine.trace.may_be_made |= unseen.is_told_of_devices({name: hard(each) for name, each in kwargs.items()})
-        if "device" in kwargs and not last.endswith(_SAYING):
+        if "device" in kwargs and not last.endswith(unseen.SAYING):
             device = self.device(kwargs["device"])
             if isinstance(device, Dev):
                 machine.touch(device, f"{last}(device={device.kind})")
-        if "devices" in kwargs and "accelerator" not in kwargs and not last.endswith(_SAYING):
+        if "devices" in kwargs and "accelerator" not in kwargs and not last.endswith(unseen.SAYING):
             for each in unseen.devices_told(machine, last, machine.items_of(kwargs["devices"]) or ()):
                 device = self.device(each)
                 if isinstance(device, Dev) and (device.kind == "cuda" or not isinstance(hard(each), str)):
@@ -135,7 +133,7 @@ class GivenDevices(ABC):
 
     def _switched_on(self, last: str, kwargs: dict[str, Any]) -> None:
         """What is told to use a device (`use_cuda=True`) does where there is one; what it does without is not known."""
-        if not last.endswith((*_SAYING, "Plugin")) and any(hard(kwargs.get(each)) is True for each in _SWITCHES):
+        if not last.endswith((*unseen.SAYING, "Plugin")) and any(hard(kwargs.get(each)) is True for each in _SWITCHES):
             self.machine.guesses += not self.machine.quiet
             if self.machine.visible():
                 self.machine.touch(Dev("cuda"), f"{last}(): told to use a device")

@@ -32,6 +32,8 @@ ON_THE_HOST: Final = frozenset(
     )
 )  # fmt: skip
 """Packages that use no devices: what is called `device` there is another thing, or refused, or only kept."""
+SAYING: Final = ("Config", "Args", "Spec", "Mock", "Placement", "Params", "Connector", "Strategy")
+"""Ends of names of what only says which devices there are."""
 _ASKS: Final = re.compile(
     r"_*(?:assert|can|check|equal|format|get|has|is|name|normalize|parse|print|repr|str|supports|test"
     r"|validate)(?:_|[A-Z]|$)"
@@ -194,12 +196,14 @@ def moves_by_name(name: str, args: Sequence[Any]) -> bool:
     return is_told or _TO_CUDA.fullmatch(name) is not None
 
 
-def device_given(func: Func, args: list[Any]) -> dict[str, Any]:
-    """The device among what a function is given without names, unless it only says something about devices."""
+def device_given(func: Func, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """What a function is given by name, and the device that it is given without, unless it only says which there is."""
+    if func.name == "__init__" and func.owner is not None and func.owner.name.endswith(SAYING):
+        return {name: value for name, value in kwargs.items() if name not in ("device", "devices")}
     names = func.positional
     if "device" not in names or (_ASKING.match(func.name) and not _puts_on_given(func.node)):
-        return {}
-    return {name: value for name, value in zip(names, args, strict=False) if name == "device"}
+        return kwargs
+    return {name: value for name, value in zip(names, args, strict=False) if name == "device"} | kwargs
 
 
 def _puts_on_given(node: ast.AST) -> bool:
