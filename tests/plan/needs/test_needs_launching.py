@@ -1125,3 +1125,24 @@ def test_what_starts_a_rank_may_be_extended_by_the_tests():
         },
     )
     assert found == {"TestLogged::test_logged": (2, 2, 8), "TestLogged::test_wide": (4, 4, 8)}
+
+
+def test_a_test_of_as_many_ranks_as_devices_runs_on_these_where_it_starts_none_without():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            from torch.testing._internal.common_distributed import MultiProcessTestCase
+
+            class TestRing(MultiProcessTestCase):
+                @property
+                def world_size(self):
+                    return torch.cuda.device_count()
+
+                def test_plan(self):
+                    assert sum(range(4)) == 6
+            """
+        },
+    )
+    assert found == {"TestRing::test_plan": (1, 1, 8)}

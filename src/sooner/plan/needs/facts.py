@@ -115,7 +115,7 @@ def derived(at: Mapping[int, AtSize]) -> Derived:
     sizes = sorted(at)
     runs = [n for n in sizes if at[n].verdict is Verdict.RUN]
     unknown = [n for n in sizes if at[n].verdict is Verdict.UNKNOWN]
-    guarded = 0 in at and at[0].verdict in (Verdict.SKIP, Verdict.FAIL, Verdict.ABSENT)
+    guarded = 0 in at and (at[0].vacuous or at[0].verdict in (Verdict.SKIP, Verdict.FAIL, Verdict.ABSENT))
     said = any(at[n].devices > 0 for n in runs)  # where it uses some, it uses none where none are said
     on_devices = [n for n in runs if n > 0 and (at[n].devices > 0 or (guarded and not said))]
     least: Count = _first([n for n in runs if not at[n].vacuous] or runs, unknown)
