@@ -1,4 +1,4 @@
-"""Functions of CuPy, Numba and accelerate that want no device, and such that do: by what they are given."""
+"""Functions of CuPy, Numba, accelerate and Inductor that want no device, and such that do: by what they are given."""
 
 import pytest
 from small_projects import devices_of
@@ -136,3 +136,30 @@ def test_a_name_for_several_types_outside_of_the_tree_may_have_any_of_them():
         },
     )
     assert found == {"test_it": (2, 2, 2)}
+
+
+def test_what_inductor_compiles_only_says_which_device_it_is_for():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            from torch._inductor import ir
+            from torch._inductor.ir import Buffer, FixedLayout, Pointwise
+            from torch.testing._internal.inductor_utils import GPU_TYPE
+
+            def test_buffer():
+                layout = FixedLayout(torch.device(GPU_TYPE), dtype=torch.float32, size=(4,))
+                assert Buffer(name="buf", layout=layout).get_name() == "buf"
+
+            def test_loops():
+                made = Pointwise.create(device=torch.device("cuda:1"), dtype=torch.int32, inner_fn=abs, ranges=[4])
+                assert len(made.get_reads()) == 1
+                ir.Pointwise.create(device=torch.device(GPU_TYPE), dtype=torch.int32, inner_fn=abs, ranges=[4])
+
+            def test_compiled():
+                torch.compile(abs)(torch.ones(1, device=GPU_TYPE))
+            """
+        },
+    )
+    assert found == {"test_buffer": (0, None, 0), "test_loops": (0, None, 0), "test_compiled": (1, 1, 1)}
