@@ -515,3 +515,76 @@ def test_what_one_way_puts_into_an_ordered_mapping_can_be_taken_out_again():
         },
     )["test_it"]
     assert (found.min, found.gpu_min, found.confidence.value) == (2, 2, "medium")
+
+
+def test_what_is_filled_only_on_ways_that_may_not_be_gone_may_be_empty():
+    files = {
+        "test_it.py": """
+        import pytest
+        import torch
+        from elsewhere import lacks, names
+
+        def reasons():
+            found = []
+            if lacks("kernel"):
+                found.append("no kernel")
+            return found
+
+        def test_list():
+            if reasons():
+                pytest.skip("; ".join(reasons()))
+            torch.ones(1, device="cuda")
+
+        def test_set():
+            missing = set()
+            for name in ("small", "large"):
+                if lacks(name):
+                    missing.add(name)
+            if missing:
+                pytest.skip(f"without {missing}")
+            torch.ones(1, device="cuda:1")
+
+        def test_mapping():
+            missing = {}
+            if lacks("tokens"):
+                missing["tokens"] = 1
+            assert not missing
+            torch.ones(1, device="cuda:2")
+
+        def test_that_is_filled_anyhow():
+            missing = []
+            if lacks("tokens"):
+                missing.append("tokens")
+            missing.append("kernel")
+            if missing:
+                pytest.skip("always")
+            torch.ones(1, device="cuda")
+        """,
+        "test_found.py": """
+        import pytest
+        from elsewhere import builders, parsers
+
+        def discovered():
+            found, missing = [], []
+            for parser in parsers():
+                if parser.name not in builders:
+                    missing.append(parser.name)
+                    continue
+                found.append(parser)
+            if missing:
+                raise RuntimeError(f"no builder for {missing}")
+            return found
+
+        @pytest.mark.parametrize("parser", discovered())
+        def test_parser(parser):
+            assert parser
+        """,
+    }
+    found = needs_of("test_it.py", files)
+    assert {name: (test.min, test.confidence.value) for name, test in found.items()} == {
+        "test_list": (1, "medium"),
+        "test_set": (2, "medium"),
+        "test_mapping": (3, "high"),
+        "test_that_is_filled_anyhow": (None, "high"),
+    }
+    assert [test.min for test in needs_of("test_found.py", files).values()] == [0]

@@ -124,6 +124,8 @@ class Expressions(Comprehensions, ABC):
             return None if value.cls.find("_is_lazy") is not MISSING else True
         if isinstance(value, dict) and len(value) == 1 and UNKNOWN in value:
             return None
+        if isinstance(value, list | set | dict) and self.added.may_be_empty(value):
+            return None
         try:
             return bool(value)
         except HOST_ERRORS:

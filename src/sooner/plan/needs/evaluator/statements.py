@@ -11,7 +11,6 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.evaluator.generators import sent_to
-from sooner.plan.needs.evaluator.growing import lists_of
 from sooner.plan.needs.evaluator.looping import Looping
 from sooner.plan.needs.evaluator.slots import End, Slots
 from sooner.plan.needs.evaluator.suspending import Stop, Suspended, resumed
@@ -396,6 +395,7 @@ class _Making:
         self._made: list[str | None] = []
         self._spread: list[int] = []
         self._others: list[set[int]] = []
+        self._longer: list[set[int]] = []
         self._device = machine.current_device
         self._chosen: set[int] = set()
         self._ways = Ways(machine)
@@ -409,16 +409,17 @@ class _Making:
         spread, trace.spread = trace.spread, 0
         others, trace.others = trace.others, set()
         machine.current_device = self._device if machine.quiet else machine.current_device
-        goes_on, lists = True, lists_of(env)
+        goes_on, containers = True, machine.added.before(env)
         try:
             machine.run(body, env)
         except (Skip, Raised):
             goes_on = False
             raise
         finally:
-            machine.added.note(lists)
+            longer = machine.added.note(containers)
             self._ways.end(goes_on=goes_on)
             if goes_on:
+                self._longer.append(longer)
                 self._made.append(trace.by_itself)
                 self._spread.append(trace.spread)
                 self._others.append(trace.others)
@@ -428,6 +429,7 @@ class _Making:
     def conclude(self) -> None:
         """What is made on all ways that go on is made; what on some, perhaps."""
         self._ways.conclude()
+        self._machine.added.conclude(self._longer)
         if self._machine.quiet:  # a device that the library has chosen on some ways is not chosen for sure
             self._machine.current_device = self._chosen.pop() if len(self._chosen) == 1 else self._device
         if all(self._made) and self._made and not self._machine.is_doubtful():
