@@ -133,6 +133,31 @@ def test_pytest_without_arguments_runs_everything_and_what_does_not_call_it_noth
 def test_computed_arguments_are_not_taken_for_everything():
     named = named_in("pytest $TESTS\npytest ${{ inputs.tests }}")
     assert (named.paths, named.unknown) == ([], ["$TESTS", "$_"])
+    named = named_in("git ls-files t | xargs pytest -q\nls t | xargs -n1 -I{} pytest '{}'")
+    assert (named.paths, named.unknown) == ([], ["git ls-files t", "ls t"])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "find ./t/ -maxdepth 1 -name 'test_*.py' -not -name test_b.py -print0 | xargs -0 -n1 -I{} pytest -s '{}'",
+        r"find t -maxdepth 1 -name 'test_*.py' ! -name test_b.py -exec python -m pytest -s {} \;",
+        "cd t && find . -maxdepth 1 -type f -name 'test_*.py' -not -name test_b.py | xargs pytest",
+    ],
+)
+def test_files_that_find_hands_to_pytest_are_what_is_run(tmp_path, command):
+    jobs = placement_from(written(tmp_path, "p.toml.yaml", f"steps:\n  - command: |\n      {command}\n"))
+    assert [run_by(jobs, f"t/{name}::test") for name in ("test_a.py", "test_b.py", "c.py", "sub/test_d.py")] == [
+        [1], [], [], [],
+    ]  # fmt: skip
+    assert run_by(jobs, "other/test_a.py::test") == []
+
+
+def test_find_without_a_depth_hands_on_all_files_below_its_folders(tmp_path):
+    text = "steps: [{num_gpus: 2, command: \"find t u -name '*_test.py' | xargs pytest\"}]"
+    jobs = placement_from(written(tmp_path, "p.yaml", text))
+    found = [run_by(jobs, f"{name}::test") for name in ("t/a_test.py", "u/sub/b_test.py", "u/test_c.py", "v/a_test.py")]
+    assert found == [[2], [2], [], []]
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,8 @@ _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _COMPUTED: Final = re.compile(r"\$\{\{.*?\}\}")
 _REDIRECTION: Final = re.compile(r"^(?:\d|&)?>")
 _END: Final = re.compile(r"^[;&|()]+$")
+_HANDS_ON: Final = ("xargs", "-exec", "-execdir")
+"""Words before `pytest` that say that something else names its tests."""
 _DEEPEST: Final = 3
 """Shells in shells."""
 
@@ -90,6 +92,7 @@ def named_in(text: str, folder: str = "", shown: int | None = None) -> Named:
 
 def _follow(text: str, folder: str, shown: int | None, named: Named, depth: int) -> None:
     before_all = shown
+    last: list[str] = []
     for words in _commands(text):
         own = _shown_to(words, shown)
         if words[0] == "export" or all(map(_ASSIGNMENT.match, words)):
@@ -101,7 +104,8 @@ def _follow(text: str, folder: str, shown: int | None, named: Named, depth: int)
         for before, word in pairwise(words):
             if re.fullmatch(r"-\w*c", before) and any(each.isspace() for each in word) and depth < _DEEPEST:
                 _follow(word, folder, own, named, depth + 1)
-        _take(words, folder, own, named)
+        _take(words, folder, own, named, last)
+        last = words
 
 
 def _shown_to(words: Sequence[str], shown: int | None) -> int | None:
@@ -115,12 +119,15 @@ def _shown_to(words: Sequence[str], shown: int | None) -> int | None:
     return shown
 
 
-def _take(words: Sequence[str], folder: str, shown: int | None, named: Named) -> None:
+def _take(words: Sequence[str], folder: str, shown: int | None, named: Named, last: Sequence[str]) -> None:
     for i, word in enumerate(words):
         name = word.rpartition("/")[2]
         if name in _PYTEST and not _NO_CALL & set(words[:i]):
             if i and words[i - 1] in _TAKES_PACKAGE:
                 continue
+            if set(_HANDS_ON) & set(words[:i]):
+                _take_handed(words if words[0] == "find" else last, folder, shown, named)
+                return
             _take_arguments(words[i + 1 :], folder, shown, named)
             return
         if name == "run_test.py":
@@ -129,6 +136,32 @@ def _take(words: Sequence[str], folder: str, shown: int | None, named: Named) ->
             if paths := tuple(f"test/{each}" for each in chosen if _WORD.fullmatch(each)):
                 named.calls.append(Call(paths, shown=shown))
             return
+
+
+def _take_handed(words: Sequence[str], folder: str, shown: int | None, named: Named) -> None:
+    """The files that `find` hands to pytest; what anything else does is computed."""
+    if words[:1] != ["find"]:
+        named.unknown.append(" ".join(words))
+        return
+    test = next((i for i, word in enumerate(words) if i and re.match(r"[-!(]", word)), len(words))
+    where = [_placed(word, folder) for word in words[1:test]] or [_placed(EVERYTHING, folder)]
+    chosen: list[str] = []
+    without: list[str] = []
+    for before, word, value in zip(words[test - 1 :], words[test:], words[test + 1 :], strict=False):
+        if word in ("-name", "-iname"):
+            (without if before in ("!", "-not") else chosen).append(value)
+    chosen = chosen or ["*.py"]
+    if ("-maxdepth", "1") in pairwise(words):
+        without += [f"{each}/*/*" for each in where]
+    paths = tuple(name if each == EVERYTHING else f"{each}/{name}" for each in where for name in chosen)
+    deeper = tuple(f"{each}/*/{name}" for each in where if each != EVERYTHING for name in chosen)
+    named.calls.append(Call(paths + deeper, globs=tuple(without), shown=shown))
+
+
+def _placed(word: str, folder: str) -> str:
+    """A folder as a command names it, from where the tree begins."""
+    own = word.removeprefix("./").strip("/") or EVERYTHING
+    return own if own != EVERYTHING else PurePosixPath(folder).name or EVERYTHING
 
 
 def _take_arguments(words: Sequence[str], folder: str, shown: int | None, named: Named) -> None:
