@@ -120,6 +120,8 @@ def test_tests_are_read_from_command_lines():
         ("pip install pytest pytest-xdist && pytest ./tests/", ["tests"]),
         ("uv run --with pytest python -m pytest tests/a.py > log.txt 2>&1", ["tests/a.py"]),
         ("bash -c 'cd src; pytest'", ["src"]),
+        ("./ci/on-nodes.sh /w/tests 2 \"A=1 ./x && pytest -s a.py\" 'pytest b.py'", ["a.py", "b.py"]),
+        ("./ci/say.sh 'what pytest says' && echo 'pytest c.py'", []),
         ("pip install pytest", []),
         ("pytest --version", []),
         ("pytest --ignore t/slow --deselect t/a.py::b --junitxml out/junit.xml", ["."]),

@@ -32,6 +32,8 @@ _REDIRECTION: Final = re.compile(r"^(?:\d|&)?>")
 _END: Final = re.compile(r"^[;&|()]+$")
 _HANDS_ON: Final = ("xargs", "-exec", "-execdir")
 """Words before `pytest` that say that something else names its tests."""
+_STARTS: Final = re.compile(r"(?:^|[;&|(])\s*(?:[A-Za-z_]\w*=\S*\s+)*(?:python3? -m )?pytest\s")
+"""Commands that a script is given as one word."""
 _DEEPEST: Final = 3
 """Shells in shells."""
 
@@ -102,7 +104,8 @@ def _follow(text: str, folder: str, shown: int | None, named: Named, depth: int)
         if words[0] == "cd" and len(words) == 2:  # noqa: PLR2004 - cd FOLDER
             folder = str(PurePosixPath(folder, words[1])) if "$" not in words[1] else ""
         for before, word in pairwise(words):
-            if re.fullmatch(r"-\w*c", before) and any(each.isspace() for each in word) and depth < _DEEPEST:
+            is_script = re.fullmatch(r"-\w*c", before) or (words[0].endswith(".sh") and _STARTS.search(word))
+            if is_script and any(each.isspace() for each in word) and depth < _DEEPEST:
                 _follow(word, folder, own, named, depth + 1)
         _take(words, folder, own, named, last)
         last = words
