@@ -423,6 +423,27 @@ def test_tags_of_bazel_say_the_number_of_devices(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("tag", "devices"),
+    [
+        ("requires-gpu-nvidia:2", 2),
+        ("requires-gpu-nvidia", 1),
+        ("requires-gpu-amd", 1),
+        ("requires-gpu-sm90-full:4", 4),
+        ("requires-gpu-sm80-only", 1),
+        ("multi_and_single_gpu", 2),
+        ("multiaccelerator", 2),
+        ("gpu_only", 1),
+        ("no_gpu", 0),
+        ("nogpu", 0),
+        ("gpu-tests-are-elsewhere", 0),
+    ],
+)
+def test_a_tag_of_bazel_may_name_the_kind_of_device_too(tmp_path, tag, devices):
+    text = f'py_test(name = "a", srcs = ["a.py"], tags = ["{tag}"])'
+    assert [job.devices for job in placement_from(written(tmp_path, "BUILD", text))] == [devices]
+
+
+@pytest.mark.parametrize(
     ("name", "text", "error"),
     [
         ("a.yml", "jobs: [", SettingsError),

@@ -41,7 +41,8 @@ _HAS_ONE: Final = re.compile(rf"gpu|cuda|rocm|nvidia|[hb][123]00|a100|\b{_MODEL}
 _HAS_NONE: Final = re.compile(r"ubuntu|windows|macos|cpu", re.IGNORECASE)
 """GitHub's own runners, and names that say that there are none."""
 _TAGS: Final = re.compile(
-    r"^(?:requires-|requires_|num[_-])?(?:multi[_-])?(?:gpus?|devices)(?:[:=_-](\d+))?$|^(\d+)gpus?$"
+    r"^(?:requires[-_]|num[_-])?(?:multi[_-]?(?:and_single_)?)?(?:gpus?|devices|accelerators?)"
+    r"(?:-(?:nvidia|amd|intel|sm\d+[a-z]?(?:-only|-full)?)|_only)?(?:[:=_-](\d+))?$|^(\d+)gpus?$"
 )
 _COUNT_KEYS: Final = ("num_devices", "num_gpus", "gpus", "num-gpus", "gpu_count", "devices")
 _OF_MATRIX: Final = re.compile(r"\$\{\{\s*matrix\.([\w.-]+)\s*\}\}")
