@@ -956,6 +956,53 @@ def test_a_device_that_a_function_of_the_library_is_given_by_its_place_is_used()
     }
 
 
+def test_a_function_that_asks_of_its_device_alone_uses_none_whatever_it_is_called():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "lib/platform.py": """
+            def has_capability(number, index):
+                return query(number, index)
+
+            def query(number, index):
+                return number > 8
+            """,
+            "lib/groups.py": """
+            import torch
+            from lib import platform
+
+            def _has_multicast(device):
+                return torch.cuda.get_device_properties(device).multicast
+
+            def group_can_attempt(group, device):
+                index = device.index
+                return index is not None and platform.has_capability(9, index) and _has_multicast(device)
+
+            def group_warms(group, device):
+                index = device.index
+                if device.type == "cuda":
+                    group.warm(index)
+            """,
+            "tests/test_it.py": """
+            import torch
+            from lib import groups
+
+            def test_asked(monkeypatch):
+                monkeypatch.setattr(groups, "_has_multicast", lambda _device: True)
+                assert groups.group_can_attempt(object(), torch.device("cuda:3"))
+
+            def test_asked_by_name(monkeypatch):
+                monkeypatch.setattr(groups, "_has_multicast", lambda _device: True)
+                assert groups.group_can_attempt(object(), device=torch.device("cuda:3"))
+
+            def test_used(world):
+                groups.group_warms(world, torch.device("cuda:2"))
+            """,
+        },
+    )
+    assert found == {"test_asked": (0, None, 0), "test_asked_by_name": (0, None, 0), "test_used": (3, 3, 3)}
+
+
 def test_a_mark_that_is_sure_to_skip_but_is_made_where_another_may_be_skips_nothing():
     found = devices_of(
         "test_it.py",

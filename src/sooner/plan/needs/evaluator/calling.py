@@ -57,6 +57,7 @@ from sooner.plan.needs.frameworks.unseen import (
     methods_called,
     moves_by_name,
     only_asks,
+    only_asks_of_given,
 )
 from sooner.plan.needs.processes.library_ranks import is_beyond, launch_as_told, pass_on, runs_its_processes
 from sooner.plan.needs.processes.ray_workers import need_given
@@ -201,10 +202,15 @@ class Calling(Making):
         if not self.quiet and self.natives.launched(f"{func.module.name}.{func.name}", args, kwargs):
             return Unknown("launched")
         named = kwargs if self.quiet else device_given(func, args, kwargs)
-        if named and not self.quiet and not self._moves_mocks(func):
-            name = func.owner.name if func.name == "__init__" and func.owner is not None else func.name
+        is_told = bool(named) and not self.quiet and not self._moves_mocks(func)
+        asks = is_told and "device" in named and only_asks_of_given(func.node)
+        known = self.guesses, self.cut_short
+        name = func.owner.name if func.name == "__init__" and func.owner is not None else func.name
+        if is_told and not asks:
             self.natives.device_arguments(f"{func.module.name}.{name}", named)
         result = choose_unseen(cast("Machine", self), func, (args, kwargs), self._call_library(func, args, kwargs))
+        if asks and (self.guesses, self.cut_short) != known:  # what it asks has not been seen
+            self.natives.device_arguments(f"{func.module.name}.{name}", named)
         if not self.quiet and not self.loading and moves_by_name(func.name, args) and not self.trace.has_used:
             self.guesses += 1
             self.touch(Dev("cuda"), f"{func.name}()")

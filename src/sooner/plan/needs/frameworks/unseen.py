@@ -223,6 +223,41 @@ def _is_put_on_given(call: ast.Call, method: ast.Attribute) -> bool:
     return any(getattr(each, "id", "") == "device" for each in given)
 
 
+def only_asks_of_given(node: ast.AST) -> bool:
+    """Whether a function does no more with its `device` than to compare it and to ask of it; kept with the node."""
+    known: bool | None = getattr(node, "sooner_only_asks", None)
+    if known is None:
+        uses = [(each, around) for around in ast.walk(node) for each in ast.iter_child_nodes(around)]
+        known = _are_questions(uses, ("device",))
+        node.sooner_only_asks = known  # type: ignore[attr-defined]
+    return known
+
+
+def _are_questions(uses: list[tuple[ast.AST, ast.AST]], names: tuple[str, ...]) -> bool:
+    """Whether all that is done with a name is a question; not so where nothing is done with it.
+
+    Args:
+        uses: Every node of the function, and the one around it.
+        names: Those of a device, and of parts of it; the last is looked at.
+    """
+    places = [each for each, _ in uses if isinstance(each, ast.Name) and each.id == names[-1]]
+    loads = [each for each in places if isinstance(each.ctx, ast.Load)]
+    return bool(loads) and all(_is_question(uses, each, names) for each in loads)
+
+
+def _is_question(uses: list[tuple[ast.AST, ast.AST]], value: ast.AST, names: tuple[str, ...]) -> bool:
+    around = dict(uses)
+    while isinstance(around[value], ast.Attribute):
+        value = around[value]
+    match around[value]:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) as call:
+            return value is not call.func and only_asks(name)
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return name not in names and _are_questions(uses, (*names, name))
+        case other:
+            return isinstance(other, ast.Compare)
+
+
 def is_in(path: str, modules: set[str]) -> bool:
     """Whether a dotted name is one of the modules, or in one."""
     parts = path.split(".") if modules else []
