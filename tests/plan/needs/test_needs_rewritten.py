@@ -384,6 +384,14 @@ def test_a_loop_that_starts_workers_and_has_no_turn_without_devices_starts_none_
             started(rank).join()
             rank += 1
 
+    def test_left():
+        rank = 0
+        while True:
+            if rank >= torch.cuda.device_count():
+                break
+            started(rank).join()
+            rank += 1
+
     def test_otherwise():
         if torch.cuda.is_available():
             for rank in range(torch.cuda.device_count()):
@@ -404,6 +412,7 @@ def test_a_loop_that_starts_workers_and_has_no_turn_without_devices_starts_none_
         "test_submitted": (1, [0]),
         "test_fleet": (1, [0]),
         "test_while": (1, [0]),
+        "test_left": (1, [0]),
         "test_otherwise": (0, []),
         "test_no_workers": (0, []),
     }

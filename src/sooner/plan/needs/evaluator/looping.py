@@ -141,7 +141,7 @@ class Looping(Raising):
         for turn in turns:
             truth = self.truth(self.ev(node.test, env))
             if truth is False:
-                self.trace.starts.without_a_turn.update([id(node)] * (turn == 0))
+                self._end_of_while(node, turn)
                 self.run(node.orelse, env)
                 break
             try:
@@ -153,10 +153,15 @@ class Looping(Raising):
                 raise
             except Loop as loop:
                 if loop.kind == "break":
+                    self._end_of_while(node, turn)
                     return
             if truth is None:
                 self.run(node.orelse, env)
                 break
+
+    def _end_of_while(self, node: ast.While, turn: int) -> None:
+        if turn == 0:
+            self.trace.starts.without_a_turn.add(id(node))
 
     @contextmanager
     def _perhaps_no_turn(self, env: Env) -> Iterator[None]:

@@ -58,7 +58,7 @@ class Starts:
         self.in_loops: set[int] = set()
         """Loops that started one, in some turn of theirs."""
         self.without_a_turn: set[int] = set()
-        """Loops that had no turn at all, whatever they do."""
+        """Loops that had no turn, or were left in the first (`while True: if done: break`), whatever they do."""
 
 
 class Trace:
