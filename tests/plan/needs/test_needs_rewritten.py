@@ -418,6 +418,39 @@ def test_a_loop_that_starts_workers_and_has_no_turn_without_devices_starts_none_
     }
 
 
+def test_a_loop_that_an_exception_has_left_is_over():
+    text = """
+    import pytest
+    import torch
+    import torch.multiprocessing as mp
+
+    def each(function, count):
+        return [function(index) for index in range(count)]
+
+    def refuse(index):
+        raise ValueError(index)
+
+    def work():
+        torch.zeros(1, device="cuda")
+
+    def test_refused():
+        with pytest.raises(ValueError):
+            each(refuse, 2)
+
+    def test_after():
+        assert each(str, 0) == []
+        if torch.cuda.is_available():
+            worker = mp.Process(target=work)
+            worker.start()
+            worker.join()
+    """
+    found = needs_of("test_it.py", {"test_it.py": text})
+    assert {name: (each.min, each.vacuous) for name, each in found.items()} == {
+        "test_refused": (0, []),
+        "test_after": (0, []),
+    }
+
+
 def test_where_the_library_raises_for_lack_of_devices_is_said():
     text = "import lib\n\ndef test_return():\n    lib.unless_it_returns()\n"
     needs = needs_of("tests/test_it.py", {"tests/test_it.py": text, "lib/__init__.py": LIBRARY})["test_return"]

@@ -84,7 +84,11 @@ class Comprehensions(Comparisons):
             perhaps.update([len(results)] * is_perhaps)
             results.append(element(inner))
 
-        is_known = self._generate(generators, inner, emit, several)
+        around = len(self.turning)
+        try:
+            is_known = self._generate(generators, inner, emit, several)
+        finally:
+            del self.turning[around:]
         self.added.mark(results, perhaps)
         return results if is_known else UNKNOWN if any(each.ifs for each in generators) else Turn(results)
 
