@@ -451,6 +451,51 @@ def test_a_loop_that_an_exception_has_left_is_over():
     }
 
 
+def test_what_the_library_raises_with_some_numbers_of_devices_and_not_with_others_follows_from_them():
+    library = """
+    import torch
+
+    def at_most(most):
+        count = torch.cuda.device_count()
+        if count > most:
+            raise RuntimeError("too many")
+
+    def divided(size):
+        shares = max(torch.cuda.device_count(), 1)
+        assert size % shares == 0
+
+    def exactly(number):
+        count = torch.cuda.device_count()
+        assert count == number
+    """
+    text = """
+    import pytest
+    import lib
+
+    def test_at_most():
+        lib.at_most(2)
+
+    def test_divided():
+        lib.divided(4)
+
+    def test_exactly():
+        lib.exactly(3)
+
+    def test_expected():
+        with pytest.raises(RuntimeError):
+            lib.at_most(2)
+    """
+    found = needs_of("tests/test_it.py", {"tests/test_it.py": text, "lib/__init__.py": library})
+    profiles = {name: "".join(each.value[0] for each in needs.profile.values()) for name, needs in found.items()}
+    assert profiles == {
+        "test_at_most": "rrrfff",
+        "test_divided": "rrrfrf",
+        "test_exactly": "fffrff",
+        "test_expected": "rrrrrr",
+    }
+    assert (found["test_at_most"].max, found["test_exactly"].min) == (2, 3)
+
+
 def test_where_the_library_raises_for_lack_of_devices_is_said():
     text = "import lib\n\ndef test_return():\n    lib.unless_it_returns()\n"
     needs = needs_of("tests/test_it.py", {"tests/test_it.py": text, "lib/__init__.py": LIBRARY})["test_return"]

@@ -271,7 +271,7 @@ class _File:
             machine.made_by_itself = self.judges[SIZES[-1]].machine.made_by_itself
 
     def _with_refusals(self, nodeid: str) -> dict[int, Judged | None]:
-        """The profile; what the library raises with fewer devices, and not with the most, is for lack of them."""
+        """The profile; what the library raises with some numbers of devices, and not with others, follows from them."""
         self.refused = frozenset()
         judged = self._believable(nodeid)
         for _ in range(_MOST_DISBELIEFS):
@@ -283,18 +283,20 @@ class _File:
         return judged
 
     def _refusals(self, nodeid: str, judged: dict[int, Judged | None]) -> frozenset[Refusal]:
-        """What the library under test raises with fewer devices where it ends well with the most."""
+        """What the library under test raises with some numbers of devices where it ends well with another."""
         last = judged[SIZES[-1]]
         if last is None or last.at.verdict is not Verdict.RUN:
             return frozenset()
         most = last
         if last.trace.questions and any(last.ended.values()):
             most = self.at(nodeid, BEYOND[-1], self.ignored) or last
-        ended = [(place, stop) for each in judged.values() if each is not None for place, stop in each.ended.items()]
+        seen = [each.ended for each in (*judged.values(), most) if each is not None]
+        well = {place for ended in seen for place, stop in ended.items() if stop is None}
         return frozenset(
             (place, (stop.path, stop.line))
-            for place, stop in ended
-            if stop is not None and most.ended.get(place, stop) is None
+            for ended in seen
+            for place, stop in ended.items()
+            if stop is not None and place in well
         )
 
     def _believable(self, nodeid: str) -> dict[int, Judged | None]:

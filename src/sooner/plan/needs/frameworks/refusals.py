@@ -21,7 +21,7 @@ _DIVISIONS: Final = (ast.Mod, ast.FloorDiv, ast.Div)
 
 
 def note_end(machine: "Machine", stop: Raised | Skip | None = None) -> None:
-    """Keep what the library raises: if it does not with more devices, it is for lack of them.
+    """Keep what the library raises: if it does not with another number of devices, it follows from that.
 
     Args:
         machine: What evaluates the library.
@@ -35,7 +35,7 @@ def note_end(machine: "Machine", stop: Raised | Skip | None = None) -> None:
 
 
 def hear_refusal(machine: "Machine", trace: Trace, stop: Raised | Skip) -> None:
-    """What the library raises, known to be for lack of devices from what it does with more of them, is believed.
+    """What the library raises, known to follow from the number of devices since with another it does not, is believed.
 
     Args:
         machine: What evaluates the library.
