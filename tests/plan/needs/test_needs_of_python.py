@@ -406,3 +406,19 @@ def test_it():
 )
 def test_special_methods_are_asked(text):
     assert index_of(text) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n = 2 if isinstance({}, Dict) and not isinstance([], Dict) else 0",
+        "n = 2 if isinstance([], typing.List) and not isinstance({}, typing.List) else 0",
+        "n = 2 if isinstance((1,), (Dict, Tuple)) and isinstance({1}, Set) else 0",
+        "n = 2 if not isinstance([1], ast.List) else 0",
+        "n = 2 if issubclass(dict, Dict) else 0",
+        "n = 2 if isinstance({}, MutableMapping) and isinstance([], MutableSequence) else 0",
+    ],
+)
+def test_a_type_of_typing_is_the_one_of_pythons_that_it_stands_for(text):
+    names = "import ast, typing\nfrom typing import Dict, MutableMapping, MutableSequence, Set, Tuple\n"
+    assert index_of(names + textwrap.dedent(text)) == 2

@@ -124,6 +124,7 @@ def _isinstance(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 HOST_TYPES: Final[dict[str, Any]] = {
     "int": int, "str": str, "list": list, "tuple": tuple, "dict": dict, "set": set, "float": float, "bool": bool,
     "bytes": bytes, "frozenset": frozenset, "Mapping": dict, "Sequence": (list, tuple, str),
+    "MutableMapping": dict, "MutableSequence": list,
     "Iterable": (list, tuple, set, dict, str),
     "Number": (int, float), "Callable": (), "Enum": (),
 }  # fmt: skip
@@ -137,6 +138,13 @@ _SEVERAL_TYPES: Final = re.compile(r"[a-z]\w*_(?:types?|classes)|basestring|unic
 """Names of types of Python's in libraries that hide its version (`compat.string_types`, `torch._six.int_classes`)."""
 
 
+def _type_of(kind: Any) -> Any:
+    """The type of Python's, or the types, that a class is or stands for (`typing.Dict`); None where it is none."""
+    name = name_of(kind)
+    stands_for = name.lower() if isinstance(kind, Ext) and kind.path.startswith("typing") else name
+    return HOST_TYPES.get(name, HOST_TYPES.get(stands_for))
+
+
 def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
     kind = hard(kind)
     if isinstance(kind, Ext) and is_kind_outside(kind):
@@ -146,7 +154,7 @@ def _is_a(machine: "Machine", value: Any, kind: Any) -> bool | None:
     if isinstance(kind, Native | Ext) and isinstance(value, PLAIN):
         if isinstance(kind, Ext) and _SEVERAL_TYPES.fullmatch(name_of(kind)):
             return None
-        host = HOST_TYPES.get(name_of(kind))
+        host = _type_of(kind)
         return isinstance(value, host) if host is not None else False
     if isinstance(value, Inst | Caught):
         return _is_of_class(value, kind) if isinstance(value, Inst) else value.is_a(machine, kind)
@@ -192,7 +200,7 @@ def _issubclass(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
 def _is_below(cls: Any, kind: Any) -> bool | None:
     if isinstance(cls, Cls) and isinstance(kind, Cls):
         return True if kind in cls.mro else None if cls.is_open else False
-    host = HOST_TYPES.get(name_of(cls)), HOST_TYPES.get(name_of(kind))
+    host = _type_of(cls), _type_of(kind)
     if isinstance(cls, Native) and isinstance(host[0], type) and isinstance(host[1], type):
         return issubclass(host[0], host[1])
     if not isinstance(kind, Ext) or not isinstance(cls, Cls | Ext):
