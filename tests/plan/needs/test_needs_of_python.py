@@ -422,3 +422,12 @@ def test_special_methods_are_asked(text):
 def test_a_type_of_typing_is_the_one_of_pythons_that_it_stands_for(text):
     names = "import ast, typing\nfrom typing import Dict, MutableMapping, MutableSequence, Set, Tuple\n"
     assert index_of(names + textwrap.dedent(text)) == 2
+
+
+def test_the_keys_of_a_dict_made_of_devices_are_each_of_them_once():
+    text = """
+    places = [torch.device("cpu"), torch.device("cuda:2"), torch.device("cpu")]
+    kept = list(dict.fromkeys(places))
+    n = kept[1].index if len(kept) == 2 and dict.fromkeys(kept, 5)[kept[1]] == 5 else 0
+    """
+    assert index_of(text) == 2

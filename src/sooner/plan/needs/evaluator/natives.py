@@ -148,9 +148,11 @@ class Natives(GivenDevices):
     def _of_native(self, value: Native, name: str) -> Any:
         if (value.name, name) == ("type", "__new__"):
             return Native(name, self.machine.made_plainly)
+        if (written := BUILTINS.get(f"{value.name}.{name}")) is not None:
+            return Native(f"{value.name}.{name}", lambda args, kwargs: written(self.machine, args, kwargs))
         kind = HOST_TYPES.get(value.name)
         if isinstance(kind, type) and isinstance(getattr(kind, name, None), BuiltinFunctionType):
-            made = computed(getattr(kind, name))  # of the type itself: `dict.fromkeys`, `int.from_bytes`
+            made = computed(getattr(kind, name))  # of the type itself: `int.from_bytes`, `str.maketrans`
             return Native(f"{value.name}.{name}", lambda args, kwargs: made(self.machine, args, kwargs))
         if isinstance(kind, type) and callable(getattr(kind, name, None)) and name not in _OF_TYPES:
             return Native(f"{value.name}.{name}", lambda args, kwargs: self._of_first(name, args, kwargs))

@@ -281,6 +281,11 @@ def _dict(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     return made | kwargs
 
 
+def _from_keys(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    keys = machine.items_of(args[0]) if args else None
+    return dict.fromkeys(map(machine.key, [UNKNOWN] if keys is None else keys), args[1] if len(args) > 1 else None)
+
+
 def _pairs(machine: "Machine", given: Any) -> dict[Any, Any]:
     """A dict of pairs; of what is not known it has one value under a key that is not known."""
     made: dict[Any, Any] = {}
@@ -464,7 +469,7 @@ BUILTINS: Final[dict[str, Function]] = {
     "divmod": _host(divmod), "repr": _repr, "ord": _host(ord), "chr": _host(chr),
     "hex": _host(hex), "str": _str, "list": _made_of(list), "tuple": _made_of(tuple),
     "set": _made_of(set), "frozenset": _made_of(frozenset), "reversed": _made_of(_backwards),  # type: ignore[arg-type]
-    "dict": _dict, "range": _range, **ITERATING, "sorted": in_order,
+    "dict": _dict, "dict.fromkeys": _from_keys, "range": _range, **ITERATING, "sorted": in_order,
     "isinstance": _isinstance, "issubclass": _issubclass,
     "getattr": _getattr, "hasattr": _hasattr, "setattr": _setattr, "delattr": _delattr, "callable": _callable,
     "type": _type, "super": _super, "print": _nothing, "id": _identity, "vars": _vars,
