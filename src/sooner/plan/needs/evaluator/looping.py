@@ -1,7 +1,6 @@
 """Loops: how often they turn, as far as that is known, and what is less sure where it is not."""
 
 import ast
-from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -14,7 +13,6 @@ from sooner.plan.needs.evaluator.raising import Raising
 from sooner.plan.needs.evaluator.suspending import Stop, Suspended
 from sooner.plan.needs.evaluator.values import Env, Extent, Loop, hard
 from sooner.plan.needs.evaluator.ways import doubt_what_follows, perhaps_gone
-from sooner.plan.needs.python.iterating import calls_one_of
 
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
@@ -25,7 +23,6 @@ _MOST_TURNS_OF_WHILE: Final = 64
 _FEW_TURNS: Final = 64
 _SHARE_OF_A_LOOP: Final = 3
 """A loop of more than a few turns may spend a third of what there is: its other turns are like those before."""
-_SLEEPERS: Final = frozenset(("sleep",))
 _TURNS_OF_WAITING: Final = 2
 """Of a loop that sleeps: what it waits for does not happen here."""
 
@@ -35,16 +32,11 @@ class Looping(Raising):
 
     fuel: int
     quiet: int
-    size: int
     of_any_length: dict[int, Any]
     turning: list[int]
     added: Added
     may_have_left: tuple[Extent, ...] = ()
     """What was used when a way that is not known left a loop, of all turns of the loop that is under way."""
-
-    @abstractmethod
-    def started(self, count: Any) -> None:
-        """So many processes are started."""
 
     def _do_for(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
         with self._may_be_left(node):
@@ -129,7 +121,7 @@ class Looping(Raising):
             self._follow_while(node, env)
 
     def _follow_while(self, node: ast.While, env: Env) -> None:
-        most = _TURNS_OF_WAITING if calls_one_of(node, _SLEEPERS) else _MOST_TURNS_OF_WHILE
+        most = _TURNS_OF_WAITING if _sleeps(node) else _MOST_TURNS_OF_WHILE
         self._turns_of_while(node, env, iter(range(most)))
 
     def _turns_of_while(self, node: ast.While, env: Env, turns: Iterator[int], stop: Stop = None) -> None:
@@ -168,6 +160,16 @@ class Looping(Raising):
         """A turn of which nobody knows whether there is one; what the library does in one is done."""
         with self.turns_not_known(env), nullcontext() if self.quiet else perhaps_gone(cast("Machine", self)):
             yield
+
+
+def _sleeps(node: ast.While) -> bool:
+    """Whether something in a loop is called `sleep`; kept with the node, which all sizes share."""
+    known: bool | None = getattr(node, "sooner_sleeps", None)
+    if known is None:
+        calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+        known = any(getattr(func, "attr", getattr(func, "id", "")) == "sleep" for func in calls)
+        node.sooner_sleeps = known  # type: ignore[attr-defined]
+    return known
 
 
 def _lengths(env: Env) -> dict[int, tuple[Any, int]]:

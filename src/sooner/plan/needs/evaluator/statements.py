@@ -51,8 +51,6 @@ _LONGEST_LIST: Final = 10_000
 class Statements(Looping):
     """The part of the machine that executes statements."""
 
-    refusing: bool
-
     def run(self, body: Sequence[ast.stmt], env: Env) -> None:
         """Execute statements in order.
 

@@ -1,7 +1,7 @@
-"""How the library under test refuses for lack of a device: `assert torch.cuda.is_available()`, `if not ...: raise`.
+"""How the library under test refuses a number of devices: `assert torch.cuda.is_available()`, `if not ...: raise`.
 
-What it raises is its own business, and often our ignorance of it. Where the condition has asked for devices, and
-nothing was doubtful on the way, whoever calls it fails for lack of one.
+What it raises is its own business, and often our ignorance of it. Where the same call ends well with another number of
+devices, and nothing was doubtful on the way, whoever calls it hears it.
 """
 
 import ast

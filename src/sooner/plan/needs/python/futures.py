@@ -1,5 +1,6 @@
 """`concurrent.futures`: an executor runs what it is given at once; what that raises is raised where it is asked for."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.evaluator.lazy_values import Generator
@@ -89,41 +90,25 @@ class Executor(Unknown):
     def _submitted(self, machine: "Machine", args: Args, kwargs: Kwargs) -> Future:
         if self._of_processes:
             machine.trace.starts.in_loops.update(machine.turning)
-        return _submitted(machine, args[0], args[1:], kwargs)
+        try:
+            return Future(machine.call(args[0], args[1:], kwargs), None)
+        except (Raised, Skip) as failure:
+            machine.trace.is_unheard |= isinstance(failure, Raised) and failure.device
+            return Future(UNKNOWN, failure)
 
     def _mapped(self, machine: "Machine", args: Args) -> Any:
-        if self._of_processes and [] in [machine.items_of(each) for each in args[1:]]:
+        columns = [machine.items_of(each) for each in args[1:]]
+        known = [each for each in columns if each is not None]
+        if self._of_processes and [] in known:
             machine.started(0)
-        return _mapped(machine, args)
+        if not known or len(known) < len(columns):
+            return UNKNOWN
+        rows = [*zip(*known, strict=False)][:_MOST_CALLS]
+        futures = [self._submitted(machine, [args[0], *each], {}) for each in rows]
+        return Generator(machine, ((each.result(machine), False) for each in futures))
 
 
-def _submitted(machine: "Machine", func: Any, args: Args, kwargs: Kwargs) -> Future:
-    try:
-        return Future(machine.call(func, args, kwargs), None)
-    except (Raised, Skip) as failure:
-        machine.trace.is_unheard |= isinstance(failure, Raised) and failure.device
-        return Future(UNKNOWN, failure)
-
-
-def _mapped(machine: "Machine", args: Args) -> Any:
-    columns = [machine.items_of(each) for each in args[1:]]
-    known = [each for each in columns if each is not None]
-    if not known or len(known) < len(columns):
-        return UNKNOWN
-    rows = [*zip(*known, strict=False)][:_MOST_CALLS]
-    futures = [_submitted(machine, args[0], list(each), {}) for each in rows]
-    return Generator(machine, ((each.result(machine), False) for each in futures))
-
-
-def _pool(machine: "Machine", _args: Args, kwargs: Kwargs) -> Any:
-    return _executor(machine, kwargs, of_processes=True)
-
-
-def _threads(machine: "Machine", _args: Args, kwargs: Kwargs) -> Any:
-    return _executor(machine, kwargs, of_processes=False)
-
-
-def _executor(machine: "Machine", kwargs: Kwargs, *, of_processes: bool) -> Any:
+def _executor(machine: "Machine", _args: Args, kwargs: Kwargs, *, of_processes: bool) -> Any:
     if machine.quiet or machine.loading:
         return Unknown("concurrent.futures.Executor()")
     if "initializer" in kwargs:
@@ -144,6 +129,8 @@ def _completed(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     return UNKNOWN if found is None else found
 
 
+_threads: Final = partial(_executor, of_processes=False)
+_pool: Final = partial(_executor, of_processes=True)
 FUTURES: Final[dict[str, Function]] = {
     "concurrent.futures.ThreadPoolExecutor": _threads, "concurrent.futures.ProcessPoolExecutor": _pool,
     "concurrent.futures.thread.ThreadPoolExecutor": _threads, "concurrent.futures.process.ProcessPoolExecutor": _pool,

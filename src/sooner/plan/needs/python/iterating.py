@@ -51,15 +51,6 @@ def note_list(machine: "Machine", node: ast.ListComp, env: Env, made: Any) -> An
     return made
 
 
-def calls_one_of(node: ast.AST, names: frozenset[str]) -> bool:
-    """Whether something inside is called by one of some names; kept with the node, which all sizes share."""
-    known: dict[frozenset[str], bool] = node.__dict__.setdefault("sooner_calls", {})
-    if names not in known:
-        calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
-        known[names] = any(getattr(func, "attr", getattr(func, "id", "")) in names for func in calls)
-    return known[names]
-
-
 def _has_no_effect(node: ast.expr) -> bool:
     called = node.func if isinstance(node, ast.Call) else None
     return isinstance(node, ast.Name) or (isinstance(called, ast.Name) and called.id == "range")
