@@ -512,6 +512,56 @@ def test_an_object_of_the_library_that_denies_to_be_moved_is_on_no_device():
     }
 
 
+def test_getattr_of_a_module_is_not_asked_for_what_pytorch_gives_every_module():
+    wrapper = """
+            import torch
+            from torch import nn
+
+            class Wrapped(nn.Module):
+                def __init__(self, module):
+                    super().__init__()
+                    self.module = module
+
+                def __getattr__(self, name):
+                    try:
+                        return super().__getattr__(name)
+                    except AttributeError:
+                        if name == "module":
+                            raise
+                        return getattr(self.module, name)
+            """
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": wrapper,
+            "tests/test_it.py": f"""{wrapper}
+            import pytest
+            import acme
+            from transformers import AutoModel
+
+            def test_of_the_library():
+                acme.Wrapped(AutoModel.from_pretrained("tiny")).to("cuda")
+
+            def test_of_the_tests():
+                Wrapped(AutoModel.from_pretrained("tiny")).cuda()
+
+            def test_asked():
+                if not hasattr(Wrapped(nn.Linear(1, 1)), "cuda") and torch.cuda.device_count() < 4:
+                    pytest.skip("few")
+
+            def test_described():
+                print(acme.Wrapped(AutoModel.from_pretrained("tiny")).config)
+            """,
+        },
+    )
+    assert found == {
+        "test_of_the_library": (1, 1, 1),
+        "test_of_the_tests": (1, 1, 1),
+        "test_asked": (0, None, 0),
+        "test_described": (0, None, 0),
+    }
+
+
 def test_what_the_library_refuses_before_it_uses_devices_needs_none_where_that_is_expected():
     found = devices_of(
         "tests/test_it.py",

@@ -220,7 +220,7 @@ class Attributes(State):
         if name == "name" and "_name_" in value.attrs:
             return value.attrs["_name_"]
         dynamic = value.cls.find("__getattr__")
-        if isinstance(dynamic, Func):
+        if isinstance(dynamic, Func) and not class_has(value.cls, name):
             return self.call(Bound(dynamic, value), [name], {})
         if is_mixed_member(value):
             return self.attribute(value.attrs["_value_"], name)
@@ -384,6 +384,8 @@ class Attributes(State):
                 return True
             if name in value.attrs.get(LACKING, ()):
                 return False
+            if class_has(value.cls, name):
+                return True
             return case_has(value.cls, name) if value.cls.is_open else self._is_made(value, name)
         if isinstance(value, Cls):
             return True if value.find(name) is not MISSING else class_has(value, name)
