@@ -690,3 +690,30 @@ def test_what_asks_for_several_devices_is_known_where_cupy_had_it_before_too():
         },
     )
     assert found == {"TestIt::test_it": (2, 2, 2)}
+
+
+def test_cuda_is_new_enough_for_what_a_file_asks_of_it_while_it_is_imported():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+            import cupy
+
+            def can_synchronize():
+                return (
+                    cupy.cuda.runtime.runtimeGetVersion() >= 9000
+                    and int(cupy.cuda.device.get_compute_capability()) >= 70
+                )
+
+            class TestIt(unittest.TestCase):
+                @unittest.skipUnless(can_synchronize(), "too old")
+                def test_grid(self):
+                    cupy.zeros(1)
+
+                def test_plain(self):
+                    pass
+            """,
+        },
+    )
+    assert found == {"TestIt::test_grid": (1, 1, 1), "TestIt::test_plain": (1, 1, 1)}

@@ -742,6 +742,24 @@ def test_a_decorator_that_looks_at_the_class_in_a_functions_name_finds_it():
     }
 
 
+def test_a_file_that_needs_a_device_to_be_imported_if_a_flag_says_so_is_less_sure():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import acme
+
+            SIZES = [4] if acme.is_fast() and torch.zeros(1, device="cuda").sum() > 1 else [2]
+
+            def test_it():
+                pass
+            """
+        },
+    )
+    assert [(each.min, each.confidence.value) for each in found.values()] == [(0, "medium")]
+
+
 def test_what_a_device_can_do_is_taken_as_enough_for_what_a_file_asks_for():
     found = needs_of(
         "test_it.py",

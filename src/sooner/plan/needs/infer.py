@@ -399,7 +399,8 @@ class _File:
         least = most if item is None else max(judged.trace.asked, taint(item, judge.modules), judged.trace.reach)
         if least >= most:
             return most
-        if any(judge.module.failed is not None for size, judge in self.judges.items() if least <= size <= most):
+        between = [judge.module for size, judge in self.judges.items() if least <= size <= most]
+        if any(each.failed is not None or each.doubted is not judge.module.doubted for each in between):
             return most
         if any(nodeid not in items for size, items in self.items.items() if least <= size <= most):
             return most

@@ -286,7 +286,7 @@ class Expressions(Comprehensions, ABC):
         except Raised as raised:
             if not (self.loading and raised.device):
                 raise
-            self.guesses += 1
+            self.trace.doubted, self.guesses = True, self.guesses + 1
             return deciding  # the condition is there for that: it is not done
         return found[0] if found else UNKNOWN  # where it skips
 

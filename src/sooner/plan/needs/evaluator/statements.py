@@ -231,7 +231,7 @@ class Statements(Looping):
             making.conclude()
         if stops and (falls or returns or loops):
             self.guesses += 1
-            self.trace.doubted |= self.loading and any(isinstance(each, Skip) for each in stops)
+            self.trace.doubted |= self.loading and any(isinstance(each, Skip) or each.device for each in stops)
         slots.conclude(self._written, around)
         env.names.clear()
         env.names.update(before)
