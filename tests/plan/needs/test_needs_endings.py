@@ -226,3 +226,39 @@ def test_who_must_refuse_to_be_moved_to_a_device_is_not_moved():
         "test_refused_after_it_was_moved": (1, 1),
         "test_told_something_that_is_moved": (1, 1),
     }
+
+
+def test_a_reason_says_what_is_raised_says_and_where_that_is_computed_how_it_is_written():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import unittest
+            import torch
+
+            N = torch.cuda.device_count()
+
+            def test_text():
+                if N < 1:
+                    raise unittest.SkipTest("no device")
+
+            def test_made_of_what_is_known():
+                if N < 1:
+                    raise RuntimeError(f"got {N}" + " of %d" % 1)
+
+            def test_computed():
+                if N < 1:
+                    raise RuntimeError(f"got {torch.cuda.device_count()} of 1")
+
+            def test_bare():
+                if N < 1:
+                    raise ValueError
+            """
+        },
+    )
+    assert {name: each.reasons["0"] for name, each in found.items()} == {
+        "test_text": "no device",
+        "test_made_of_what_is_known": "RuntimeError: got 0 of 1",
+        "test_computed": "RuntimeError: got {torch.cuda.device_count()} of 1",
+        "test_bare": "ValueError",
+    }

@@ -88,25 +88,30 @@ class Raising(Matching):
             raise _again(value.raised)
         kind = exception_name(value)
         text = _message(value) or self._said(node.exc, env)
+        shown = text or _as_written(node.exc)
         if kind in SKIPS or is_pytest_s_skip(value):
-            raise Skip(text or "SkipTest", path, line)
+            raise Skip(shown or "SkipTest", path, line)
         if not self.is_ignored(path, line):
             raised = Raised(kind, text, path, line)
+            raised.args = (f"{kind}: {shown}" if shown else kind,)
             raised.value = value
             raised.cause = None if node.cause is None else self.ev(node.cause, env)
             raise raised
 
     def _said(self, exception: ast.expr, env: Env) -> str:
-        """What is raised says, where that is asked for: of a class from outside only the call is known."""
-        if not self.awaited or not isinstance(exception, ast.Call) or not exception.args:
+        """What is raised says, where that is asked for or does nothing: of a class from outside only the call is known."""
+        if not isinstance(exception, ast.Call) or not exception.args:
             return ""
-        text = hard(self.ev(exception.args[0], env))
+        said = exception.args[0]
+        if not self.awaited and any(isinstance(each, _DOING) for each in ast.walk(said)):
+            return ""
+        text = hard(self.ev(said, env))
         return text if isinstance(text, str) else ""
 
     def _do_assert(self, node: ast.Assert, env: Env) -> None:
         is_false = self.truth(self.ev(node.test, env)) is False
         if is_false and not self.is_ignored(*self.place(env, node)):
-            raise Raised("AssertionError", ast.unparse(node.test)[:120], *self.place(env, node))
+            raise Raised("AssertionError", ast.unparse(node.test)[:_LONGEST], *self.place(env, node))
 
     def _do_try(self, node: ast.Try, env: Env) -> None:
         is_suspended = False
@@ -289,6 +294,19 @@ def _message(value: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
+def _as_written(exception: ast.expr) -> str:
+    """What is raised says, as its text is written (`got {device_count()}`)."""
+    if not isinstance(exception, ast.Call) or not exception.args:
+        return ""
+    said = exception.args[0]
+    if not isinstance(said, ast.JoinedStr):
+        return ast.unparse(said)[:_LONGEST]
+    parts = (each.value if isinstance(each, ast.Constant) else f"{{{ast.unparse(each.value)}}}" for each in said.values)
+    return "".join(map(str, parts))[:_LONGEST]
+
+
+_DOING: Final = (ast.Call, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+_LONGEST: Final = 120
 _IMPORT_ERRORS: Final = {"ImportError", "ModuleNotFoundError"}
 _OF_CUDA: Final = {"CUDARuntimeError", "CUDADriverError", "CudaAPIError", "CudaSupportError"}
 """What CuPy and Numba raise where a device is not there."""

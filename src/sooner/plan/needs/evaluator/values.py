@@ -549,7 +549,7 @@ class Raised(Exception):  # noqa: N818 - an exception of the test, not of ours
     """An exception in the code under evaluation."""
 
     def __init__(self, kind: str, reason: str, path: str = "", line: int = 0, *, device: bool = False) -> None:
-        super().__init__(f"{kind}: {reason}")
+        super().__init__(f"{kind}: {reason}" if reason else kind)
         self.kind, self.reason = kind, reason
         self.path = path
         self.line = line
