@@ -99,7 +99,7 @@ class Raising(Matching):
             raise raised
 
     def _said(self, exception: ast.expr, env: Env) -> str:
-        """What is raised says, where that is asked for or does nothing: of a class from outside only the call is known."""
+        """What is raised says, where that is asked for or does nothing: of a class from outside the call is known."""
         if not isinstance(exception, ast.Call) or not exception.args:
             return ""
         said = exception.args[0]
