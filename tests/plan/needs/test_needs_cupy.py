@@ -717,3 +717,27 @@ def test_cuda_is_new_enough_for_what_a_file_asks_of_it_while_it_is_imported():
         },
     )
     assert found == {"TestIt::test_grid": (1, 1, 1), "TestIt::test_plain": (1, 1, 1)}
+
+
+def test_cupys_core_counts_and_compares_without_a_device_under_its_older_name_too():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import cupy
+            from cupy.core import flags, internal
+            from cupy._core import internal as newer
+
+            def test_older():
+                assert internal.get_c_contiguity((3, 4, 3), (24, 6, 2), 2)
+                assert flags.Flags(1, 2, 3)["OWNDATA"]
+
+            def test_newer():
+                assert newer.get_c_contiguity((3, 4, 3), (24, 6, 2), 2)
+
+            def test_array():
+                cupy.core.array([1])
+            """,
+        },
+    )
+    assert found == {"test_older": (0, None, 0), "test_newer": (0, None, 0), "test_array": (1, 1, 1)}

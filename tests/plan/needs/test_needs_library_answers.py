@@ -2090,3 +2090,33 @@ def test_a_library_that_refuses_fewer_devices_than_it_is_asked_for_is_believed_w
         },
     )
     assert found == {"test_of_all": (2, 2, 2), "test_of_a_list": (3, 3, 3), "test_of_the_host": (0, None, 0)}
+
+
+def test_what_the_library_raises_wherever_there_is_a_device_is_not_believed():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": """
+            import torch
+
+            def current(tag):
+                if torch.cuda.is_available():
+                    raise ValueError(f"no context of {tag}")
+
+            def pair():
+                if torch.cuda.device_count() > 2:
+                    raise ValueError("two at most")
+            """,
+            "tests/test_it.py": """
+            import acme
+
+            def test_wherever():
+                acme.current("jit")
+
+            def test_with_more():
+                acme.pair()
+            """,
+        },
+    )
+    profiles = {name: "".join(each.profile[size][0] for size in each.profile) for name, each in found.items()}
+    assert profiles == {"test_wherever": "rrrrrr", "test_with_more": "rrrfff"}

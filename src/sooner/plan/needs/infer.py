@@ -283,7 +283,10 @@ class _File:
         return judged
 
     def _refusals(self, nodeid: str, judged: dict[int, Judged | None]) -> frozenset[Refusal]:
-        """What the library under test raises with some numbers of devices where it ends well with another."""
+        """What the library under test raises with some numbers of devices where it ends well with another, but for none.
+
+        Nothing refuses to work where there is a device: what is said to has been followed further than without one.
+        """
         last = judged[SIZES[-1]]
         if last is None or last.at.verdict is not Verdict.RUN:
             return frozenset()
@@ -291,7 +294,8 @@ class _File:
         if last.trace.questions and any(last.ended.values()):
             most = self.at(nodeid, BEYOND[-1], self.ignored) or last
         seen = [each.ended for each in (*judged.values(), most) if each is not None]
-        well = {place for ended in seen for place, stop in ended.items() if stop is None}
+        on_devices = [each.ended for size, each in judged.items() if size and each is not None]
+        well = {place for ended in (*on_devices, most.ended) for place, stop in ended.items() if stop is None}
         return frozenset(
             (place, (stop.path, stop.line))
             for ended in seen
