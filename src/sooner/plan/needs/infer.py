@@ -283,7 +283,7 @@ class _File:
         return judged
 
     def _refusals(self, nodeid: str, judged: dict[int, Judged | None]) -> frozenset[Refusal]:
-        """What the library under test raises with some numbers of devices where it ends well with another, but for none.
+        """What the library under test raises with some numbers of devices where it ends well with another.
 
         Nothing refuses to work where there is a device: what is said to has been followed further than without one.
         """
