@@ -255,6 +255,15 @@ def test_weeks_begin_on_mondays():
     assert [float(row.key) for row in rows] == [monday, monday + 7 * 86_400]
 
 
+def test_weeks_have_the_changes_of_the_whole_that_are_theirs():
+    monday = 1_767_571_200.0
+    values = noisy(200, 4)
+    values[100:] = [2 * value for value in values[100:]]
+    samples = [Sample(at=monday + i * WEEK_S / 50, seconds=600 * value) for i, value in enumerate(values)]
+    rows = summarise(Samples.of(samples), By.WEEK)
+    assert [[shift.at for shift in row.changes] for row in rows] == [[], [], [monday + 2 * WEEK_S], []]
+
+
 def counted_by_time(rows):
     """The attempt of each row, by its runner: of one job on one commit each row without a run is another one."""
     found = {row.runner: row.attempt for row in rows}

@@ -49,6 +49,21 @@ def test_people_see_a_table_and_what_moved(here, history):
     assert "2026-01-07  ci: 15.5 min -> 20.5 min (+32 %), moved by: run" in done.stdout
 
 
+def test_weeks_are_told_by_their_mondays_the_last_ones_of_many(here, project):
+    begins = [MONDAY + i * 21_600 for i in range(112)]
+    ends = [at + 600 * (1 + (i >= 56)) + i % 7 for i, at in enumerate(begins)]
+    rows = [f"{at},{at},{end},c{i},job,pass" for i, (at, end) in enumerate(zip(begins, ends, strict=True))]
+    (project / "jobs.csv").write_text("created,started,completed,commit,job,status\n" + "\n".join(rows) + "\n")
+    here("ingest", "jobs.csv", "--history", "w")
+    done = here("tts", "--history", "w", "--by", "week", "--limit", 2)
+    weeks, changes = done.stdout.split("by week:")[1].split("changes:")
+    _, first, second, left = weeks.strip().splitlines()
+    assert first.startswith("2026-01-19  28  20.1 min")
+    assert second.startswith("2026-01-26  28  20.1 min")
+    assert left == "... and 2 earlier ones (--limit)"
+    assert changes.strip() == "2026-01-19  10.1 min -> 20.0 min (+100 %), moved by: run"
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

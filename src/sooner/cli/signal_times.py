@@ -111,7 +111,7 @@ def show(question: Question) -> int:
     else:
         rows = groups_text(groups, question.by, question.limit, say)
         parts = [overview(figures, say), f"{unheard(short(chosen))} by {question.by}:", rows]
-        if changes := changes_text(groups, question.limit, why=question.why, say=say):
+        if changes := changes_text(groups, question.by, question.limit, why=question.why, say=say):
             parts += ["changes:", changes]
         click.echo("\n\n".join(parts))
     return int(ExitCode.ALL_PASSED if groups else ExitCode.NOTHING_TO_RUN)

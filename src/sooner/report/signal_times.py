@@ -11,6 +11,7 @@ from sooner.report.wording import short, table
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _WIDEST_KEY: Final = 56
 _MOST_WEEKS: Final = 26
+_NO_KEY: Final = "(none)"
 _MINUTE, _HOUR = 60.0, 3600.0
 Say = Callable[[float], str]
 
@@ -56,25 +57,30 @@ def overview(metrics: Mapping[str, tuple[int, Estimate, Estimate] | None], say: 
 
 
 def groups_text(groups: Sequence[Group], by: By, most: int, say: Say = how_long) -> str:
-    """A line a group, the changes of each below it."""
-    rows = [(by.value.upper(), "N", "P50", "", "P90", "", "QUEUE", "WEEKS")]
-    for group in groups[:most]:
-        key = date(float(group.key)) if by is By.WEEK else (group.key or "(none)")
-        weeks = [median for _, median in group.weeks][-_MOST_WEEKS:]
+    """A line a group; of more weeks than are asked for the last ones, each with its bar among them."""
+    is_weekly = by is By.WEEK
+    shown = groups[max(len(groups) - most, 0) :] if is_weekly else groups[:most]
+    bars = sparkline([group.p50.value for group in shown])
+    rows = [(by.value.upper(), "N", "P50", "", "P90", "", "QUEUE", "" if is_weekly else "WEEKS")]
+    for group, bar in zip(shown, bars, strict=True):
+        key = date(float(group.key)) if is_weekly else (group.key or _NO_KEY)
+        weeks = bar if is_weekly else sparkline([median for _, median in group.weeks][-_MOST_WEEKS:])
         queue = how_long(group.parts.get("queue", 0.0))
         p50, p90 = group.p50, group.p90
         figures = (say(p50.value), _interval(p50, say), say(p90.value), _interval(p90, say), queue)
-        rows.append((short(key, _WIDEST_KEY), str(group.n), *figures, sparkline(weeks)))
-    more = f"\n... and {len(groups) - most} more (--limit)" if len(groups) > most else ""
+        rows.append((short(key, _WIDEST_KEY), str(group.n), *figures, weeks))
+    left = len(groups) - len(shown)
+    more = f"\n... and {left} {'earlier ones' if is_weekly else 'more'} (--limit)" if left else ""
     return table(rows) + more
 
 
-def changes_text(groups: Sequence[Group], most: int, *, why: bool, say: Say = how_long) -> str:
-    """The changes of all groups, the newest first, at most so many."""
+def changes_text(groups: Sequence[Group], by: By, most: int, *, why: bool, say: Say = how_long) -> str:
+    """The changes of all groups, the newest first, at most so many; those of weeks are of the whole."""
     found = sorted(((group.key, shift) for group in groups for shift in group.changes), key=lambda one: -one[1].at)
     lines = []
     for key, shift in found[:most]:
-        lines.append(f"{date(shift.at)}  {short(key)}: {_moved(shift, say)}")
+        whose = "" if by is By.WEEK else f"{short(key or _NO_KEY)}: "
+        lines.append(f"{date(shift.at)}  {whose}{_moved(shift, say)}")
         if why:
             lines += [f"    {one.part}: {say(one.before)} -> {say(one.after)}" for one in shift.parts]
             named = [one for one in shift.jobs if one.part and one.part != key]

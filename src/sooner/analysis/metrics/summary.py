@@ -1,6 +1,6 @@
 """Samples in groups: percentiles with intervals, weeks, changes of level, and what moved them. Pure; needs numpy."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, TypeVar
 
@@ -102,16 +102,18 @@ def key_of(samples: Samples, by: By) -> Texts:
 
 
 def summarise(samples: Samples, by: By) -> list[Group]:
-    """Every group, the largest median first; weeks in their order."""
+    """Every group, the largest median first; weeks in their order, each with the changes of the whole that are its."""
     if not len(samples):
         return []
-    groups = [_group(key, of_group) for key, of_group in group_by(samples, key_of(samples, by))]
+    groups = group_by(samples, key_of(samples, by))
     if by is By.WEEK:
-        return sorted(groups, key=lambda group: float(group.key))
-    return sorted(groups, key=lambda group: -group.p50.value)
+        found = shifts(samples.take(np.argsort(samples.at, kind="stable")))
+        weeks = [_group(key, some, [one for one in found if week_of(one.at) == float(key)]) for key, some in groups]
+        return sorted(weeks, key=lambda week: float(week.key))
+    return sorted((_group(key, some, shifts(some)) for key, some in groups), key=lambda group: -group.p50.value)
 
 
-def _group(key: str, samples: Samples) -> Group:
+def _group(key: str, samples: Samples, changes: Sequence[Shift]) -> Group:
     means = {part: float(np.nansum(seconds)) / len(samples) for part, seconds in _present(parts_of(samples)).items()}
     return Group(
         key=key,
@@ -120,7 +122,7 @@ def _group(key: str, samples: Samples) -> Group:
         p90=percentile(samples.seconds, 0.9),
         parts=means,
         weeks=tuple(_medians(samples)),
-        changes=tuple(shifts(samples)),
+        changes=tuple(changes),
     )
 
 
