@@ -94,6 +94,14 @@ def test_columns_are_mapped_and_constants_set(sooner, project):
     assert (row["commit"], row["job"], row["outcome"], row["repository"]) == ("c1", "build", "passed", "o/n")
 
 
+def test_what_is_set_and_kept_nowhere_is_noted(here, project, jobs):
+    (project / "r.xml").write_text('<testsuite name="pytest"><testcase classname="t" name="test_a"/></testsuite>')
+    done = here("ingest", "r.xml", "--set", "runner=gpu.2", "--set", "job=unit")
+    assert done.stdout.startswith("1 row: 1 added to tests")
+    assert done.stderr == "note: --set runner was not used: tests have no such field\n"
+    assert here("ingest", "r.xml", jobs, "--set", "runner=gpu.2").stderr.count("was not used") == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

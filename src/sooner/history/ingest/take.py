@@ -18,6 +18,7 @@ from sooner.history.ingest.table import take_table
 from sooner.history.ingest.test_times import take_test_times
 from sooner.history.record import add_run
 from sooner.history.store import History
+from sooner.history.tables import table_named
 
 _ONLY_MEANT: Final = frozenset({".xml", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".gz", ".zst"})
 """In a folder that is walked through, other files are not meant."""
@@ -55,6 +56,7 @@ def ingest(
             intake.flush()
         finally:
             intake.discard()
+    _note_unused(options.constants, report)
     return report
 
 
@@ -71,6 +73,14 @@ def _check(options: Options, paths: Iterable[str]) -> None:
     _ = options.timezone
     if options.format and options.format not in FORMATS:
         raise HistoryError(f"--format {options.format!r} is unknown: the formats are {', '.join(FORMATS)}")
+
+
+def _note_unused(constants: Iterable[str], report: Report) -> None:
+    """What was said of all rows, and no table that they went to has, is nowhere now."""
+    tables = [name for name, found in report.tables.items() if found.rows]
+    for field in constants:
+        if tables and not any(field in table_named(name).columns for name in tables):
+            report.note(f"--set {field} was not used: {' and '.join(tables)} have no such field")
 
 
 def _take_path(path: str, intake: Intake) -> None:
