@@ -174,6 +174,7 @@ def two(project, history):
             TestRow(repository="o/other", unit="t.py", node_id="t::four", kind="case", devices=devices, **say),
         ])  # fmt: skip
         kept.add_jobs([JobRow(repository="o/other", branch="topic", **say)])
+        kept.add_jobs([JobRow(repository="o/other", branch="main", **say | {"run": "r2"})])
     return history
 
 
@@ -188,6 +189,29 @@ def test_a_test_of_the_same_name_in_another_repository_proves_nothing(here, two)
 def test_a_branch_has_only_what_ran_on_it_by_the_test_or_its_job(here, two):
     assert judged(here, two, "--repository", "o/other", "--branch", "topic")[2]["t::four"] == "covered"
     assert judged(here, two, "--repository", "o/other", "--branch", "main")[2]["t::four"] == "never"
+
+
+def test_a_branch_or_a_repository_that_nothing_has_is_an_error_and_no_test_that_never_ran(here, two):
+    asked = ("coverage", "--history", two, "--needs", "needs.json", "--now", int(NOW), "--repository")
+    done = here(*asked, "o/other", "--branch", "tpoic")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "nothing of the history has the branch 'tpoic': there are 'topic', 'main'" in done.stderr
+    done = here(*asked, "o/ohter")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "nothing of the history has the repository 'o/ohter': there are 'o/other', 'o/r'" in done.stderr
+
+
+def test_where_no_run_tells_its_branch_a_branch_has_nothing_which_is_said(here, history):
+    done = here("coverage", "--history", history, "--needs", "needs.json", "--now", int(NOW), "--branch", "main")
+    assert done.returncode == 12
+    assert "note: no run of a test is known to be of the branch 'main' (ingest --set branch=...)" in done.stderr
+
+
+def test_a_runner_that_no_job_ran_on_is_named_where_a_test_is_not_proven(here, history):
+    asked = ("coverage", "--history", history, "--needs", "needs.json", "--now", int(NOW), "--runner")
+    said = "note: no job ran on a runner 'linux.gpu.3': there is 'linux.gpu.2'"
+    assert said in here(*asked, "linux.gpu.3=2").stderr
+    assert "no job ran on" not in here(*asked, "linux.gpu.?=2").stderr
 
 
 def test_without_needs_only_tests_of_the_repository_are_judged(here, two):

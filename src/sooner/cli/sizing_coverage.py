@@ -16,9 +16,10 @@ from sooner.cli import sizing_files as files
 from sooner.cli.histories import history_at
 from sooner.cli.settings import project_table
 from sooner.cli.spans import epoch_of
-from sooner.history import History, Where, check_one_repository
+from sooner.history import History, Where, check_named, check_one_repository
 from sooner.model.errors import SettingsError, UsageError
 from sooner.model.outcomes import ExitCode
+from sooner.model.text import there_are
 from sooner.report.wording import counted
 
 _WITHIN = "24h"
@@ -167,12 +168,13 @@ def needs_of(path: Path) -> dict[str, TestNeed]:
 
 def show(question: Question) -> int:
     """Compute and print; the exit code says whether the policy is met."""
-    from sooner.analysis.sizing.load import executions, skips
+    from sooner.analysis.sizing.load import executions, runner_labels, skips
     from sooner.report.coverage import ledger_text
 
     needs = needs_of(question.needs) if question.needs else {}
     with History(question.root) as history:
         check_one_repository(history, Where(repository=question.where.repository), "tests")
+        check_named(history, question.where)
         ran = executions(history, question.policy.sizes, question.now, question.where)
         seen = set(history.cases(question.where.repository))
         tests = set(needs) or seen
@@ -183,8 +185,13 @@ def show(question: Question) -> int:
             skipped = skips(history, question.policy.sizes, question.now, question.where)
             entries = with_skips(entries, skipped, question.now)
         past = [entry for entry in entries if entry.standing not in MET]
+        if any(entry.standing is Standing.NOT_PROVEN for entry in past):
+            _note_runners(question.policy.sizes, runner_labels(history, question.where))
         if past and question.is_today:
             _note_later(past, executions(history, {}, question.now + _YEARS_S, question.where), question.now)
+    if question.where.branch and entries and not ran:
+        branch = f"{question.where.branch!r}"
+        click.echo(f"note: no run of a test is known to be of the branch {branch} (ingest --set branch=...)", err=True)
     if needs and (extra := len(seen - set(needs))):
         click.echo(
             f"note: the history has {counted(extra, 'test')} that {question.needs} does not have: left out", err=True
@@ -199,6 +206,16 @@ def show(question: Question) -> int:
     if not entries:
         return int(ExitCode.NOTHING_TO_RUN)
     return int(ExitCode.POLICY if past else ExitCode.ALL_PASSED)
+
+
+def _note_runners(sizes: Mapping[str, int], labels: set[str]) -> None:
+    """A size of a runner that nothing ran on proves nothing; it may be a mistyped one."""
+    from sooner.analysis.sizing.load import fits
+
+    for name in sizes:
+        if not fits(name, labels):
+            what = there_are(name, labels) if labels else "no job of the history tells its runner"
+            click.echo(f"note: no job ran on a runner {name!r}: {what}", err=True)
 
 
 def _note_pretended(entries: Sequence[Entry], without: Sequence[Entry]) -> None:

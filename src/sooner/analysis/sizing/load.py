@@ -1,7 +1,7 @@
 """Rows of jobs and tests as facts."""
 
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from math import inf, isnan
 from typing import Final, NamedTuple
@@ -271,9 +271,23 @@ def _last(
     ]
 
 
-def _size(label: str, sizes: Mapping[str, int]) -> int | None:
-    each = [label, *(one.strip() for one in label.split(","))]  # a runner may have several: `self-hosted,gpu.4`
+def runner_labels(history: History, where: Where = EVERYTHING) -> set[str]:
+    """What a size may be told of: each label of each runner that a job ran on, and those of one runner together."""
+    codes, names = history.columns("jobs", ["runner"], Where(repository=where.repository), ordered=False).text("runner")
+    return {label for code in set(codes.tolist()) if code >= 0 for label in _labels(names[code])} - {""}
+
+
+def fits(pattern: str, labels: Iterable[str]) -> bool:
+    """Whether a runner that is named so, or by such a pattern, has one of these labels."""
+    return any(label and (label == pattern or fnmatchcase(label, pattern)) for label in labels)
+
+
+def _labels(runner: str) -> list[str]:
+    return [runner, *(one.strip() for one in runner.split(","))]  # a runner may have several: `self-hosted,gpu.4`
+
+
+def _size(runner: str, sizes: Mapping[str, int]) -> int | None:
+    each = _labels(runner)
     if named := [sizes[one] for one in each if one in sizes]:
         return named[0]
-    fitting = (size for pattern, size in sizes.items() if any(one and fnmatchcase(one, pattern) for one in each))
-    return next(fitting, None)
+    return next((size for pattern, size in sizes.items() if fits(pattern, each)), None)
