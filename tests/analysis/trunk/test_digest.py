@@ -63,6 +63,21 @@ def test_a_revert_names_its_commit_how_long_it_was_in_and_on_whose_behalf():
 
 
 @pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("Reason for revert: it breaks ROCm\n\nBug: 7", "it breaks ROCm"),
+        ("It broke trunk (probability 99.90 %).\nEvidence: 5 failures from it on\nSignal: ci", "5 failures from it on"),
+        ("Reverted on behalf of bob\n\nReason: too slow", "too slow"),
+        ("There is no Reason: for this", ""),
+    ],
+)
+def test_a_revert_says_why_as_gerrit_and_sooner_write_it(said, why):
+    sha = "a" * 40
+    commits = [commit(sha, "Speed up"), commit("b" * 40, f'Revert "Speed up"\n\nThis reverts commit {sha}.\n\n{said}')]
+    assert undone_in(commits, 0)[0].why == why
+
+
+@pytest.mark.parametrize(
     "title",
     ['Reland "Speed up" (#14)', "[reland] Speed up (#14)", "Re-land: Speed up", 'Reapply "Speed up"',
      'Revert "Revert "Speed up" (#13)" (#14)', "[Reland 2] Speed up", "Speed up [relanded]", "Speed up (reland)",

@@ -28,6 +28,8 @@ _SHA: Final = re.compile(r"This reverts commit ([0-9a-f]{7,64})", re.IGNORECASE)
 _BEHALF: Final = re.compile(
     r"on behalf of (?P<who>.{1,80}?)(?: due to (?P<why>.{1,200}?))?(?: \(\[|\.?$)", re.MULTILINE
 )
+_REASON: Final = re.compile(r"^(?:Reason(?: for (?:the )?revert)?|Evidence): *(?P<why>\S.{0,199})", re.MULTILINE)
+"""Gerrit's line, and that of `sooner trunk revert`."""
 
 
 class Landed(Struct, frozen=True, kw_only=True):
@@ -190,6 +192,7 @@ def _undone(
     if what is What.RELAND:
         since = reverted.get(plain(title), since)
     behalf = _BEHALF.search(commit.message)
+    told = behalf if behalf and behalf["why"] else _REASON.search(commit.message)
     return Undone(
         what=what,
         sha=commit.sha,
@@ -198,7 +201,7 @@ def _undone(
         at=commit.time,
         after_s=None if since is None else commit.time - since,
         by=behalf["who"] if behalf else commit.author,
-        why=(behalf["why"] or "") if behalf else "",
+        why=told["why"].strip() if told else "",
     )
 
 
