@@ -139,6 +139,16 @@ def test_a_name_that_nothing_has_is_not_answered_with_reports_that_know_no_name(
     assert f"nothing of the history has the {field} 'mian': {there_is}" in done.stderr
 
 
+@pytest.mark.parametrize("verb", ["verdicts", "digest", "flaky"])
+def test_jobs_that_tell_no_branch_are_not_left_out_of_one_without_a_word(here, keep, verb):
+    jobs = [row(i, "passed", branch="") for i in range(6)]
+    root = keep(jobs, tests=[case(i, "passed") for i in range(6)])
+    when = () if verb == "verdicts" else DAY
+    said = "note: no job of the history tells its branch, so --branch leaves all of them out (a new history, ingested"
+    assert said in here("trunk", verb, "--history", root, "--branch", "main", *when).stderr
+    assert "leaves all of them out" not in here("trunk", verb, "--history", root, *when).stderr
+
+
 def test_commits_that_know_no_branch_may_be_of_any(here, keep):
     jobs = [row(i, "passed", event="pull_request", branch="feature") for i in range(6)]
     root = keep(jobs, [commit(i + 6, branch="") for i in range(3)])

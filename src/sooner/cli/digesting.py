@@ -10,7 +10,7 @@ from msgspec import Struct
 from sooner.cli.flakes import window_of
 from sooner.cli.histories import history_at, when_it_ends
 from sooner.cli.settings import area_settings
-from sooner.history import History, Where, check_named, check_one_repository
+from sooner.history import History, Where, check_named, check_one_repository, left_out
 from sooner.model.outcomes import ExitCode
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ def digest_of(order: Order) -> "Digest":
         check_named(history, where)
         for workflow in order.required:
             check_named(history, Where(workflow=workflow))
+        for note in left_out(history, where):
+            click.echo(f"note: {note}", err=True)
         since, until = where.since or 0.0, where.until or 0.0
         everywhere = msgspec.structs.replace(where, branch="", since=since - _REVERTED_WITHIN_S)
         check_one_repository(history, everywhere, "jobs", "tests", "commits")

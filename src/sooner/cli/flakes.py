@@ -13,7 +13,7 @@ from msgspec import Struct
 from sooner.cli.histories import history_at, when_it_ends
 from sooner.cli.quarantining import quarantine_file
 from sooner.cli.spans import check_order, moment_of
-from sooner.history import History, Where, check_named, check_one_repository
+from sooner.history import History, Where, check_named, check_one_repository, left_out
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.quarantine import Quarantine, quarantine_text, read_quarantine
@@ -119,6 +119,8 @@ def _runs(order: Order, old: Quarantine) -> "Found":
     tables = {"test": ("tests",), "job": ("jobs",)}.get(order.kind, ("tests", "jobs"))
     with History(order.root) as history:
         check_named(history, where)
+        for note in left_out(history, where):
+            click.echo(f"note: {note}", err=True)
         check_one_repository(history, msgspec.structs.replace(where, branch=""), *tables)
         if order.kind in ("all", "test"):
             tests = runs_of_tests(history, where, keep=frozenset(entry.id for entry in old.tests))

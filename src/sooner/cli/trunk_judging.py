@@ -16,7 +16,7 @@ from sooner.analysis.trunk.load import Trunk, load_trunk
 from sooner.analysis.trunk.replay import lessons_at, question_at
 from sooner.cli.histories import history_at
 from sooner.cli.spans import epoch_of
-from sooner.history import History, Where, check_named, unknown_name
+from sooner.history import History, Where, check_named, left_out, unknown_name
 from sooner.model.errors import UsageError
 from sooner.report.trunk import breakages_as_text, decisions_as_text
 
@@ -58,10 +58,11 @@ def show(inquiry: Inquiry) -> int:
         trunk = load_trunk(history, inquiry.where, kinds=inquiry.kinds, as_of=inquiry.as_of)
         url = history.folder.url
         is_empty = trunk.ended is None
+        notes = [*left_out(history, inquiry.where), *trunk.notes] if not is_empty else trunk.notes
         unknown = unknown_name(history, inquiry.where) if is_empty else ""
         began_later = inquiry.as_of is not None and is_empty
         began_later = began_later and load_trunk(history, inquiry.where, kinds=inquiry.kinds).ended is not None
-    for note in trunk.notes:
+    for note in notes:
         click.echo(f"note: {note}", err=True)
     if is_empty and not began_later:
         nothing = "no job or test, of a known commit and time, that passed, failed or runs"

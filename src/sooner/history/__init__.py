@@ -9,7 +9,7 @@ from sooner.history.commit import Added
 from sooner.history.durations import Subject
 from sooner.history.errors import HistoryError, IngestError
 from sooner.history.executions import LastRun
-from sooner.history.naming import check_named, check_one_repository, unknown_name
+from sooner.history.naming import check_named, check_one_repository, left_out, unknown_name
 from sooner.history.outcomes import HistoryOutcome
 from sooner.history.reading import Columns, Texts, Where
 from sooner.history.record import record_run
@@ -43,6 +43,7 @@ __all__ = [
     "check_one_repository",
     "known_durations",
     "lands_on",
+    "left_out",
     "of_requests",
     "record_run",
     "surroundings",

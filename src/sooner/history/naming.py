@@ -41,6 +41,18 @@ def check_named(history: History, where: Where) -> None:
             raise UsageError(f"nothing of the history has the {field} {name!r}: {there_are(name, known)}")
 
 
+def left_out(history: History, where: Where) -> list[str]:
+    """A sentence for a workflow or branch that is asked for where no job tells its own: reports may answer, no job."""
+    notes = []
+    for field in ("workflow", "branch"):
+        if getattr(where, field):
+            codes, _ = history.columns("jobs", [field], Where(repository=where.repository), ordered=False).text(field)
+            if len(codes) and (codes < 0).all():
+                again = f"a new history, ingested with --set {field}={getattr(where, field)}, would have it"
+                notes.append(f"no job of the history tells its {field}, so --{field} leaves all of them out ({again})")
+    return notes
+
+
 def _known(history: History, field: str, name: str) -> set[str]:
     """Names that jobs, commits and tests have; of the tests, of which there are most, only if the others lack this."""
     found: set[str] = set()
