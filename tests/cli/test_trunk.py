@@ -191,9 +191,15 @@ def test_a_broken_document_does_not_stop_the_loop(here):
         ({"priors": {"b": -1}}, {}, "`float` >= 0"),
         ({}, {"revert_probability": 2}, "`float` <= 1"),
         ({}, {"max_reruns_per_commit": -4}, "`int` >= 0"),
+        ({"kind": "unit"}, {}, "Invalid enum value 'unit' - at `$.signals[0].kind`: there are test and job"),
+        (
+            {"events": [{"sha": "b", "status": "cancelled", "started_at": 1}]},
+            {},
+            "`: there are success, failure, pending",
+        ),
     ],
 )
-def test_numbers_that_cannot_be_are_an_error_of_their_line(here, of_signal, limits, text):
+def test_numbers_and_words_that_cannot_be_are_an_error_of_their_line(here, of_signal, limits, text):
     bad = document(limits=limits)
     bad["signals"][0] |= {"key": "x", **of_signal}
     done = here("trunk", "decide", "--jsonl", stdin=json.dumps(bad) + "\n")

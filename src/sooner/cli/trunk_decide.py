@@ -55,13 +55,25 @@ def _serve(policy: "Policy") -> int:
                 click.echo(f"sooner: line {number}: {doubt}", err=True)
             answer = encoder.encode(decide_about(question, policy))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            text = f"line {number}: {error}"
+            text = f"line {number}: {_explained(str(error))}"
             click.echo(f"error: {text} ({_ADVICE})", err=True)
             answer = encoder.encode({"id": _id_of(line), "decisions": [], "error": text})
             code = ExitCode.USAGE
         sys.stdout.buffer.write(answer + b"\n")
         sys.stdout.buffer.flush()
     return code
+
+
+def _explained(problem: str) -> str:
+    """A word that is none, with the words that there are: what a CI system cancelled or skipped is no event."""
+    from sooner.analysis.trunk.facts import Kind, Status
+
+    field = problem.rpartition(".")[2].rstrip("`")
+    if not problem.startswith("Invalid enum value") or field not in ("status", "kind"):
+        return problem
+    if field == "kind":
+        return f"{problem}: there are {' and '.join(Kind)}"
+    return f"{problem}: there are {', '.join(Status)}; runs that say nothing about the code are left out"
 
 
 def _warned(line: bytes, number: int, known: set[str]) -> set[str]:
