@@ -269,6 +269,7 @@ def test_where_every_test_has_always_passed_there_is_nothing_to_do(here, keep, k
     assert here(*ask).stdout.splitlines()[1:] == ["nothing has failed"]
     assert here(*ask, "--breakages", "--json").stdout.strip() == "[]"
     assert here(*ask, "--as-of", START + 30 * HOUR).returncode == 0
+    assert here(*ask, "--as-of", START - HOUR).stdout.splitlines()[1:] == ["nothing had run by then"]
 
 
 def test_reports_without_a_commit_or_a_time_are_no_verdict(here, keep):

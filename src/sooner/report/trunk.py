@@ -21,7 +21,7 @@ def decisions_as_text(question: Question, answer: Answer) -> str:
     asked = f"{counted(len(question.commits), 'commit')}, {counted(len(question.signals), 'signal')}"
     lines = [f"{asked}, as of {_moment(question.now)}"]
     if not answer.decisions:
-        lines.append("nothing has failed")
+        lines.append("nothing has failed" if question.commits else "nothing had run by then")
     for kind in (Revert, Rerun):
         for decision in answer.decisions:
             if isinstance(decision, kind):
