@@ -18,6 +18,7 @@ from sooner.report.prediction import prediction_text
 from sooner.report.progress import Progress
 from sooner.report.replay import replay
 from sooner.report.selection import selection_text
+from sooner.report.signal_times import week_bars
 from sooner.report.summary import Figures, summary_text
 from sooner.report.trunk import breakages_as_text, decisions_as_text
 from sooner.report.wording import counted, seconds, table
@@ -34,6 +35,13 @@ def verdict(name="a", outcome=Outcome.FAILED, **more):
 def lines(*events):
     progress = Progress(io.StringIO(), GPUS, colour=False)
     return [line for line in map(progress.line, events) if line]
+
+
+def test_a_week_in_which_nothing_ran_is_a_blank_among_the_bars():
+    week = 7 * 86_400.0
+    assert week_bars([]) == ""
+    assert week_bars([(0, 60.0), (week, 120.0), (4 * week, 60.0)]) == "▁█  ▁"
+    assert week_bars([(0, 60.0), (26 * week, 90.0), (27 * week, 120.0)]) == "▁█"
 
 
 def test_progress_names_unit_and_device():

@@ -1,11 +1,12 @@
 """Time to signal on a terminal: a row a group, with a sparkline of its weeks and the changes below."""
 
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sooner.analysis.metrics.statistics import Estimate
-from sooner.analysis.metrics.summary import By, Group, Shift
+from sooner.analysis.metrics.summary import WEEK_S, By, Group, Shift
 from sooner.report.wording import short, table
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -23,6 +24,16 @@ def sparkline(values: Sequence[float]) -> str:
     low, high = min(values), max(values)
     span = (high - low) or 1.0
     return "".join(_BARS[round((value - low) / span * (len(_BARS) - 1))] for value in values)
+
+
+def week_bars(weeks: Sequence[tuple[float, float]]) -> str:
+    """The last weeks, a bar for each that has a median; one in which nothing ran is a blank."""
+    if not weeks:
+        return ""
+    shown = [(week, median) for week, median in weeks if week > weeks[-1][0] - _MOST_WEEKS * WEEK_S]
+    bars = sparkline([median for _, median in shown])
+    gaps = [round((week - before) / WEEK_S) - 1 for (before, _), (week, _) in itertools.pairwise(shown)]
+    return "".join(" " * gap + bar for gap, bar in zip([0, *gaps], bars, strict=True))
 
 
 def how_long(seconds: float) -> str:
@@ -64,7 +75,7 @@ def groups_text(groups: Sequence[Group], by: By, most: int, say: Say = how_long)
     rows = [(by.value.upper(), "N", "P50", "", "P90", "", "QUEUE", "" if is_weekly else "WEEKS")]
     for group, bar in zip(shown, bars, strict=True):
         key = date(float(group.key)) if is_weekly else (group.key or _NO_KEY)
-        weeks = bar if is_weekly else sparkline([median for _, median in group.weeks][-_MOST_WEEKS:])
+        weeks = bar if is_weekly else week_bars(group.weeks)
         queue = how_long(group.parts.get("queue", 0.0))
         p50, p90 = group.p50, group.p90
         figures = (say(p50.value), _interval(p50, say), say(p90.value), _interval(p90, say), queue)
