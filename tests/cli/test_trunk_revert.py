@@ -572,6 +572,13 @@ def test_a_token_ends_with_its_last_letter_and_one_that_is_none_is_not_shown(rev
     assert code == 0 or ("GITHUB_TOKEN is no token" in said and "s3" not in said)
 
 
+@pytest.mark.parametrize(("token", "is_named"), [("", True), ("s3cret", False)])
+def test_a_token_that_is_not_there_is_named_before_anything_fails_for_it(site, monkeypatch, here, token, is_named):
+    monkeypatch.setenv("GITHUB_TOKEN", token)
+    done = here("trunk", "revert", *site.options, stdin=document(site.sha))
+    assert (done.returncode, "GITHUB_TOKEN is not set" in done.stderr) == (0, is_named)
+
+
 def test_no_password_of_an_address_is_printed_or_kept(revert, trunk, capsys):
     from sooner.cli.reverting_git import without_credentials
 

@@ -71,13 +71,18 @@ def order_of(options: Mapping[str, Any]) -> Order:
     for name in ("patience", "pause"):
         if not options[f"{name}_s"] >= 0:
             raise UsageError(f"--{name} {options[f'{name}_s']:g}: at least 0 s")
+    token = _token()
+    if github and options["execute"] and not token:
+        click.echo(
+            "sooner: GITHUB_TOKEN is not set, or empty: GitHub takes no branch and no request from nobody", err=True
+        )
     return Order(
         wanted=wanted_in(text, source="stdin" if source == "-" else source),
         url=url if options["execute"] or options["repo"] else "",
         trunk=options["trunk"],
         github=github,
         api=options["api"] or os.environ.get("GITHUB_API_URL", "https://api.github.com"),
-        token=_token(),
+        token=token,
         limits=Limits(
             a_day=options["a_day"], oldest_s=seconds_of(options["oldest"], "--oldest"), opt_out=options["opt_out"]
         ),
