@@ -375,6 +375,50 @@ def test_a_mesh_uses_its_devices_where_something_is_done_with_it_and_not_where_i
     }
 
 
+def test_a_mesh_that_is_only_asked_for_its_shape_or_its_names_uses_no_device():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            import jax.numpy as jnp
+            import numpy as np
+            from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+            def mesh_of_all():
+                return Mesh(np.array(jax.devices()).reshape(-1, 1), ("x", "y"))
+
+            def test_asks_for_the_shape():
+                mesh = mesh_of_all()
+                jnp.ones(8 // mesh.shape["x"])
+
+            def test_asks_for_the_names():
+                assert mesh_of_all().axis_names == ("x", "y")
+
+            def test_maps_by_two():
+                size = 1 if mesh_of_all().empty else 2
+                count = 2 if len(jax.devices()) > 1 else 1
+                jax.pmap(lambda key: key)(jax.random.split(jax.random.PRNGKey(0), count))
+
+            def test_asks_and_puts():
+                mesh = mesh_of_all()
+                size = mesh.shape["x"]
+                jax.device_put(np.ones(size), NamedSharding(mesh, PartitionSpec("x")))
+
+            def test_puts_by_its_devices():
+                jax.device_put_replicated(np.ones(2), list(mesh_of_all().devices.flat))
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_asks_for_the_shape": (0, 1, 1),
+        "test_asks_for_the_names": (0, 1, 1),
+        "test_maps_by_two": (0, 1, 2),
+        "test_asks_and_puts": (0, 1, 8),
+        "test_puts_by_its_devices": (0, 1, 8),
+    }
+
+
 def test_what_a_test_of_jaxs_own_maps_with_the_functions_behind_pmap_is_mapped_as_by_pmap():
     found = needs_of(
         "test_it.py",

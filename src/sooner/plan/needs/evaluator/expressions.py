@@ -14,7 +14,7 @@ from sooner.plan.needs.evaluator.enumerations import is_enumeration, is_mixed_me
 from sooner.plan.needs.evaluator.generators import one_by_one
 from sooner.plan.needs.evaluator.growth import has_wide_field, would_explode
 from sooner.plan.needs.evaluator.lazy_values import Generator
-from sooner.plan.needs.evaluator.operators import BINARY, CONVERSIONS, UNARY, absorbed, pieces_of, types_of
+from sooner.plan.needs.evaluator.operators import BINARY, CONVERSIONS, UNARY, absorbed, is_shallow, pieces_of, types_of
 from sooner.plan.needs.evaluator.suspending import Suspended, pass_on
 from sooner.plan.needs.evaluator.trace import ANY, OF_ANY, Trace, asks_for_any, asks_for_rank, parts_ranks
 from sooner.plan.needs.evaluator.values import (
@@ -44,7 +44,7 @@ from sooner.plan.needs.evaluator.values import (
     place_in_a_set,
 )
 from sooner.plan.needs.evaluator.ways import Perhaps, each_way, perhaps_gone
-from sooner.plan.needs.frameworks.jax_devices import Grid, JaxMesh
+from sooner.plan.needs.frameworks.jax_devices import MESH_SAYS, Grid, JaxMesh
 from sooner.plan.needs.frameworks.named_devices import one_of_several
 from sooner.plan.needs.frameworks.refusals import refuse_to_divide
 from sooner.plan.needs.frameworks.unseen import names_a_device
@@ -76,6 +76,13 @@ class Expressions(Comprehensions, ABC):
     trace: Trace
 
     def ev(self, node: ast.expr, env: Env) -> Any:
+        """The value of an expression; a mesh is used with it (see `_valued` for what it raises)."""
+        value = self._valued(node, env)
+        if type(value) is JaxMesh:
+            value.use(self)  # type: ignore[arg-type]
+        return value
+
+    def _valued(self, node: ast.expr, env: Env) -> Any:
         """The value of an expression.
 
         Raises:
@@ -86,10 +93,7 @@ class Expressions(Comprehensions, ABC):
         if self.fuel < 0:
             raise OutOfFuel
         method = _DISPATCH.get(type(node))
-        value = UNKNOWN if method is None else method(self, node, env)
-        if type(value) is JaxMesh:
-            value.use(self)  # type: ignore[arg-type]
-        return value
+        return UNKNOWN if method is None else method(self, node, env)
 
     # What the other parts of the machine provide.
 
@@ -162,7 +166,8 @@ class Expressions(Comprehensions, ABC):
         return self.name(node.id, env)
 
     def _ev_attribute(self, node: ast.Attribute, env: Env) -> Any:
-        return self.attribute(self.ev(node.value, env), node.attr)
+        value = self._valued if node.attr in MESH_SAYS else self.ev
+        return self.attribute(value(node.value, env), node.attr)
 
     def _ev_call(self, node: ast.Call, env: Env) -> Any:
         func = self.ev(node.func, env)
@@ -582,11 +587,6 @@ def _frame(env: Env | None) -> Any:
             return env.frame
         env = env.parent
     return None
-
-
-def is_shallow(value: Any) -> bool:
-    """Whether Python's operators may be tried on a value."""
-    return isinstance(value, int | float | complex | str | bytes | list | tuple | dict | set | frozenset | None)
 
 
 _DISPATCH: Final[dict[type, Callable[..., Any]]] = {

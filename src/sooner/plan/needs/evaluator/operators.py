@@ -75,3 +75,8 @@ def types_of(value: Any) -> tuple[Any, ...]:
         return value if all(types_of(each) for each in value) else ()
     is_type = isinstance(value, Cls) or (isinstance(value, Native) and value.name in _TYPES)
     return (value,) if is_type else ()
+
+
+def is_shallow(value: Any) -> bool:
+    """Whether Python's operators may be tried on a value."""
+    return isinstance(value, int | float | complex | str | bytes | list | tuple | dict | set | frozenset | None)

@@ -77,6 +77,10 @@ class Grid(list[Any]):
         return Grid(self, flat=len(sizes) == 1)
 
 
+MESH_SAYS: Final = frozenset({"shape", "axis_names", "axis_sizes", "axis_types", "size", "empty", "shape_tuple"})
+"""What a mesh only says of itself."""
+
+
 class JaxMesh(Unknown):
     """A mesh of JAX's: making it uses no device, whatever it is given to does."""
 
