@@ -840,3 +840,68 @@ def test_a_configuration_of_the_library_only_says_which_device_there_is():
     files = {"acme/__init__.py": "", "acme/configs.py": library, "tests/test_it.py": text}
     found = devices_of("tests/test_it.py", files)
     assert found == {"test_named": (0, None, 0), "test_by_position": (0, None, 0), "test_placed": (2, 2, 2)}
+
+
+def test_what_a_method_writes_that_is_not_followed_to_its_end_is_not_known():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/store.py": """
+            import torch
+
+            class Store:
+                def __init__(self):
+                    self.size = 0
+                    self.rows = []
+                    self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+                def add(self, row):
+                    for number in range(60):
+                        row = [each + other for each in row for other in range(60)][:9]
+                    self.keep(row)
+
+                def keep(self, row):
+                    self.size += 1
+                    self.rows.append(row)
+
+                def is_empty(self):
+                    return self.size == 0
+
+            class Wrapped:
+                def __init__(self):
+                    self.store = Store()
+
+                def add(self, row):
+                    for number in range(60):
+                        row = [each + other for each in row for other in range(60)][:9]
+                    self.store.add(row)
+            """,
+            "tests/test_it.py": """
+            import pytest, torch
+            from acme.store import Store, Wrapped
+
+            @pytest.mark.parametrize("n", range(4))
+            def test_one(n):
+                store = Store()
+                store.add([1, 2, 3])
+                if store.is_empty():
+                    pytest.skip("nothing was added")
+
+            @pytest.mark.parametrize("n", range(4))
+            def test_rows(n):
+                store = Store()
+                store.add([1, 2, 3])
+                if not store.rows:
+                    pytest.skip("nothing was added")
+
+            @pytest.mark.parametrize("n", range(4))
+            def test_within(n):
+                outer = Wrapped()
+                outer.add([1, 2, 3])
+                if outer.store.is_empty():
+                    pytest.skip("nothing was added")
+            """,
+        },
+    )
+    assert {name: minimum for name, (minimum, *_) in found.items()} == dict.fromkeys(found, 0)

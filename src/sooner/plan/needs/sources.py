@@ -69,6 +69,8 @@ class Sources:
         self.stars = StarOrigins(self)
         self.choices: dict[tuple[int | str, ...], bool] = {}
         """By functions and classes of the library: whether they choose a device by themselves."""
+        self.written: dict[tuple[int | str, ...], tuple[set[str], set[tuple[str, str]]]] = {}
+        """By methods and classes of the library: what they write, and call, of their object."""
 
     def is_test_code(self, path: str) -> bool:
         """Whether a file belongs to the tests rather than to the library under test."""

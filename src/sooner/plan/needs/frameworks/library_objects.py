@@ -8,6 +8,7 @@ from sooner.plan.needs.evaluator.values import MISSING, Cls, Func, Inst, Unknown
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.frameworks.outside_kinds import LIST_MODEL
 from sooner.plan.needs.frameworks.own_choice import doubt_others
+from sooner.plan.needs.frameworks.unfollowed import forget
 
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
@@ -75,6 +76,7 @@ def follow(machine: "Machine", method: Func, args: list[Any], kwargs: dict[str, 
     trace, key = machine.trace, -id(method.node)
     if key in machine.given_up or machine.object_fuel <= 0:
         doubt_others(machine, method, args[0].cls)
+        forget(machine, method, args[0])
         return Unknown(f"{method.module.name}.{method.name}()")
     guesses, cut_short = machine.guesses, machine.cut_short
     may_be_made = trace.may_be_made
@@ -86,6 +88,8 @@ def follow(machine: "Machine", method: Func, args: list[Any], kwargs: dict[str, 
         machine.object_fuel, machine.library_fuel = machine.library_fuel, functions
         has_used, trace.seen = bool(trace.seen), before.beside(trace.seen)
     is_sure = (machine.guesses, machine.cut_short) == (guesses, cut_short)
+    if machine.cut_short != cut_short:
+        forget(machine, method, args[0])
     if not has_used:
         machine.guesses = guesses
     if method.name == "__init__":

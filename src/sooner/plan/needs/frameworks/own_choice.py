@@ -166,7 +166,7 @@ def doubt_others(machine: "Machine", called: Any, cls: Cls) -> None:
         kept = machine.sources.choices
         key = ("others", id(called.node), cls.module.path, cls.name)
         if key not in kept:
-            kept[key] = any(_numbers(each.node) for each in _reached(machine, [called], cls))
+            kept[key] = any(_numbers(each.node) for each in reached(machine, [called], cls))
         machine.trace.may_be_made |= kept[key]
 
 
@@ -196,7 +196,7 @@ def _is_flat(value: Any) -> bool:
 def _reaches(machine: "Machine", starts: list[Func], cls: Cls | None) -> tuple[bool, bool]:
     """Whether functions choose a device, and whether they put something on one."""
     chooses = moves = False
-    for func in _reached(machine, starts, cls):
+    for func in reached(machine, starts, cls):
         chooses |= _chooses(func.node)
         moves |= _moves(func.node)
         if chooses and moves:
@@ -204,7 +204,7 @@ def _reaches(machine: "Machine", starts: list[Func], cls: Cls | None) -> tuple[b
     return chooses, moves
 
 
-def _reached(machine: "Machine", starts: list[Func], cls: Cls | None) -> Iterator[Func]:
+def reached(machine: "Machine", starts: list[Func], cls: Cls | None) -> Iterator[Func]:
     """Functions of the library, and those that they call, as far as names say which."""
     waiting = [(each, cls, 0) for each in starts]
     seen: set[int] = set()
