@@ -589,3 +589,57 @@ def test_a_mesh_of_jaxs_without_places_is_refused_and_one_that_fits_six_devices_
         "test_on_one_slice": (4, 4, 4),
         "test_six": (6, 6, 6),
     }
+
+
+def test_what_the_library_maps_over_devices_uses_them_and_so_do_its_objects():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/spread.py": """
+            import jax
+
+            def spread(key, count):
+                return jax.pmap(lambda one: one)(jax.random.split(key, count))
+
+            class Plain:
+                def init(self, key):
+                    return key
+
+            class Spread:
+                def __init__(self, inner, count=None):
+                    self._count = count or jax.local_device_count()
+                    self._inner = inner
+
+                def init(self, key):
+                    return jax.pmap(self._inner.init)(jax.random.split(key, self._count))
+            """,
+            "tests/test_it.py": """
+            import jax
+            from acme.spread import Plain, Spread, spread
+
+            def test_two():
+                spread(jax.random.PRNGKey(0), 2)
+
+            def test_all():
+                spread(jax.random.PRNGKey(0), jax.device_count())
+
+            def test_object_of_two():
+                Spread(Plain(), 2 if len(jax.devices()) > 1 else 1).init(jax.random.PRNGKey(0))
+
+            def test_object_of_all():
+                Spread(Plain()).init(jax.random.PRNGKey(0))
+
+            def test_object_that_is_made():
+                Spread(Plain())
+                jax.random.PRNGKey(0)
+            """,
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_two": (2, 2, 2),
+        "test_all": (0, 1, 8),
+        "test_object_of_two": (0, 1, 2),
+        "test_object_of_all": (0, 1, 8),
+        "test_object_that_is_made": (0, 1, 1),
+    }

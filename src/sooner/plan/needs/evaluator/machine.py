@@ -64,6 +64,8 @@ _SPREADING: Final = (
     "data_parallel",
     "a launcher starts a process for each device",
     "a launcher takes the devices that there are",
+    "mapped over devices",
+    "mapped over all devices",
 )
 """Why the library under test needs more than one device: that is the test's need, too."""
 _LEAVING: Final = (Raised, Skip, Return, Loop)

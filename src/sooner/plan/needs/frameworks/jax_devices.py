@@ -420,7 +420,9 @@ def _pmapped(machine: "Machine", lengths: list[int], axes: int, *, on_host: bool
     given = _given(machine)
     gpus = 0 if on_host else len(given) or machine.size
     if lengths and lengths[0] > (gpus or host_devices(machine, [])):
-        raise Raised("ValueError", f"mapped over {lengths[0]} devices", *machine.current, device=True)
+        raised = Raised("ValueError", f"mapped over {lengths[0]} devices", *machine.current, device=True)
+        raised.is_heard = machine.quiet > 0 and not machine.is_doubtful()
+        raise raised
     if is_refused_unrun(machine):
         machine.trace.ask(max(lengths, default=0))
         machine.guesses += 1

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 8
 """As how many functions without an answer a method counts that was not followed to its end."""
-_DEVICES: Final = re.compile(r"cuda|nccl|torch\.accelerator", re.IGNORECASE)
+_DEVICES: Final = re.compile(r"cuda|nccl|torch\.accelerator|\bpmap\b|jax\.(?:local_)?device", re.IGNORECASE)
 
 
 def made_new(machine: "Machine", cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> Inst:
