@@ -643,3 +643,49 @@ def test_what_the_library_maps_over_devices_uses_them_and_so_do_its_objects():
         "test_object_of_all": (0, 1, 8),
         "test_object_that_is_made": (0, 1, 1),
     }
+
+
+def test_arrays_that_are_put_into_another_shape_are_mapped_over_its_first_axis():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            import jax.numpy as jnp
+            import numpy as np
+
+            def same(x):
+                return x
+
+            def test_by_a_function():
+                jax.pmap(same)(jnp.reshape(jnp.arange(64), (2, -1)))
+
+            def test_of_numpy():
+                jax.pmap(same)(np.reshape(np.ones(64), (2, 32)))
+
+            def test_keys_for_all():
+                keys = jax.random.split(jax.random.PRNGKey(0), 64)
+                keys = jnp.reshape(keys, (jax.local_device_count(), -1) + keys.shape[1:])
+                jax.pmap(same)(keys)
+
+            def test_rows_for_all():
+                n, x = jax.local_device_count(), jnp.ones((64, 3))
+                jax.pmap(same)(x.reshape((n, x.shape[0] // n) + x.shape[1:]))
+
+            def test_a_tree_for_two():
+                x = {"a": jnp.ones((64, 3))}
+                jax.pmap(same)(jax.tree_util.tree_map(lambda x: x.reshape((2, -1) + x.shape[1:]), x))
+
+            def test_devices():
+                jax.device_put(1, list(np.reshape(jax.devices(), (-1,)))[-1])
+            """,
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_by_a_function": (2, 2, 2),
+        "test_of_numpy": (2, 2, 2),
+        "test_keys_for_all": (0, 1, 8),
+        "test_rows_for_all": (0, 1, 8),
+        "test_a_tree_for_two": (2, 2, 2),
+        "test_devices": (0, 1, 1),
+    }

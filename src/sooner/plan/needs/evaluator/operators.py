@@ -39,6 +39,16 @@ _GROWING: Final = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)
 _GROWING_BY_BOTH: Final = (ast.Add, ast.Mult)
 
 
+class Beginning(Unknown):
+    """A tuple of which only the beginning is known (`(2, -1) + array.shape[1:]`)."""
+
+    __slots__ = ("first",)
+
+    def __init__(self, first: tuple[Any, ...]) -> None:
+        super().__init__("tuple")
+        self.first = first
+
+
 def absorbed(kind: type, left: Any, right: Any) -> Any:
     """What is known of an operation with something unknown: `0 * x`."""
     if kind is ast.Mult and (left == 0 or right == 0) and (isinstance(left, int) or isinstance(right, int)):
@@ -51,6 +61,8 @@ def absorbed(kind: type, left: Any, right: Any) -> Any:
         return beside(left, right)
     if kind is ast.Add and (isinstance(left, str) or isinstance(right, str)):
         return Text([*pieces_of(left), *pieces_of(right)])
+    if kind is ast.Add and isinstance(left, tuple) and type(right) is Unknown:
+        return Beginning(left)
     return UNKNOWN
 
 

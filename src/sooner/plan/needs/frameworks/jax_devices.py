@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.evaluator.counted import uncounted
+from sooner.plan.needs.evaluator.operators import Beginning
 from sooner.plan.needs.evaluator.values import (
     UNKNOWN,
     Bound,
@@ -137,6 +138,8 @@ class Mapped(Rows):
 def _sizes(shape: Any) -> tuple[Any, ...]:
     """A shape's sizes, None for those that are not known; none at all if it is no shape."""
     shape = hard(shape)
+    if isinstance(shape, Beginning):
+        return (*_sizes(shape.first), None)
     given = shape if isinstance(shape, list | tuple) else [shape]
     sizes = tuple(each if type(each) is int else None for each in (uncounted(hard(each)) for each in given))
     return () if sizes == (None,) and not isinstance(shape, list | tuple) else sizes
@@ -154,6 +157,17 @@ def _rows_of(_machine: "Machine", args: list[Any]) -> Any:
     if isinstance(given, Rows):
         return given
     return Rows((len(given), None)) if isinstance(given, list | tuple) and given else Unknown("jax.Array")
+
+
+def _reshape(machine: "Machine", args: list[Any]) -> Any:
+    """`reshape(array, shape)`, of devices or of other things."""
+    made = array_of(machine, [args[0]])
+    return machine.call(made.attribute(machine, "reshape"), args[1:], {}) if isinstance(made, Grid | Rows) else made
+
+
+def _keys(_machine: "Machine", args: list[Any]) -> Any:
+    """So many random keys, which are numbers or pairs of them."""
+    return Rows((*_sizes(args[0]), None))
 
 
 def _mapped_tree(machine: "Machine", args: list[Any]) -> Any:
@@ -572,6 +586,7 @@ WORDS: Final[dict[str, Callable[["Machine", list[Any]], Any]]] = {
     "request_host_devices": _request_host_devices, "jax_devices": _devices,
     "touch_each": _touch_each, "device_mesh": _arranged, "made_mesh": _made_mesh,
     "mesh_over": _mesh_over,
-    "rows": _rows, "rows_of": _rows_of, "mapped_tree": _mapped_tree, "pmap": _pmap, "replicated": _replicated,
+    "rows": _rows, "rows_of": _rows_of, "keys": _keys, "reshaped": _reshape, "mapped_tree": _mapped_tree,
+    "pmap": _pmap, "replicated": _replicated,
     "compiled": _compiled, "vmap": _vmap, "soft_pmap": _soft_pmap,
 }  # fmt: skip
