@@ -114,3 +114,35 @@ def test_a_file_that_hides_the_devices_while_it_is_imported_has_none():
         },
     )
     assert found == {"test_constant": (0, None, 0), "test_asked": (0, None, 0), "test_two": (None, None, None)}
+
+
+def test_an_environment_that_is_told_something_that_is_not_known_has_the_rest():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+            import subprocess
+            import sys
+
+            import elsewhere
+            import torch
+
+            TEXT = '''
+            import torch
+            torch.ones(1, device="cuda" if torch.cuda.is_available() else "cpu")
+            '''
+
+            def test_hidden():
+                env = os.environ.copy()
+                env.update(RANK="0", MASTER_PORT=str(elsewhere.port()), CUDA_VISIBLE_DEVICES="")
+                subprocess.run([sys.executable, "-c", TEXT], env=env)
+
+            def test_told():
+                sizes = {"a": 1}
+                sizes.update(a=2, b=elsewhere.size())
+                torch.ones(1, device=f"cuda:{sizes['a']}")
+            """,
+        },
+    )
+    assert found == {"test_hidden": (0, None, 0), "test_told": (3, 3, 3)}

@@ -541,7 +541,7 @@ def _call_plain_method(machine: "Machine", value: Any, name: str, args: Args, kw
         args = [_key_asked(machine, value, name, args[0]), *args[1:]]
         if isinstance(args[0], Unknown):
             return UNKNOWN
-    elif name == "sort" or (name in ("extend", "update") and args):
+    elif name == "sort" or (name in ("extend", "update") and (args or kwargs)):
         return _extended(machine, value, name, args, kwargs)
     elif name == "join" and args:
         items = machine.items_of(args[0])
@@ -582,7 +582,7 @@ def _extended(machine: "Machine", value: Any, name: str, args: Args, kwargs: Kwa
         value[:] = in_order(machine, [value], kwargs)
         return None
     if isinstance(value, dict):
-        other = hard(args[0])
+        other = hard(args[0]) if args else {}
         told = other if isinstance(other, dict) else _pairs(machine, other)
         if isinstance(value, Environment):  # of variables that it was not told nothing is known anyway
             told = {key: each for key, each in told.items() if key is not UNKNOWN}
