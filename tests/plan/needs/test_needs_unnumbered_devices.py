@@ -127,3 +127,41 @@ def test_a_number_that_a_type_is_called_with_is_no_device():
         "test_of_what_is_not_known": (0, None, 0),
         "test_a_kind_of_tensor": (1, 1, 1),
     }
+
+
+def test_pytorch_says_for_what_it_was_built_and_has_no_other_vendors_devices():
+    found = devices_of(
+        "test_it.py",
+        {
+            "conftest.py": """
+            import pytest, torch, elsewhere
+
+            IS_BUILT = hasattr(torch.version, "cuda") and torch.version.cuda is not None
+            HAS_CUDA = IS_BUILT and torch.cuda.device_count() > 0
+            HAS_NEURON = hasattr(torch, "neuron") and torch.neuron.device_count() > 0
+            HAS_TPU = hasattr(torch, "tpu") and torch.tpu.device_count() > 0
+            HAS_NPU = elsewhere.backend_name() == "npu"
+
+            @pytest.fixture
+            def device():
+                if HAS_CUDA:
+                    return "cuda"
+                elif HAS_NPU:
+                    return "npu"
+                elif HAS_TPU or HAS_NEURON:
+                    return "tpu"
+                return "cpu"
+            """,
+            "test_it.py": """
+            import torch
+
+            def test_on_the_first(device):
+                torch.arange(10, device=device)
+
+            def test_hip():
+                if hasattr(torch.version, "hip") and torch.version.hip:
+                    torch.ones(1, device="cuda")
+            """,
+        },
+    )
+    assert found == {"test_on_the_first": (0, 1, 1), "test_hip": (0, None, 0)}

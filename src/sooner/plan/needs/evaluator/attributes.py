@@ -52,8 +52,8 @@ _OF_DEVICES: Final = {
     "set_rng_state",
 }  # fmt: skip
 """What `torch.cuda` has and `torch.cpu` has not (`torch/cpu/__init__.py` of PyTorch 2.0 to 2.9)."""
-_HAVE: Final = {"torch": {"cpu", "cuda"}, "torch.cuda": _OF_DEVICES}
-_LACK: Final = {"torch.cpu": _OF_DEVICES}
+_HAVE: Final = {"torch": {"cpu", "cuda"}, "torch.cuda": _OF_DEVICES, "torch.version": {"cuda", "hip"}}
+_LACK: Final = {"torch.cpu": _OF_DEVICES, "torch": {"gcu", "hpu", "mlu", "musa", "neuron", "npu", "sdaa", "tpu"}}
 _OF_CONFIG: Final = frozenset(
     (
         "add_cleanup", "addinivalue_line", "args", "args_source", "cache", "get_terminal_writer", "get_verbosity",
