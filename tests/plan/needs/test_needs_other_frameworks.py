@@ -2237,3 +2237,62 @@ def test_actors_of_monarch_are_ranks_and_what_they_are_asked_to_do_is_the_tests(
         "test_nothing_is_asked": (0, None, 0),
     }
     assert found["test_on_the_host"].ranks["8"] == 4
+
+
+def test_pycuda_works_on_the_device_whose_context_is_current():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/managers.py": """
+            import numpy as np
+            import pycuda.driver as driver
+            import torch
+
+            class Manager:
+                def __init__(self):
+                    self._host = {}
+
+                def push(self, data, torch_accessible=False):
+                    for key, content in data.items():
+                        self._host[key] = np.array(content)
+                        self._to_device(key, torch_accessible)
+
+            class Pycuda(Manager):
+                def _to_device(self, name, torch_accessible):
+                    if torch_accessible:
+                        torch.from_numpy(self._host[name]).cuda()
+                    else:
+                        driver.memcpy_htod(driver.mem_alloc(self._host[name].nbytes), self._host[name])
+            """,
+            "tests/test_it.py": """
+            import numpy as np
+            import pycuda.driver as drv
+            import pycuda.gpuarray as gpuarray
+            from acme.managers import Pycuda
+            from pycuda.compiler import SourceModule
+
+            def test_library():
+                Pycuda().push({"a": [1]})
+
+            def test_array():
+                gpuarray.to_gpu(np.ones(3))
+
+            def test_source():
+                SourceModule("...").get_function("f")
+
+            def test_second():
+                drv.Device(1).make_context()
+
+            def test_count():
+                assert drv.Device.count() >= 0
+            """,
+        },
+    )
+    assert found == {
+        "test_library": (1, 1, 1),
+        "test_array": (1, 1, 1),
+        "test_source": (1, 1, 1),
+        "test_second": (2, 2, 2),
+        "test_count": (0, None, 0),
+    }
