@@ -905,3 +905,61 @@ def test_what_a_method_writes_that_is_not_followed_to_its_end_is_not_known():
         },
     )
     assert {name: minimum for name, (minimum, *_) in found.items()} == dict.fromkeys(found, 0)
+
+
+def test_an_object_of_the_library_is_of_the_type_of_pythons_that_its_class_inherits_from():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/feeds.py": """
+            from collections import OrderedDict
+
+            import torch
+
+            class Feed(dict):
+                pass
+
+            class Sub(Feed):
+                pass
+
+            class Ordered(OrderedDict):
+                pass
+
+            def push(data):
+                assert isinstance(data, dict)
+                torch.ones(1, device="cuda")
+            """,
+            "tests/test_it.py": """
+            from collections.abc import Mapping
+
+            import torch
+            from acme.feeds import Feed, Ordered, Sub, push
+
+            def test_dict():
+                push(Feed())
+
+            def test_below():
+                push(Sub())
+
+            def test_ordered():
+                if isinstance(Ordered(), dict):
+                    torch.ones(1, device="cuda:1")
+
+            def test_one_of_several():
+                if isinstance(Sub(), (list, Mapping)):
+                    torch.ones(1, device="cuda")
+
+            def test_none():
+                if isinstance(Feed(), list):
+                    torch.ones(1, device="cuda")
+            """.replace("import Mapping", "import Mapping\n            from collections import OrderedDict"),
+        },
+    )
+    assert found == {
+        "test_dict": (1, 1, 1),
+        "test_below": (1, 1, 1),
+        "test_ordered": (2, 2, 2),
+        "test_one_of_several": (1, 1, 1),
+        "test_none": (0, None, 0),
+    }

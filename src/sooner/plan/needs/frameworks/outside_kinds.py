@@ -3,6 +3,7 @@
 import builtins
 import re
 import unittest
+from collections import Counter, OrderedDict, defaultdict
 from typing import Any, Final
 
 from sooner.plan.needs.evaluator.values import MISSING, Cls, Ext, Inst, Native, Param, Unknown, hard, is_plain, name_of
@@ -42,6 +43,11 @@ _GIVEN: Final = {
 _TEST_CASES: Final = ("object", "unittest.TestCase", "unittest.case.TestCase", "unittest.IsolatedAsyncioTestCase")
 _OF_TEST_CASES: Final = frozenset(dir(unittest.IsolatedAsyncioTestCase()))
 
+_TYPES: Final[dict[str, type]] = {
+    "dict": dict, "list": list, "tuple": tuple, "set": set, "frozenset": frozenset, "str": str, "bytes": bytes,
+    "int": int, "float": float, "OrderedDict": OrderedDict, "defaultdict": defaultdict, "Counter": Counter,
+}  # fmt: skip
+
 MAPPINGS: Final = ("dict", "OrderedDict", "UserDict")
 """What classes inherit from that are mappings."""
 MAPPING_MODEL: Final = "sooner.mappings"
@@ -61,6 +67,13 @@ def is_container(value: Inst, kind: str) -> bool:
     models = {MAPPINGS: MAPPING_MODEL, LISTS: LIST_MODEL, TUPLES: TUPLE_MODEL}
     model = next((each for kinds, each in models.items() if kind in kinds), None)
     return any(isinstance(each, Cls) and each.module.name == model for each in value.cls.mro)
+
+
+def types_below(value: Inst) -> set[type]:
+    """The types of Python's that the class of an object inherits from, by what stands in its head."""
+    nodes = (each.node for each in value.cls.mro if isinstance(each, Cls) and each.node is not None)
+    written = {getattr(base, "id", getattr(base, "attr", "")) for node in nodes for base in node.bases}
+    return {_TYPES[name] for name in written & _TYPES.keys()}
 
 
 def member_text(value: Ext) -> str | None:

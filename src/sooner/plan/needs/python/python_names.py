@@ -49,6 +49,7 @@ from sooner.plan.needs.frameworks.outside_kinds import (
     is_of_outside,
     kind_outside,
     record_text,
+    types_below,
 )
 from sooner.plan.needs.python import sets
 from sooner.plan.needs.python.containers import Environment
@@ -175,7 +176,8 @@ def _is_of_class(value: Inst, kind: Any) -> bool | None:
         return True if has and all(has) else None if has_foreign_base(value.cls) else False
     if isinstance(kind, Cls):
         return kind in value.cls.mro or (None if has_foreign_base(value.cls) else False)
-    if is_container(value, name_of(kind)):
+    host = _type_of(kind)
+    if is_container(value, name_of(kind)) or (host and any(issubclass(each, host) for each in types_below(value))):
         return True
     if is_named_tuple(value) and name_of(kind) in HOST_TYPES:
         return issubclass(tuple, HOST_TYPES[name_of(kind)])
