@@ -963,3 +963,65 @@ def test_an_object_of_the_library_is_of_the_type_of_pythons_that_its_class_inher
         "test_one_of_several": (1, 1, 1),
         "test_none": (0, None, 0),
     }
+
+
+def test_what_an_object_of_the_library_may_do_with_a_device_leaves_a_doubt_also_where_it_is_not_followed_again():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/managers.py": """
+            import numpy as np
+            import pycuda.driver as driver
+
+            class Feed(dict):
+                def add(self, name, data):
+                    self[name] = {"data": data}
+
+            class Manager:
+                def __init__(self):
+                    self._host = {}
+
+                def push(self, data):
+                    assert isinstance(data, dict)
+                    for key, content in data.items():
+                        value = content["data"]
+                        if isinstance(value, (np.ndarray, list)):
+                            if isinstance(value, np.ndarray):
+                                if not value.flags.c_contiguous:
+                                    array = np.array(value, order="C")
+                                else:
+                                    array = value
+                            elif isinstance(value, list):
+                                array = np.array(value, order="C")
+                            else:
+                                raise ValueError(key)
+                            self._host[key] = array
+                            self._to_device(key)
+
+            class Pycuda(Manager):
+                def _to_device(self, name):
+                    assert name in self._host
+                    driver.memcpy_htod(driver.mem_alloc(self._host[name].nbytes), self._host[name])
+            """,
+            "tests/test_it.py": """
+            import pytest
+            from acme.managers import Feed, Pycuda
+
+            @pytest.mark.parametrize("n", range(3))
+            def test_pushed(n):
+                feed = Feed()
+                feed.add("a", [n])
+                Pycuda().push(feed)
+
+            def test_made():
+                Pycuda()
+            """,
+        },
+    )
+    assert {name: each.confidence for name, each in found.items()} == {
+        "test_pushed[0]": "medium",
+        "test_pushed[1]": "medium",
+        "test_pushed[2]": "medium",
+        "test_made": "high",
+    }

@@ -426,6 +426,8 @@ class Calling(Making):
             self.touch(Dev("cuda", 0) if is_there else Dev("cpu"), f"{what}, by the library")
         elif not self.is_doubtful():
             self.trace.by_itself = what
+        else:
+            self.trace.may_be_made |= self.size > 0
 
     def _is_fruitless(self, func: Func) -> bool:
         """Whether a function of the library under test has given nothing several times in the tests of this file."""

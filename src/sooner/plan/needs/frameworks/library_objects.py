@@ -77,9 +77,10 @@ def follow(machine: "Machine", method: Func, args: list[Any], kwargs: dict[str, 
     if key in machine.given_up or machine.object_fuel <= 0:
         doubt_others(machine, method, args[0].cls)
         forget(machine, method, args[0])
+        trace.may_be_made |= key in machine.made_by_itself and machine.size > 0
         return Unknown(f"{method.module.name}.{method.name}()")
     guesses, cut_short = machine.guesses, machine.cut_short
-    may_be_made = trace.may_be_made
+    may_be_made, trace.may_be_made = trace.may_be_made, False
     functions, machine.library_fuel = machine.library_fuel, machine.object_fuel
     before, trace.seen = trace.seen, Seen(set(), set(), 0, None, 0, on_all=False)
     try:
@@ -94,8 +95,10 @@ def follow(machine: "Machine", method: Func, args: list[Any], kwargs: dict[str, 
         machine.guesses = guesses
     if method.name == "__init__":
         args[0].is_made = is_sure
+    if trace.may_be_made and not is_sure and machine.size == SIZES[-1]:
+        machine.made_by_itself[key] = ""  # it may have used a device
+    trace.may_be_made |= may_be_made
     if not is_sure:
-        trace.may_be_made = may_be_made
         doubt_others(machine, method, args[0].cls)
         if not has_used and machine.size == SIZES[-1]:
             machine.fruitless[key] = machine.fruitless.get(key, 0) + _AT_ONCE
