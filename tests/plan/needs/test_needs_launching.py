@@ -185,6 +185,50 @@ def test_accelerates_own_check_is_launched_as_any_script():
     assert found == {"test_told_nothing": (0, 1, 8), "test_written": (3, 3, 3), "test_speaks": (0, None, 0)}
 
 
+def test_a_launched_script_that_only_asks_for_devices_uses_none():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/count.py": """
+            import torch
+
+            def main():
+                count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+                print(f"ran on {count} GPUs")
+
+            if __name__ == "__main__":
+                main()
+            """,
+            "tests/work.py": """
+            import torch
+
+            if torch.cuda.is_available():
+                torch.ones(3).cuda()
+            """,
+            "tests/test_it.py": """
+            import subprocess
+            from pathlib import Path
+
+            HERE = Path(__file__).parent
+
+            def test_of_two_ranks():
+                subprocess.run(["torchrun", "--nproc_per_node=2", str(HERE / "count.py")], check=True)
+
+            def test_of_all():
+                subprocess.run(["accelerate", "launch", str(HERE / "count.py")], check=True)
+
+            def test_that_works():
+                subprocess.run(["accelerate", "launch", str(HERE / "work.py")], check=True)
+            """,
+        },
+    )
+    assert found == {
+        "test_of_two_ranks": (0, None, 0),
+        "test_of_all": (0, None, 8),
+        "test_that_works": (0, 1, 8),
+    }
+
+
 def test_accelerates_launcher_of_long_ago_takes_one_device_where_it_is_told_no_number():
     found = devices_of(
         "tests/test_it.py",

@@ -24,6 +24,7 @@ from sooner.plan.needs.evaluator.values import (
 )
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.processes.programs import (
+    ON_DEVICES,
     imports_nccl,
     imports_strangers,
     is_of_torch_alone,
@@ -52,9 +53,6 @@ _PARALLEL: Final = re.compile(
 _REPLICAS: Final = ("--data-parallel-size", "-dp", "--dp", "--dp-size")
 _GPUS: Final = re.compile(r"^--?(?:[a-z]+[-_])*(?:n[-_]?|num[-_])gpus?$")
 _TOLD_GPUS: Final = re.compile(r"^(?:N|N_|NUM_)GPUS?$")
-_ON_DEVICES: Final = re.compile(
-    r"\b(cuda|nccl|get_accelerator|hip|set_device|megatron\.training)\b|\bAccelerator\(|\.cuda\("
-)
 _TRAINS: Final = re.compile(r"^\s*(?:from|import) (?:transformers|trl)\b.*?Trainer\(", re.MULTILINE | re.DOTALL)
 _SPREADS: Final = re.compile(r"from_pretrained\(.*?\b(?:tp_plan|distributed_config)=|[\"']tp_plan[\"']\]", re.DOTALL)
 """A model of transformers' that is split over ranks: on their devices, or on the host where there is none."""
@@ -117,9 +115,10 @@ def launch(machine: "Machine", command: Any, environment: Any = None, *, is_chec
     if (kind := _told_processes(words)) == "gpu" or (kind == "auto" and machine.visible()):
         count = machine.visible()
     if count is UNKNOWN and (taken := _taken_of_itself(machine, words)) is not UNKNOWN:
-        if taken and _uses_devices(machine, words):
+        if taken and not _is_on_host(words):
             machine.started(taken)
-            machine.need(taken, "a launcher takes the devices that there are")
+            if _uses_devices(machine, words):
+                machine.need(taken, "a launcher takes the devices that there are")
         return Unknown("process")
     if count is UNKNOWN and _starts_one(words):
         count = 1
@@ -240,7 +239,7 @@ def _runs_written(machine: "Machine", words: list[Any], count: Any, environment:
         machine.fuel = fuel - (granted - max(machine.fuel, 0))
         machine.rank = None
     says_where = bool(_SAYS_WHERE.search(text) or _SPREADS.search(text))
-    may_use = _ON_DEVICES.search(text) or _SPREADS.search(text) or not is_of_torch_alone(text)
+    may_use = ON_DEVICES.search(text) or _SPREADS.search(text) or not is_of_torch_alone(text)
     if (machine.count or not says_where) and machine.trace.all_used == had and may_use:
         machine.guesses += 1  # what the library does in it is not followed
         machine.need(count, "a launcher starts a process for each device")
@@ -553,19 +552,23 @@ def _number(value: Any) -> Any:
     return int(value) if value.strip().isdigit() else UNKNOWN
 
 
+def _is_on_host(words: list[Any]) -> bool:
+    return any(cpu in each for each in words if isinstance(each, str) for cpu in _CPU_WORDS)
+
+
 def _uses_devices(machine: "Machine", words: list[Any]) -> bool:
     """Whether what is launched works on devices: by its own words, and by its script where that is in the tree."""
-    texts = [each for each in words if isinstance(each, str)]
-    if any(cpu in each for each in texts for cpu in _CPU_WORDS):
+    if _is_on_host(words):
         return False
+    texts = [each for each in words if isinstance(each, str)]
     script = next((each for each in words if _tail(each).endswith(".py")), None)
     found = None if script is None else _script(machine, script)
     text = machine.sources.read(found) if found else None
     if found is None or text is None:
-        is_seen = script is None or any(_ON_DEVICES.search(each) for each in texts)
+        is_seen = script is None or any(ON_DEVICES.search(each) for each in texts)
         machine.guesses += not is_seen or any(_MPI.search(each) for each in texts)  # which starts programs of any kind
         return True
-    if _ON_DEVICES.search(text):
+    if ON_DEVICES.search(text):
         return True
     # Without devices such a library takes the host's.
     if machine.count and (_TRAINS.search(text) or _SPREADS.search(text) or imports_nccl(machine.sources, found)):

@@ -1,6 +1,7 @@
 """Programs that a test runs: its own file, where that starts ranks, files of the tree, and texts (`python -c`)."""
 
 import ast
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
     from sooner.plan.needs.sources import Sources
 
+ON_DEVICES: Final = re.compile(
+    r"\b(cuda(?!\.(?:is_available|device_count)\()|nccl|get_accelerator|hip|set_device|megatron\.training)\b"
+    r"|\bAccelerator\(|\.cuda\("
+)
+"""What a program works on devices by; that it asks for them (`torch.cuda.device_count()`) says nothing."""
 _DEPTH_OF_PROGRAM: Final = 6
 """How much deeper a program counts than what starts it: one may start itself."""
 _FUEL_OF_PROGRAM: Final = 10_000
