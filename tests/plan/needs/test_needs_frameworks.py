@@ -1070,6 +1070,42 @@ def test_a_device_that_nvml_is_asked_for_must_be_there():
     assert found == {"test_second": (2, 2, 2), "test_started": (1, 1, 1)}
 
 
+def test_each_rank_of_accelerates_has_its_own_device():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+
+            import torch
+            from accelerate import Accelerator, PartialState, notebook_launcher
+            from torch.multiprocessing import spawn
+
+            def worker(rank, world):
+                os.environ["LOCAL_RANK"] = os.environ["RANK"] = str(rank)
+                os.environ["WORLD_SIZE"] = str(world)
+                Accelerator().prepare(torch.nn.Linear(2, 2))
+
+            def on_the_host(rank):
+                Accelerator(cpu=True).prepare(torch.nn.Linear(2, 2))
+
+            def show():
+                print(PartialState())
+
+            def test_three():
+                spawn(worker, args=(3,), nprocs=3)
+
+            def test_three_on_the_host():
+                spawn(on_the_host, nprocs=3)
+
+            def test_launched():
+                notebook_launcher(show, (), num_processes=2)
+            """,
+        },
+    )
+    assert found == {"test_three": (0, 3, 3), "test_three_on_the_host": (0, None, 0), "test_launched": (0, 2, 2)}
+
+
 def test_accelerates_state_uses_a_device_in_a_rank_only_and_what_is_moved_to_its_device_does():
     found = devices_of(
         "test_it.py",
