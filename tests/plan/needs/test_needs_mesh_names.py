@@ -255,3 +255,45 @@ def test_pytorchs_tests_of_any_accelerator_are_skipped_without_one():
         },
     )
     assert found == {"TestIt::test_one": (1, 1, 1)}
+
+
+def test_a_mesh_of_devices_joins_ranks_by_nccl_that_have_joined_no_group():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import os
+
+            import torch
+            import torch.distributed as dist
+            from torch.distributed.device_mesh import init_device_mesh
+            from torch.multiprocessing import spawn
+
+            def by_the_mesh(rank, world, kind):
+                os.environ["RANK"], os.environ["WORLD_SIZE"] = str(rank), str(world)
+                init_device_mesh(kind, (world,))
+
+            def by_gloo(rank, world):
+                dist.init_process_group("gloo", rank=rank, world_size=world)
+                init_device_mesh("cuda", (world,))
+
+            def test_of_devices():
+                spawn(by_the_mesh, args=(4, "cuda"), nprocs=4)
+
+            def test_of_the_host():
+                spawn(by_the_mesh, args=(4, "cpu"), nprocs=4)
+
+            def test_joined():
+                spawn(by_gloo, args=(4,), nprocs=4)
+
+            def test_alone():
+                init_device_mesh("cuda", (1,))
+            """,
+        },
+    )
+    assert found == {
+        "test_of_devices": (4, 4, 4),
+        "test_of_the_host": (0, None, 0),
+        "test_joined": (1, 1, 1),
+        "test_alone": (1, 1, 1),
+    }

@@ -82,8 +82,14 @@ def _pretend(machine: "Machine", args: list[Any]) -> Any:
 
 
 def _device_of_mesh(machine: "Machine", args: list[Any]) -> Any:
-    """The kind of device that making a mesh of it uses: of a group that only pretends none, in versions that say so."""
+    """The kind of device that making a mesh of it uses: of a group that only pretends none, in versions that say so.
+
+    Raises:
+        Raised: It joins the ranks itself, and there are fewer devices than ranks.
+    """
     if not machine.is_pretended:
+        if machine.rank is not None and not machine.trace.backends and hard(args[0]) == "cuda":
+            machine.need(machine.rank[1], "a mesh of devices joins its ranks by NCCL")
         return args[0]
     path = machine.sources.module("torch.distributed.device_mesh", machine.current[0] or "")
     machine.guesses += path is None
