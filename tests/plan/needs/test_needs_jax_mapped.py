@@ -689,3 +689,33 @@ def test_arrays_that_are_put_into_another_shape_are_mapped_over_its_first_axis()
         "test_a_tree_for_two": (2, 2, 2),
         "test_devices": (0, 1, 1),
     }
+
+
+def test_shards_are_put_on_as_many_devices_as_there_are_shards():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import jax
+            import jax.numpy as jnp
+
+            def test_four():
+                jax.device_put_sharded([jnp.ones(2)] * 4, jax.devices()[:4])
+
+            def test_two_by_name():
+                jax.device_put_sharded([jnp.ones(2)] * 2, devices=jax.devices()[:2])
+
+            def test_one_each():
+                jax.device_put_sharded([jnp.ones(2) for _ in jax.devices()], jax.devices())
+
+            def test_replicated():
+                jax.device_put_replicated(jnp.ones(2), jax.devices()[:2])
+            """,
+        },
+    )
+    assert found == {
+        "test_four": (4, 4, 4),
+        "test_two_by_name": (2, 2, 2),
+        "test_one_each": (0, 1, 8),
+        "test_replicated": (0, 1, 2),
+    }
