@@ -1106,6 +1106,36 @@ def test_each_rank_of_accelerates_has_its_own_device():
     assert found == {"test_three": (0, 3, 3), "test_three_on_the_host": (0, None, 0), "test_launched": (0, 2, 2)}
 
 
+def test_a_rank_that_joins_with_its_device_and_what_is_loaded_onto_others_need_these():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            import torch.distributed as dist
+            from torch.multiprocessing import spawn
+
+            def worker(rank, world):
+                dist.init_process_group(rank=rank, world_size=world, device_id=torch.device("cuda", rank))
+
+            def test_ranks():
+                spawn(worker, args=(3,), nprocs=3)
+
+            def test_loaded_elsewhere():
+                torch.load("model.pt", map_location={"cuda:0": "cuda:1"})
+
+            def test_loaded_on_the_host():
+                torch.load("model.pt", map_location={"cuda:0": "cpu"})
+            """,
+        },
+    )
+    assert found == {
+        "test_ranks": (3, 3, 3),
+        "test_loaded_elsewhere": (2, 2, 2),
+        "test_loaded_on_the_host": (0, None, 0),
+    }
+
+
 def test_accelerates_state_uses_a_device_in_a_rank_only_and_what_is_moved_to_its_device_does():
     found = devices_of(
         "test_it.py",
