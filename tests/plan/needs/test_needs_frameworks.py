@@ -1136,6 +1136,27 @@ def test_a_rank_that_joins_with_its_device_and_what_is_loaded_onto_others_need_t
     }
 
 
+def test_lightnings_devices_may_be_numbers_in_a_text():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            from pytorch_lightning import Trainer
+
+            def test_two_numbers():
+                Trainer(gpus="0, 3").fit(None)
+
+            def test_one_number_and_a_comma():
+                Trainer(devices="1,", accelerator="gpu").fit(None)
+
+            def test_a_count():
+                Trainer(devices="3", accelerator="gpu").fit(None)
+            """,
+        },
+    )
+    assert found == {"test_two_numbers": (4, 4, 4), "test_one_number_and_a_comma": (2, 2, 2), "test_a_count": (3, 3, 3)}
+
+
 def test_accelerates_state_uses_a_device_in_a_rank_only_and_what_is_moved_to_its_device_does():
     found = devices_of(
         "test_it.py",
