@@ -743,24 +743,16 @@ def test_cupys_core_counts_and_compares_without_a_device_under_its_older_name_to
     assert found == {"test_older": (0, None, 0), "test_newer": (0, None, 0), "test_array": (1, 1, 1)}
 
 
-def test_a_device_that_is_set_and_those_that_an_array_is_distributed_over_must_be_there():
+def test_a_device_that_is_set_must_be_there():
     found = devices_of(
         "test_it.py",
         {
             "test_it.py": """
             import cupy
-            from cupyx.distributed.array import distributed_array
 
             def test_set():
                 cupy.cuda.runtime.setDevice(3)
-
-            def test_distributed():
-                distributed_array(cupy.arange(8), {0: [slice(4)], 1: [slice(4, 8)]})
-
-            def test_distributed_over_all():
-                places = {i: [slice(i, i + 1)] for i in range(4)}
-                distributed_array(cupy.arange(8), index_map=places)
             """,
         },
     )
-    assert found == {"test_set": (4, 4, 4), "test_distributed": (2, 2, 2), "test_distributed_over_all": (4, 4, 4)}
+    assert found == {"test_set": (4, 4, 4)}
