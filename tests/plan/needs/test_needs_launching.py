@@ -229,6 +229,23 @@ def test_a_launched_script_that_only_asks_for_devices_uses_none():
     }
 
 
+def test_what_ranks_of_a_script_of_an_unknown_path_use_is_not_sure():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import subprocess
+
+            from acme import script_of
+
+            def test_launched():
+                subprocess.run(["accelerate", "launch", script_of("count")], check=True)
+            """
+        },
+    )
+    assert found["test_launched"].confidence.value == "medium"
+
+
 def test_accelerates_launcher_of_long_ago_takes_one_device_where_it_is_told_no_number():
     found = devices_of(
         "tests/test_it.py",

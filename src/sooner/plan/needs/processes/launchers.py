@@ -565,7 +565,7 @@ def _uses_devices(machine: "Machine", words: list[Any]) -> bool:
     found = None if script is None else _script(machine, script)
     text = machine.sources.read(found) if found else None
     if found is None or text is None:
-        is_seen = script is None or any(ON_DEVICES.search(each) for each in texts)
+        is_seen = (script is None and len(texts) == len(words)) or any(ON_DEVICES.search(each) for each in texts)
         machine.guesses += not is_seen or any(_MPI.search(each) for each in texts)  # which starts programs of any kind
         return True
     if ON_DEVICES.search(text):
