@@ -301,8 +301,11 @@ def _as_written(exception: ast.expr) -> str:
     said = exception.args[0]
     if not isinstance(said, ast.JoinedStr):
         return ast.unparse(said)[:_LONGEST]
-    parts = (each.value if isinstance(each, ast.Constant) else f"{{{ast.unparse(each.value)}}}" for each in said.values)
-    return "".join(map(str, parts))[:_LONGEST]
+    return "".join(map(_part_as_written, said.values))[:_LONGEST]
+
+
+def _part_as_written(part: ast.expr) -> str:
+    return f"{{{ast.unparse(part.value)}}}" if isinstance(part, ast.FormattedValue) else str(ast.literal_eval(part))
 
 
 _DOING: Final = (ast.Call, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
