@@ -1025,3 +1025,63 @@ def test_what_an_object_of_the_library_may_do_with_a_device_leaves_a_doubt_also_
         "test_pushed[2]": "medium",
         "test_made": "high",
     }
+
+
+def test_what_a_method_calls_of_the_library_may_refuse_before_it_uses_devices_too():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": """
+            import torch
+
+            class Engine:
+                def __init__(self):
+                    self.group = None
+
+                def send(self, patches):
+                    self._put(self._prepared(patches))
+
+                def _prepared(self, patches):
+                    if self.group is None:
+                        raise RuntimeError("no group")
+                    for patch in patches:
+                        self._validate(patch)
+                    return patches
+
+                def _put(self, patches):
+                    with torch.cuda.device(0):
+                        self.group.broadcast(patches, stream=torch.cuda.current_stream())
+
+                @staticmethod
+                def _validate(patch):
+                    if patch is None:
+                        raise ValueError("requires a shape")
+            """,
+            "tests/test_it.py": """
+            from unittest.mock import MagicMock
+            import pytest
+            from acme import Engine
+
+            def test_without_a_group():
+                with pytest.raises(RuntimeError, match="no group"):
+                    Engine().send([None])
+
+            def test_of_no_shape():
+                engine = Engine()
+                engine.group = MagicMock()
+                with pytest.raises(ValueError, match="shape"):
+                    engine.send([None])
+
+            def test_of_another_kind():
+                engine = Engine()
+                engine.group = MagicMock()
+                with pytest.raises(TypeError):
+                    engine.send([(1,)])
+            """,
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_without_a_group": (0, None, 0),
+        "test_of_no_shape": (0, None, 0),
+        "test_of_another_kind": (1, 1, 1),
+    }

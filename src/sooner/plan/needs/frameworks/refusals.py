@@ -75,9 +75,9 @@ def refuse_as_awaited(machine: "Machine", func: Any, args: list[Any], kwargs: di
     """Within what is expected to raise, a function of the library that does so before it uses a device ends it.
 
     Raises:
-        Raised: What it raises by itself, of a kind that is expected.
+        Raised: What it, or what it calls of the library, raises by a `raise`, of a kind that is expected.
     """
-    if not machine.awaited or machine.quiet or machine.loading or not _raises(func):
+    if not machine.awaited or machine.quiet or machine.loading or not _is_of_library(func):
         return
     stop = _raised_by(machine, func, args, kwargs)
     if stop is not None and not machine.is_ignored(*machine.current):
@@ -86,15 +86,12 @@ def refuse_as_awaited(machine: "Machine", func: Any, args: list[Any], kwargs: di
         raise raised
 
 
-def _raises(func: Any) -> TypeGuard[Func]:
-    """Whether a function is one of the library's that has a `raise` of its own."""
-    if not isinstance(func, Func) or func.module.is_test_code or func.module.is_model:
-        return False
-    return any(isinstance(each, ast.Raise) for each in ast.walk(func.node))
+def _is_of_library(func: Any) -> TypeGuard[Func]:
+    return isinstance(func, Func) and not (func.module.is_test_code or func.module.is_model)
 
 
 def _raised_by(machine: "Machine", func: Func, args: list[Any], kwargs: dict[str, Any]) -> Raised | None:
-    """What a call of the library raises by a `raise` of its own, as is expected, before it uses a device.
+    """What a call of the library raises by a `raise` of the library's, as is expected, before it uses a device.
 
     Where it raises nothing such, nothing was done: it is called again.
     """
