@@ -50,9 +50,9 @@ def goal(recall: float | None, budget: float | None) -> "Goal":
     history_door()
     from sooner.analysis.selection.policy import Goal
 
-    for name, share in (("--recall", recall), ("--budget", budget)):
+    for name, share, usual in (("--recall", recall, RECALL), ("--budget", budget, BUDGET)):
         if share is not None and not 0.0 < share <= 1.0:
-            raise UsageError(f"{name} {share:g}: a share between 0 and 1 is needed, such as 0.97")
+            raise UsageError(f"{name} {share:g}: a share between 0 and 1 is needed, such as {usual:g}")
     if recall is None and budget is None:
         return Goal(recall=RECALL, budget=BUDGET)
     return Goal(recall=recall, budget=budget)

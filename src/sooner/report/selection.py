@@ -41,7 +41,7 @@ def backtest_text(summary: Summary, *, recall: float | None, budget: float | Non
         f"cost    {percent(summary.cost)} of running everything",
         f"level   {percent(summary.level)} of the cost; {was}",
         f"stated bound held in {summary.windows.held} of {summary.windows.count} rolling windows{_empty(summary)}",
-        f"missed breakages stayed red for {summary.red_hours:.0f} hours together{_later(summary)}",
+        f"missed breakages stayed red for {counted(round(summary.red_hours), 'hour')} together{_later(summary)}",
         "other readings of a breakage:",
     ]
     for name, score in summary.by_definition.items():
