@@ -87,8 +87,9 @@ class Raising(Matching):
         if isinstance(value, Caught):
             raise _again(value.raised)
         kind = exception_name(value)
-        text = _message(value) or self._said(node.exc, env)
-        shown = text or _as_written(node.exc)
+        said = node.exc.args[0] if isinstance(node.exc, ast.Call) and node.exc.args else None
+        text = _message(value) or self._said(said, env)
+        shown = text or _as_written(said)
         if kind in SKIPS or is_pytest_s_skip(value):
             raise Skip(shown or "SkipTest", path, line)
         if not self.is_ignored(path, line):
@@ -98,12 +99,9 @@ class Raising(Matching):
             raised.cause = None if node.cause is None else self.ev(node.cause, env)
             raise raised
 
-    def _said(self, exception: ast.expr, env: Env) -> str:
+    def _said(self, said: ast.expr | None, env: Env) -> str:
         """What is raised says, where that is asked for or does nothing: of a class from outside the call is known."""
-        if not isinstance(exception, ast.Call) or not exception.args:
-            return ""
-        said = exception.args[0]
-        if not self.awaited and any(isinstance(each, _DOING) for each in ast.walk(said)):
+        if said is None or (not self.awaited and any(isinstance(each, _DOING) for each in ast.walk(said))):
             return ""
         text = hard(self.ev(said, env))
         return text if isinstance(text, str) else ""
@@ -294,13 +292,10 @@ def _message(value: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _as_written(exception: ast.expr) -> str:
+def _as_written(said: ast.expr | None) -> str:
     """What is raised says, as its text is written (`got {device_count()}`)."""
-    if not isinstance(exception, ast.Call) or not exception.args:
-        return ""
-    said = exception.args[0]
     if not isinstance(said, ast.JoinedStr):
-        return ast.unparse(said)[:_LONGEST]
+        return ast.unparse(said)[:_LONGEST] if said is not None else ""
     return "".join(map(_part_as_written, said.values))[:_LONGEST]
 
 
