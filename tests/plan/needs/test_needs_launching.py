@@ -750,10 +750,15 @@ def test_a_file_for_accelerates_launcher_says_the_number_of_processes_that_the_t
                 file = Path(tempfile.mkdtemp()) / "config.yaml"
                 file.write_text("num_processes: 1")
                 run_command(["accelerate", "launch", f"--config_file={file}", "-m", "tests.it"])
+
+            def test_two():
+                file = Path(tempfile.mkdtemp()) / "config.yaml"
+                file.write_text("num_processes: 2")
+                run_command(get_launch_command(config_file=str(file), monitor_interval=0.1) + ["-m", "tests.it"])
             """
         },
     )
-    assert found == {"test_three": (3, 3, 3), "test_one": (1, 1, 1)}
+    assert found == {"test_three": (3, 3, 3), "test_one": (1, 1, 1), "test_two": (2, 2, 2)}
 
 
 def test_a_loop_that_starts_workers_for_no_size_at_all_is_a_pass_without_workers():
