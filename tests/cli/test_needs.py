@@ -404,6 +404,25 @@ def test_a_file_that_is_no_python_is_not_left_out_in_silence(here, project):
     assert done.stderr == f"note: test_bad.py: {told} (is it of a newer Python? run sooner in that one)\n"
 
 
+def test_files_whose_tests_come_from_code_that_is_not_there_are_named(here, project):
+    (project / "test_good.py").write_text("from outside.helpers import *\nfrom shared import *\ndef test_a(): pass\n")
+    (project / "shared.py").write_text("def help(): pass\n")
+    (project / "test_none.py").write_text(
+        "from shared import *\nimport unittest\nclass TestA(unittest.TestCase): ...\n"
+    )
+    (project / "test_star.py").write_text("from outside.suite import *\n")
+    made = "from outside.testing import made\nif made:\n    globals().update(made('a'))\n"
+    (project / "test_made.py").write_text(made)
+    (project / "test_class.py").write_text("from outside import suites\nclass TestA(suites.Common): device = 'cuda'\n")
+    (project / "test_load.py").write_text("def load_tests(loader, tests, pattern): return loader.discover('more')\n")
+    done = here("needs", ".", "--json")
+    assert (done.returncode, len(json.loads(done.stdout))) == (0, 1)
+    assert done.stderr == (
+        "note: 4 files take their tests from code that is not here, so they are not known: "
+        "test_class.py, test_load.py, test_made.py, ... (--dry imports it)\n"
+    )
+
+
 def test_what_is_named_like_a_test_and_is_no_file_is_left_out(here, project):
     (project / "test_good.py").write_text("def test_a(): pass\n")
     (project / "test_dangling.py").symlink_to("nowhere.py")

@@ -15,13 +15,14 @@ from sooner.cli.needs_plan import plan_text
 from sooner.cli.needs_project import Project, find_project
 from sooner.cli.needs_static import static_needs
 from sooner.cli.needs_sweep import swept
-from sooner.door.needs_tree import read_source
+from sooner.door.needs_tree import read_source, sources_of
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
 from sooner.model.text import one_line, test_of, there_are
 from sooner.plan.needs import TestNeeds
 from sooner.plan.needs.placement import Difference, Job, counted, differences
 from sooner.plan.needs.sources import parsed
+from sooner.plan.needs.testing.elsewhere import takes_tests_from_outside
 from sooner.report.needs import NeedRow, differences_text, needs_text, summary_text
 from sooner.report.wording import counted as counted_of
 
@@ -75,7 +76,9 @@ def show(question: Question) -> int:
     jobs = _placed(question.placements)
     found = static_needs(project, rules, question.jobs, is_kept=not question.no_cache)
     _note_unread(project, found)
-    if question.dry or question.real:
+    if not (question.dry or question.real):
+        _note_made_elsewhere(project, found)
+    else:
         found = swept(project, found, real=question.real, python=question.python, devices=question.devices)
     found = _named(project, found)
     cases = Counter(test_of(each.nodeid) for each in found)
@@ -130,17 +133,35 @@ def _files_of(path: Path) -> list[Path]:
 def _note_unread(project: Project, found: Sequence[TestNeeds]) -> None:
     """Name files that are no Python: what they hold is in no answer."""
     if project.left_out:
-        names = ", ".join(map(one_line, project.left_out[:_MOST_NAMED]))
-        more = ", ..." if len(project.left_out) > _MOST_NAMED else ""
-        many = counted_of(len(project.left_out), "file")
-        click.echo(f"note: {many} left out, as pytest would: {names}{more} (name a file to see its tests)", err=True)
-    for path in sorted(set(project.tests) - {each.path for each in found}):
+        names, many = _first_of(project.left_out), counted_of(len(project.left_out), "file")
+        click.echo(f"note: {many} left out, as pytest would: {names} (name a file to see its tests)", err=True)
+    for path in _without_tests(project, found):
         text = read_source(project.root, path)
         if text is None:
             click.echo(f"note: {one_line(path)}: cannot be read, or is too large: its tests are not known", err=True)
         elif parsed(text) is None:
             told = f"not valid Python {sys.version_info[0]}.{sys.version_info[1]}, so its tests are not known"
             click.echo(f"note: {one_line(path)}: {told} (is it of a newer Python? run sooner in that one)", err=True)
+
+
+def _note_made_elsewhere(project: Project, found: Sequence[TestNeeds]) -> None:
+    """Name files whose tests are made by code that is not in the tree: they are in no answer."""
+    without = _without_tests(project, found)
+    sources = sources_of(project.root) if without else None
+    elsewhere = [path for path in without if sources and takes_tests_from_outside(sources, path)]
+    if elsewhere:
+        many = "1 file takes its" if len(elsewhere) == 1 else f"{len(elsewhere)} files take their"
+        told = "tests from code that is not here, so they are not known"
+        click.echo(f"note: {many} {told}: {_first_of(elsewhere)} (--dry imports it)", err=True)
+
+
+def _without_tests(project: Project, found: Sequence[TestNeeds]) -> list[str]:
+    return sorted(set(project.tests) - {each.path for each in found})
+
+
+def _first_of(paths: Sequence[str]) -> str:
+    """Some files by their names."""
+    return ", ".join(map(one_line, paths[:_MOST_NAMED])) + (", ..." if len(paths) > _MOST_NAMED else "")
 
 
 def _is_asked_for(needs: TestNeeds, least: int) -> bool:
