@@ -1165,6 +1165,54 @@ def test_a_decorator_that_nobody_knows_and_that_is_told_a_number_of_processes_st
     assert [each.value for each in found["test_told[full]"].profile.values()][:3] == ["skip", "fail", "run"]
 
 
+def test_a_decorator_that_nobody_can_read_and_that_is_told_a_number_of_devices_needs_so_many():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import torch
+            from acme.test_utils import RunIf, conditional, gpu_timeout, needs
+            from acme.test_utils import require_devices, skip_if_lt_x_gpus, up_to_gpus
+
+            @require_devices(4)
+            def test_by_position():
+                torch.ones(1, device="cuda")
+
+            @needs(gpus=2)
+            class TestByName:
+                def test_host(self):
+                    assert 1
+
+            @RunIf(min_gpus=3, standalone=True)
+            def test_least():
+                assert 1
+
+            @skip_if_lt_x_gpus(2)
+            def test_fewer():
+                assert 1
+
+            @gpu_timeout(4)
+            @up_to_gpus(2)
+            def test_something_else():
+                assert 1
+
+            @conditional(cuda=True)
+            def test_kind():
+                assert 1
+            """
+        },
+    )
+    assert {name: (each.min, each.full, each.confidence.name) for name, each in found.items()} == {
+        "test_by_position": (4, 4, "MEDIUM"),
+        "TestByName::test_host": (2, 2, "MEDIUM"),
+        "test_least": (3, 3, "MEDIUM"),
+        "test_fewer": (2, 2, "MEDIUM"),
+        "test_something_else": (0, 0, "MEDIUM"),
+        "test_kind": (0, 0, "MEDIUM"),
+    }
+    assert found["test_by_position"].reasons["2"] == "require_devices is told of 4 devices"
+
+
 def test_what_starts_a_rank_may_be_extended_by_the_tests():
     found = devices_of(
         "test_it.py",

@@ -41,6 +41,7 @@ from sooner.plan.needs.frameworks.outside_kinds import (
 from sooner.plan.needs.frameworks.unseen import is_unseen
 from sooner.plan.needs.python.standard_library import make_record
 from sooner.plan.needs.testing.testing_names import apply_mark, is_expanded
+from sooner.plan.needs.testing.told_devices import devices_told, is_told_of_devices
 
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
@@ -99,21 +100,27 @@ class Defining(Calling):
             return value
         finally:
             self.current = before
-        if made is value and isinstance(value, Func) and isinstance(decorator, ast.Call) and decorator.keywords:
-            return self._started_by(decorator, value, env)
+        if made is value and isinstance(value, Func | Cls) and isinstance(decorator, ast.Call):
+            return self._told_numbers(decorator, value, env)
         if isinstance(made, Func | Cls | Bound | Wrapped | Native) or (
             isinstance(made, Inst) and (isinstance(value, Func) or made.cls.module.is_model)
         ):
             return made
         return value
 
-    def _started_by(self, decorator: ast.Call, test: Func, env: Env) -> Func:
-        """A test that is decorated by what nobody knows, and that may be told how many processes it starts."""
+    def _told_numbers(self, decorator: ast.Call, test: Any, env: Env) -> Any:
+        """A test or class decorated by what nobody knows, and that may be told a number of processes or devices."""
         made_by = self.ev(decorator.func, env)
         if not (isinstance(made_by, Ext) and is_unseen(made_by.path) and env.module.is_test_code):
             return test
         told = {each.arg: self.ev(each.value, env) for each in decorator.keywords if each.arg}
-        return in_ranks_told(cast("Machine", self), test, told)
+        machine, name = cast("Machine", self), made_by.path.rpartition(".")[2]
+        devices = devices_told(name, [self.ev(each, env) for each in decorator.args], told)
+        if devices is not None or is_told_of_devices(told):
+            skips = True if machine.visible() < (devices or 0) else UNKNOWN
+            reason = f"{name} is told of {devices} devices" if devices else f"{name} is told of devices"
+            apply_mark(test, Mark("skipif", (skips,), {"reason": reason}, *machine.current))
+        return in_ranks_told(machine, test, told) if isinstance(test, Func) and told else test
 
     def redefined(self, node: ast.Assign, env: Env) -> Any:
         """What `f = decorator(f)` makes of a function or class, as a decorator above it; MISSING for others."""
