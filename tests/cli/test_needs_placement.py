@@ -141,6 +141,39 @@ def test_pytest_without_arguments_runs_everything_and_what_does_not_call_it_noth
     assert named_in(text).paths == paths
 
 
+@pytest.mark.parametrize(
+    ("arguments", "paths"),
+    [
+        ("--forked t/a.py", ["t/a.py"]),
+        ("--verbose a.py", ["a.py"]),
+        ("-q --showlocals unit", ["unit"]),
+        ("--run-slow unit", ["unit"]),
+        ("--my-own-flag a.py::b", ["a.py::b"]),
+        ("--dist loadfile", ["."]),
+        ("--reruns 3", ["."]),
+        ("--config sizes/small.txt", ["."]),
+        ("-xvk 'not b' t", ["t"]),
+        ("--pyargs lib.tests", ["lib/tests"]),
+        ("t/{a,b/test_{c,d}}.py", ["t/a.py", "t/b/test_c.py", "t/b/test_d.py"]),
+        ("'t/a.py::b[float16-(1, 2)]' > out.txt < in.txt", ["t/a.py::b[float16-(1, 2)]"]),
+        ("`cat list.txt`", []),
+        ("$(cat list.txt)", []),
+        ("@list.txt", []),
+    ],
+)
+def test_tests_are_told_from_the_values_of_options(arguments, paths):
+    named = named_in(f"pytest {arguments}")
+    assert (named.paths, bool(named.unknown)) == (paths, not paths)
+
+
+def test_the_keyword_may_stand_behind_short_options():
+    assert named_in("pytest -xvk 'not b' t").calls[0].keyword == "not b"
+
+
+def test_tests_of_pytorchs_runner_end_where_its_options_go_on():
+    assert named_in("python run_test.py -i a/test_b test_c --verbose").paths == ["test/a/test_b", "test/test_c"]
+
+
 def test_computed_arguments_are_not_taken_for_everything():
     named = named_in("pytest $TESTS\npytest ${{ inputs.tests }}")
     assert (named.paths, named.unknown) == ([], ["$TESTS", "$_"])

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
@@ -24,11 +24,21 @@ _TAKES_PATH: Final = (
     "--cov", "--cov-report", "--cov-config", "--config-file", "--json-report-file", "--report-log", "--benchmark-json",
 )  # fmt: skip
 """Options of pytest and of its usual plugins whose value looks like tests."""
-_TAKES_VALUE: Final = ("-k", "-m", "-n", "-p", "-c", "-o", "-W", "-r", "--pyargs")
-_WORD: Final = re.compile(r"[\w./*:\[\]-]+")
+_TAKES_VALUE: Final = re.compile(r"-[vqsxlh]*[kmnpcoWr]")
+"""Short options, perhaps behind others that take no value (`-vk EXPRESSION`)."""
+_IS_FLAG: Final = re.compile(
+    r"--(?:verbose|quiet|exitfirst|showlocals|(?:last|failed|new)-f\w+|[lfn]f|sw|stepwise|cache-clear|strict|pyargs"
+    r"|full-trace|keep-duplicates|doctest-\w+|setup-(?:only|show)|forked|instafail|pdb|trace|cov-(?:append|branch)"
+    r"|run-?\w+|(?:no|only|skip|enable|disable)-\w+)(?:-\w+)*"
+)
+"""Long options of pytest and of plugins that take no value, by how they are called."""
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
-_COMPUTED: Final = re.compile(r"\$\{\{.*?\}\}")
-_REDIRECTION: Final = re.compile(r"^(?:\d|&)?>")
+_COMPUTED: Final = re.compile(
+    r"\$\{\{.*?\}\}|\$\((?:(?!pytest)[^()\n])*\)|`(?:(?!pytest)[^`\n])*`",
+)
+"""What GitHub, or a command whose output is taken, puts there."""
+_BRACES: Final = re.compile(r"(?P<before>.*?)(?<!\$)\{(?P<parts>[^{}\s]*,[^{}\s]*)\}(?P<after>.*)")
+_REDIRECTION: Final = re.compile(r"^(?:\d|&)?[<>]")
 _END: Final = re.compile(r"^[;&|()]+$")
 _HANDS_ON: Final = ("xargs", "-exec", "-execdir")
 """Words before `pytest` that say that something else names its tests."""
@@ -135,8 +145,9 @@ def _take(words: Sequence[str], folder: str, shown: int | None, named: Named, la
             return
         if name == "run_test.py":
             rest = list(words[i + 1 :])
-            chosen = rest[rest.index("--include") + 1 :] if "--include" in rest else []
-            if paths := tuple(f"test/{each}" for each in chosen if _WORD.fullmatch(each)):
+            begin = next((i for i, each in enumerate(rest, 1) if each in ("-i", "--include")), len(rest))
+            chosen = takewhile(lambda each: not each.startswith("-"), rest[begin:])
+            if paths := tuple(f"test/{each}" for each in chosen if "$" not in each):
                 named.calls.append(Call(paths, shown=shown))
             return
 
@@ -170,9 +181,12 @@ def _placed(word: str, folder: str) -> str:
 def _take_arguments(words: Sequence[str], folder: str, shown: int | None, named: Named) -> None:
     if _RUNS_NOTHING & set(words):
         return
-    found = list(_positional(words))
-    known = [word.removeprefix("./").rstrip("/") or EVERYTHING for word in found if "$" not in word]
-    named.unknown.extend(word for word in found if "$" in word)
+    found = [each for word in _positional(words) for each in _expanded(word)]
+    if "--pyargs" in words:
+        found = [word if "/" in word or ".py" in word else word.replace(".", "/") for word in found]
+    computed = [word for word in found if "$" in word or word.startswith("@")]
+    known = [word.removeprefix("./").rstrip("/") or EVERYTHING for word in found if word not in computed]
+    named.unknown.extend(computed)
     if not found:
         known = [EVERYTHING]
     # Nobody knows what an absolute folder is called in the tree; its last part is.
@@ -192,23 +206,44 @@ def _take_arguments(words: Sequence[str], folder: str, shown: int | None, named:
     )
 
 
+def _expanded(word: str) -> list[str]:
+    """A word as the shell expands its braces: `tests/{a,b}` are two."""
+    if not (found := _BRACES.fullmatch(word)):
+        return [word]
+    parts = found["parts"].split(",")
+    return [each for part in parts for each in _expanded(f"{found['before']}{part}{found['after']}")]
+
+
 def _values(words: Sequence[str], option: str) -> Iterator[str]:
     """Values of an option that are not computed."""
     for word, after in pairwise((*words, "")):
-        value = after if word == option else word.removeprefix(f"{option}=") if word.startswith(f"{option}=") else ""
+        is_last = word == option or (_TAKES_VALUE.fullmatch(word) and word[-1] == option[-1])
+        value = after if is_last else word.removeprefix(f"{option}=") if word.startswith(f"{option}=") else ""
         if value and "$" not in value:
             yield value
 
 
 def _positional(words: Sequence[str]) -> Iterator[str]:
-    """Words that name tests: a value of an option is none, and a bare word behind a long option may be its value."""
+    """Words that name tests: a value of an option is none."""
     before = ""
     for word in words:
-        is_value = before in _TAKES_VALUE or before in _TAKES_PATH or bool(_REDIRECTION.match(before))
-        is_value |= before.startswith("--") and "=" not in before and "/" not in word
+        is_value = _takes(before, word) or bool(_REDIRECTION.match(before))
         before = word
-        if not word.startswith("-") and not is_value and (_WORD.fullmatch(word) or "$" in word):
+        if word.strip() and not word.startswith("-") and not is_value and not _REDIRECTION.match(word):
             yield word
+
+
+def _takes(option: str, word: str) -> bool:
+    """Whether a word is the value of what stands before it; behind an option that nobody knows it may be tests."""
+    if option in _TAKES_PATH or _TAKES_VALUE.fullmatch(option):
+        return True
+    if not option.startswith("--") or "=" in option:
+        return False
+    if _IS_FLAG.fullmatch(option):
+        return word.isdecimal()
+    path = PurePosixPath(word)
+    is_folder = "/" in word and not path.suffix
+    return not (is_folder or "::" in word or path.suffix == ".py" or path.name.startswith("test"))
 
 
 def _commands(text: str) -> Iterator[list[str]]:
