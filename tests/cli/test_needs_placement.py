@@ -205,6 +205,52 @@ def test_find_without_a_depth_hands_on_all_files_below_its_folders(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("command", "run"),
+    [
+        ("cd tests/gpu && pytest test_ops.py", "G"),
+        ("cd tests; cd gpu; pytest test_ops.py::test_x", "G"),
+        ("git clone x repo; cd repo; pytest tests/gpu", "G"),
+        ("cd build && make; cd .. && pytest tests/gpu/test_ops.py", "G"),
+        ("cd build && pytest ../tests/cpu", "C"),
+        ("(cd tests/gpu && make); pytest tests/cpu/test_ops.py", "C"),
+        ("pushd tests/gpu; pytest .; popd; pytest tests/cpu", "CG"),
+        ("cd /w/repo && cd tests/gpu && pytest test_ops.py", "G"),
+        ("if true; then cd tests/cpu; fi; pytest -q test_ops.py", "C"),
+        ("cd $HERE; pytest test_ops.py", "CGO"),
+        ("cd $HERE/tests/gpu; pytest test_ops.py", "G"),
+        ("cd tests && pytest . --ignore=gpu", "C"),
+        ("pytest /w/repo/tests/gpu/test_ops.py", "G"),
+        ("pytest /w/repo/other/test_ops.py", "O"),
+        ("pytest $HOME/tests/gpu/test_ops.py ${ROOT}/tests/cpu/", "CG"),
+        ("pytest ${{ github.workspace }}/tests/cpu/test_ops.py", "C"),
+        ("pytest ./tests/../tests/cpu/test_ops.py", "C"),
+    ],
+)
+def test_a_file_is_the_one_of_the_folder_in_which_a_command_runs(tmp_path, command, run):
+    job = {"runs-on": "gpu-2", "steps": [{"run": command}]}
+    jobs = placement_from(written(tmp_path, "w.yml", json.dumps({"jobs": {"a": job}})))
+    tests = {"C": "tests/cpu/test_ops.py", "G": "tests/gpu/test_ops.py", "O": "other/test_ops.py"}
+    assert "".join(key for key, path in tests.items() if run_by(jobs, f"{path}::test_x")) == run
+
+
+def test_a_tree_that_begins_in_a_folder_that_a_command_enters_is_found_too(tmp_path):
+    jobs = placement_from(written(tmp_path, "p.yml", "steps: [{num_gpus: 4, command: cd tests && pytest unit/}]"))
+    assert [run_by(jobs, path) for path in ("tests/unit/a.py::t", "unit/a.py::t", "other/unit/a.py::t")] == [
+        [4], [4], [],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("where", ["workflow", "job", "step"])
+def test_a_workflow_or_a_job_may_say_in_which_folder_its_steps_run(tmp_path, where):
+    folder = {"defaults": {"run": {"working-directory": "tests/gpu"}}}
+    step = {"run": "pytest test_ops.py"} | ({"working-directory": "./tests/gpu/"} if where == "step" else {})
+    job = {"runs-on": "gpu-2", "steps": [step]} | (folder if where == "job" else {})
+    text = json.dumps({"jobs": {"a": job}} | (folder if where == "workflow" else {}))
+    jobs = placement_from(written(tmp_path, "w.yml", text))
+    assert [run_by(jobs, f"tests/{kind}/test_ops.py::t") for kind in ("cpu", "gpu")] == [[], [2]]
+
+
+@pytest.mark.parametrize(
     ("text", "shown"),
     [
         ("CUDA_VISIBLE_DEVICES=0,1 pytest a", [2]),

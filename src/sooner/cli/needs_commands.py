@@ -1,9 +1,10 @@
 """Which tests command lines run: the arguments of pytest, as far as the text alone tells."""
 
+import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise, takewhile
+from itertools import dropwhile, pairwise, takewhile
 from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
@@ -38,7 +39,11 @@ _COMPUTED: Final = re.compile(
 )
 """What GitHub, or a command whose output is taken, puts there."""
 _BRACES: Final = re.compile(r"(?P<before>.*?)(?<!\$)\{(?P<parts>[^{}\s]*,[^{}\s]*)\}(?P<after>.*)")
-_REDIRECTION: Final = re.compile(r"^(?:\d|&)?[<>]")
+_REDIRECTION: Final = re.compile(r"(?:\d|&)?[<>]+")
+_UNKNOWN_FOLDER: Final = re.compile(r"\A\$(?:\w+|\{\w+\}|\{\{.*?\}\})/(?=[^$]*\Z)")
+"""A folder that is computed, before what is not."""
+_KEYWORDS: Final = frozenset({"then", "do", "else", "if", "elif", "while", "until", "!", "{", "time"})
+"""Words of the shell that may stand before a command."""
 _END: Final = re.compile(r"^[;&|()]+$")
 _HANDS_ON: Final = ("xargs", "-exec", "-execdir")
 """Words before `pytest` that say that something else names its tests."""
@@ -61,6 +66,8 @@ class Call(NamedTuple):
     """Patterns of files that are ignored."""
     keyword: str = ""
     """The expression behind `-k`."""
+    folder: str = ""
+    """The beginning of the paths that a change of the folder told, not they themselves."""
     shown: int | None = None
     """How many devices the environment shows; None: all."""
 
@@ -94,31 +101,71 @@ def named_in(text: str, folder: str = "", shown: int | None = None) -> Named:
 
     Args:
         text: Command lines.
-        folder: Where they are run; it only matters for pytest without arguments.
+        folder: Where they are run; of an absolute one nobody knows where it lies in the tree.
         shown: How many devices the environment shows at its beginning.
     """
     named = Named([], [])
-    _follow(_COMPUTED.sub("$_", text), folder, shown, named, 0)
+    _follow(_COMPUTED.sub("$_", text), _entered("", folder), shown, named, 0)
     return Named(list(dict.fromkeys(named.calls)), list(dict.fromkeys(named.unknown)))
 
 
 def _follow(text: str, folder: str, shown: int | None, named: Named, depth: int) -> None:
-    before_all = shown
     last: list[str] = []
+    before_all = shown
+    around: list[tuple[str, int | None]] = []
     for words in _commands(text):
+        if words in (["("], [")"]):
+            around, folder, shown = _crossed(words[0], around, folder, shown)
+            continue
         own = _shown_to(words, shown)
-        if words[0] == "export" or all(map(_ASSIGNMENT.match, words)):
+        first, *rest = dropwhile(_KEYWORDS.__contains__, words) if set(words) - _KEYWORDS else words
+        if first == "export" or all(map(_ASSIGNMENT.match, words)):
             shown = own
-        if words[0] == "unset" and set(_MASKS) & set(words):
+        if first == "unset" and set(_MASKS) & set(words):
             shown = before_all
-        if words[0] == "cd" and len(words) == 2:  # noqa: PLR2004 - cd FOLDER
-            folder = str(PurePosixPath(folder, words[1])) if "$" not in words[1] else ""
-        for before, word in pairwise(words):
-            is_script = re.fullmatch(r"-\w*c", before) or (words[0].endswith(".sh") and _STARTS.search(word))
-            if is_script and any(each.isspace() for each in word) and depth < _DEEPEST:
-                _follow(word, folder, own, named, depth + 1)
+        if first in {"pushd", "popd"}:
+            around, folder, _ = _crossed("(" if first == "pushd" else ")", around, folder, shown)
+        if first in {"cd", "pushd"} and len(rest) == 1:
+            folder = _entered(folder, rest[0])
+        if depth < _DEEPEST:
+            for script in _scripts(words):
+                _follow(script, folder, own, named, depth + 1)
         _take(words, folder, own, named, last)
         last = words
+
+
+def _crossed(
+    word: str, around: list[tuple[str, int | None]], folder: str, shown: int | None
+) -> tuple[list[tuple[str, int | None]], str, int | None]:
+    """What is known behind a parenthesis: a shell in a shell changes neither its folder nor its environment."""
+    if word == "(":
+        return [*around, (folder, shown)], folder, shown
+    return (around[:-1], *around[-1]) if around else (around, folder, shown)
+
+
+def _scripts(words: Sequence[str]) -> Iterator[str]:
+    """Commands that a command is given as one word."""
+    for before, word in pairwise(words):
+        is_script = re.fullmatch(r"-\w*c", before) or (words[0].endswith(".sh") and _STARTS.search(word))
+        if is_script and any(each.isspace() for each in word):
+            yield word
+
+
+def _entered(folder: str, to: str) -> str:
+    """The folder in which `cd` ends: what is known of it, empty where nothing is."""
+    to = _UNKNOWN_FOLDER.sub("", to)
+    if "$" in to or to == "-":
+        return ""
+    if to.startswith(("/", "..")) or not folder.startswith("/"):
+        return _within_tree(posixpath.normpath(posixpath.join(folder, to)))
+    return _within_tree(posixpath.normpath(to))  # below a folder of which nobody knows where it lies
+
+
+def _within_tree(path: str) -> str:
+    """A path without what leads out of the folder where it begins."""
+    while path.startswith("../"):
+        path = path.removeprefix("../")
+    return "" if path in {".", ".."} else path
 
 
 def _shown_to(words: Sequence[str], shown: int | None) -> int | None:
@@ -174,8 +221,12 @@ def _take_handed(words: Sequence[str], folder: str, shown: int | None, named: Na
 
 def _placed(word: str, folder: str) -> str:
     """A folder as a command names it, from where the tree begins."""
-    own = word.removeprefix("./").strip("/") or EVERYTHING
-    return own if own != EVERYTHING else PurePosixPath(folder).name or EVERYTHING
+    return _path(word, "" if folder.startswith("/") else folder) or _named_folder(folder) or EVERYTHING
+
+
+def _named_folder(folder: str) -> str:
+    """A folder as the tree may call it: of an absolute one its last part."""
+    return PurePosixPath(folder).name if folder.startswith("/") else folder
 
 
 def _take_arguments(words: Sequence[str], folder: str, shown: int | None, named: Named) -> None:
@@ -184,26 +235,37 @@ def _take_arguments(words: Sequence[str], folder: str, shown: int | None, named:
     found = [each for word in _positional(words) for each in _expanded(word)]
     if "--pyargs" in words:
         found = [word if "/" in word or ".py" in word else word.replace(".", "/") for word in found]
-    computed = [word for word in found if "$" in word or word.startswith("@")]
-    known = [word.removeprefix("./").rstrip("/") or EVERYTHING for word in found if word not in computed]
+    computed = [word for word in found if _is_computed(word) or word.startswith("@")]
     named.unknown.extend(computed)
-    if not found:
-        known = [EVERYTHING]
-    # Nobody knows what an absolute folder is called in the tree; its last part is.
-    where = (PurePosixPath(folder).name if folder.startswith("/") else folder.strip("/")).removeprefix("./")
-    if not known:
+    known = [word for word in found if word not in computed]
+    if found and not known:
         return
+    below = "" if folder.startswith("/") else folder
     options = {name: tuple(_values(words, name)) for name in (*_LEAVES_OUT, "-k")}
     named.calls.append(
         Call(
-            paths=tuple(where or EVERYTHING if each == EVERYTHING else each for each in known),
-            without=tuple(each.removeprefix("./").rstrip("/") for each in options["--ignore"]),
+            paths=tuple(_path(word, below) or _named_folder(folder) or EVERYTHING for word in known or [EVERYTHING]),
+            without=tuple(_path(word, below) for word in options["--ignore"]),
             deselected=tuple(each.removeprefix("./") for each in options["--deselect"]),
             globs=options["--ignore-glob"],
             keyword=next(reversed(options["-k"]), ""),
+            folder=below,
             shown=shown,
         )
     )
+
+
+def _is_computed(word: str) -> bool:
+    """Whether nobody knows what a word names; of a folder that is computed it is enough what lies in it."""
+    return "$" in word and not (word.count("/") > 1 and _UNKNOWN_FOLDER.match(word))
+
+
+def _path(word: str, folder: str) -> str:
+    """A file, a folder or an id as seen from where the tree begins; empty for that place."""
+    path, *names = word.split("::")
+    if _UNKNOWN_FOLDER.match(path):
+        path, folder = _UNKNOWN_FOLDER.sub("", path), ""
+    return "::".join([_within_tree(posixpath.normpath(posixpath.join(folder, path))), *names])
 
 
 def _expanded(word: str) -> list[str]:
@@ -227,7 +289,7 @@ def _positional(words: Sequence[str]) -> Iterator[str]:
     """Words that name tests: a value of an option is none."""
     before = ""
     for word in words:
-        is_value = _takes(before, word) or bool(_REDIRECTION.match(before))
+        is_value = _takes(before, word) or bool(_REDIRECTION.fullmatch(before))
         before = word
         if word.strip() and not word.startswith("-") and not is_value and not _REDIRECTION.match(word):
             yield word
@@ -255,6 +317,7 @@ def _commands(text: str) -> Iterator[list[str]]:
                 if command:
                     yield command
                 command = []
+                yield from ([each] for each in word if each in "()")
             else:
                 command.append(word)
 

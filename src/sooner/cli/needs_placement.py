@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sooner.cli.needs_commands import EVERYTHING, Call, Named, named_in, shown_in
 from sooner.model.errors import SettingsError, UsageError
@@ -56,6 +56,15 @@ _MOST_ROWS: Final = 512
 _LABEL_KEYS: Final = ("runner", "runs-on", "runs_on", "os", "label", "labels")
 
 
+class _Told(NamedTuple):
+    """What a workflow or a job tells of all its commands."""
+
+    most: int | None = None
+    """How many devices its environment shows; None: all."""
+    folder: str = ""
+    """Where they are run."""
+
+
 def placement_from(path: Path, notes: list[str] | None = None) -> list[Job]:
     """The jobs of a file, by its name: `.toml`, `.yml` / `.yaml`, `BUILD` / `BUILD.bazel`.
 
@@ -99,20 +108,33 @@ def devices_of_label(label: str) -> int | None:
     return 1 if _HAS_ONE.search(low) else 0
 
 
-def _patterns(paths: Sequence[str], ends: Sequence[str] = ("", "/*", "::*", "[[]*", ".py")) -> tuple[str, ...]:
+def _patterns(
+    paths: Sequence[str], ends: Sequence[str] = ("", "/*", "::*", "[[]*", ".py"), folder: str = ""
+) -> tuple[str, ...]:
     """Patterns of a path as a command names it, wherever the command is run from; a bracket is one of a test's name."""
-    named = [each.replace("[", "[[]") for each in paths if each != EVERYTHING]
-    everything = ("*",) if len(named) < len(paths) else ()
-    return everything + tuple(f"{start}{each}{end}" for each in named for start in ("", "*/") for end in ends)
+    named = [start for each in paths if each != EVERYTHING for start in _places(each.replace("[", "[[]"), folder)]
+    everything = ("*",) if EVERYTHING in paths else ()
+    return everything + tuple(f"{each}{end}" for each in named for end in ends)
+
+
+def _places(path: str, folder: str) -> Iterator[str]:
+    """Where a path may lie in the tree, which may begin above or, of an absolute one or a folder, within it."""
+    yield path.removeprefix("/")
+    if not path.startswith("/"):
+        yield f"*/{path}"
+    parts = path.removeprefix("/").split("/")
+    is_below = folder and f"{path}/".startswith(f"{folder}/")
+    above = len(parts) if path.startswith("/") else len(folder.split("/")) + 1 if is_below else 1
+    yield from ("/".join(parts[i:]) for i in range(1, min(above, len(parts))) if not parts[i].startswith(("*", "?")))
 
 
 def _job_of(name: str, devices: int, call: Call) -> Job:
     """What one call of pytest runs, on the devices of its runner that it sees."""
-    ignored = _patterns(call.without) + _patterns(call.deselected, ("*",))
+    ignored = _patterns(call.without, folder=call.folder) + _patterns(call.deselected, ("*",))
     return Job(
         name=name,
         devices=devices if call.shown is None else min(devices, call.shown),
-        paths=_patterns(call.paths),
+        paths=_patterns(call.paths, folder=call.folder),
         without=ignored + tuple(f"{start}{each}" for each in call.globs for start in ("", "*/")),
         keyword=call.keyword,
     )
@@ -121,7 +143,7 @@ def _job_of(name: str, devices: int, call: Call) -> Job:
 def _of_yaml(text: str, path: Path, notes: list[str]) -> list[Job]:
     document = _yaml(text, path)
     if isinstance(document, dict) and isinstance(document.get("jobs"), dict):
-        everywhere = _shown(document)
+        everywhere = _told(document, _Told())
         jobs = [
             each
             for name, job in document["jobs"].items()
@@ -146,15 +168,15 @@ def _yaml(text: str, path: Path) -> Any:
         raise SettingsError(f"{path} is not YAML: {str(error).splitlines()[0]}") from None
 
 
-def _of_action(name: str, job: Any, path: Path, notes: list[str], most: int | None) -> Iterator[Job]:
-    """A job of GitHub Actions: once for each row of its matrix; `most` devices, if its workflow shows it no more."""
+def _of_action(name: str, job: Any, path: Path, notes: list[str], told: _Told) -> Iterator[Job]:
+    """A job of GitHub Actions: once for each row of its matrix, with what its workflow tells of all its commands."""
     if not isinstance(job, dict):
         return
     if _is_off(job):
         notes.append(f"{path}: job {name}: it is switched off (`if: {job['if']}`), and runs nothing")
         return
     notes.extend(f"{path}: job {name}: {each}" for each in _steps_off(job))
-    most = _shown(job, most)
+    told = _told(job, told)
     given = job["with"] if isinstance(job.get("with"), dict) else {}
     labels = job.get("runs-on", next((given[key] for key in _LABEL_KEYS if key in given), ""))
     label = " ".join(map(str, labels)) if isinstance(labels, list) else str(labels)
@@ -165,8 +187,8 @@ def _of_action(name: str, job: Any, path: Path, notes: list[str], most: int | No
         doubts["its test-matrix is no YAML before GitHub fills it"] = None
         tested = []
     for row in [*matrix_rows(job), *tested] or [{}]:
-        named = _named_in(job, given, row, most)
-        calls = [*named.calls, *_named_by(row, most, has_commands=bool(named.calls))]
+        named = _named_in(job, given, row, told)
+        calls = [*named.calls, *_named_by(row, told.most, has_commands=bool(named.calls))]
         devices = _row_devices(row, filled(label, row))
         if "uses" in job and not calls and devices:
             doubts[f"its tests are those of {job['uses']}"] = None
@@ -186,6 +208,13 @@ def _steps_off(job: Mapping[str, Any]) -> Iterator[str]:
     for step in _mappings(job.get("steps")):
         if "run" in step and _is_off(step) and named_in(str(step["run"])).calls:
             yield f"step {step.get('name', step['run'])}: it is switched off (`if: {step['if']}`), and runs nothing"
+
+
+def _told(part: Mapping[str, Any], outer: _Told) -> _Told:
+    own: Any = part
+    for key in ("defaults", "run", "working-directory"):
+        own = own.get(key) if isinstance(own, dict) else None
+    return _Told(_shown(part, outer.most), outer.folder if own is None else str(own))
 
 
 def _shown(part: Mapping[str, Any], most: int | None = None) -> int | None:
@@ -208,14 +237,14 @@ def _unsaid(label: str, row: Mapping[str, Any]) -> str:
     return "" if _HAS_NONE.search(own) or any(key in row for key in _COUNT_KEYS) else own
 
 
-def _named_in(job: Mapping[str, Any], given: Mapping[str, Any], row: Mapping[str, Any], most: int | None) -> Named:
+def _named_in(job: Mapping[str, Any], given: Mapping[str, Any], row: Mapping[str, Any], told: _Told) -> Named:
     """The tests that a job's steps, and the scripts that it hands on, run with the values of one row."""
     scripts = [
-        (step["run"], step.get("working-directory", ""), _shown(step, most))
+        (step["run"], step.get("working-directory", told.folder), _shown(step, told.most))
         for step in _mappings(job.get("steps"))
         if "run" in step and not _is_off(step)
     ]
-    scripts += [(text, "", most) for text in given.values()]
+    scripts += [(text, "", told.most) for text in given.values()]
     found = [named_in(filled(str(text), row), filled(str(folder), row), shown) for text, folder, shown in scripts]
     return Named([call for each in found for call in each.calls], [word for each in found for word in each.unknown])
 
