@@ -174,6 +174,32 @@ def test_tests_of_pytorchs_runner_end_where_its_options_go_on():
     assert named_in("python run_test.py -i a/test_b test_c --verbose").paths == ["test/a/test_b", "test/test_c"]
 
 
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("torchrun --nproc-per-node=4 dist/test_a.py --size 4", ["dist/test_a.py"]),
+        ("A=1 python3 -u -m torch.distributed.run --nproc_per_node 8 dist/a_test.py", ["dist/a_test.py"]),
+        ("cd t && accelerate launch --num_processes 2 test_a.py", ["t/test_a.py"]),
+        ("mpirun -np 2 python test_a.py", ["test_a.py"]),
+        ("coverage run -p t/test_a.py", ["t/test_a.py"]),
+        ("$PYTHON -m t.test_a -v", ["t/test_a.py"]),
+        ("python -m unittest", ["."]),
+        ("python -m unittest -v t.test_a t/test_b.py", ["t/test_a", "t/test_b.py"]),
+        ("python -m unittest t.test_a.TestB.test_c", ["t/test_a.py::TestB::test_c"]),
+        ("python -m unittest discover -s t -v", ["t"]),
+        ("python -m unittest discover t -p '*_test.py'", ["t/**_test.py"]),
+        ("python setup.py test_a.py", []),
+        ("python examples/run.py --config test_a.py", []),
+        ("python -c 'import x' test_a.py", []),
+        ("python -m build && cp t/test_a.py x", []),
+        ("echo python test_a.py", []),
+        ("python $FOLDER", []),
+    ],
+)
+def test_a_file_of_tests_may_be_started_without_pytest(text, paths):
+    assert named_in(text).paths == paths
+
+
 def test_computed_arguments_are_not_taken_for_everything():
     named = named_in("pytest $TESTS\npytest ${{ inputs.tests }}")
     assert (named.paths, named.unknown) == ([], ["$TESTS", "$_"])

@@ -1,4 +1,4 @@
-"""Which tests command lines run: the arguments of pytest, as far as the text alone tells."""
+"""Which tests command lines run: the arguments of pytest and its kin, as far as the text alone tells."""
 
 import posixpath
 import re
@@ -44,6 +44,10 @@ _UNKNOWN_FOLDER: Final = re.compile(r"\A\$(?:\w+|\{\w+\}|\{\{.*?\}\})/(?=[^$]*\Z
 """A folder that is computed, before what is not."""
 _KEYWORDS: Final = frozenset({"then", "do", "else", "if", "elif", "while", "until", "!", "{", "time"})
 """Words of the shell that may stand before a command."""
+_STARTS_PYTHON: Final = re.compile(r"(?:python|pypy)[\d.]*|torchrun|accelerate|deepspeed|coverage|\$\{?\w*PYTHON\w*\}?")
+"""What starts a file of Python, be it in several ranks."""
+_IS_TESTS: Final = re.compile(r"(?:test_.*|.*_test|tests?)\.py")
+_TAKES_OF_UNITTEST: Final = ("-k", "-s", "-p", "-t", "--start-directory", "--pattern", "--top-level-directory")
 _END: Final = re.compile(r"^[;&|()]+$")
 _HANDS_ON: Final = ("xargs", "-exec", "-execdir")
 """Words before `pytest` that say that something else names its tests."""
@@ -97,7 +101,7 @@ def shown_in(environment: Mapping[str, Any]) -> int | None:
 
 
 def named_in(text: str, folder: str = "", shown: int | None = None) -> Named:
-    """The tests that a script runs with pytest, or with PyTorch's run_test.py.
+    """The tests that a script runs with pytest, unittest, PyTorch's run_test.py, or as a file.
 
     Args:
         text: Command lines.
@@ -197,6 +201,48 @@ def _take(words: Sequence[str], folder: str, shown: int | None, named: Named, la
             if paths := tuple(f"test/{each}" for each in chosen if "$" not in each):
                 named.calls.append(Call(paths, shown=shown))
             return
+    start = next((i for i, word in enumerate(words) if _STARTS_PYTHON.fullmatch(word.rpartition("/")[2])), len(words))
+    if not _NO_CALL & set(words[:start]):
+        _take_file(words[start + 1 :], folder, shown, named)
+
+
+def _take_file(words: Sequence[str], folder: str, shown: int | None, named: Named) -> None:
+    """A file of tests that Python or a launcher of ranks starts, or what unittest is told to run."""
+    paths: list[str] = []
+    for before, word in pairwise(("", *words)):
+        if before == "-m" and word == "unittest":
+            paths = _of_unittest(words[words.index("-m") + 2 :])
+            break
+        is_module = before == "-m" and _IS_TESTS.fullmatch(f"{word.rpartition('.')[2]}.py")
+        if before == "-c" or word.endswith(".py") or is_module:
+            own = word.replace(".", "/") + ".py" if is_module else word
+            paths = [own] if _IS_TESTS.fullmatch(own.rpartition("/")[2]) and not _is_computed(own) else []
+            break
+    if paths:
+        below = "" if folder.startswith("/") else folder
+        placed = tuple(_path(each, below) or _named_folder(folder) or EVERYTHING for each in paths)
+        named.calls.append(Call(placed, folder=below, shown=shown))
+
+
+def _of_unittest(words: Sequence[str]) -> list[str]:
+    """What unittest runs: files, modules, classes and tests by their names, or all of a folder."""
+    told = [word for before, word in pairwise(("", *words)) if word[:1] != "-" and before not in _TAKES_OF_UNITTEST]
+    if told and told[0] != "discover":
+        return [_of_name(word) for word in told if "$" not in word]
+    options = dict(pairwise(words))
+    start = next(iter(told[1:]), options.get("-s", options.get("--start-directory", EVERYTHING)))
+    pattern = options.get("-p", options.get("--pattern", ""))
+    return [] if "$" in start else [f"{start}/*{pattern}" if pattern else start]
+
+
+def _of_name(name: str) -> str:
+    """`tests.test_a.TestB.test_c` as a path; what follows the first name in capitals is in a file."""
+    if name.endswith(".py") or "/" in name:
+        return name
+    parts = name.split(".")
+    first = next((i for i, part in enumerate(parts) if part[:1].isupper()), len(parts))
+    path = "/".join(parts[:first])
+    return "::".join([f"{path}.py", *parts[first:]]) if parts[first:] else path
 
 
 def _take_handed(words: Sequence[str], folder: str, shown: int | None, named: Named) -> None:
