@@ -100,6 +100,7 @@ def devices_of(jobs, pattern):
         ("p6-b200.48xlarge", 8),
         ("l-x86iavx512-45-172-t4-4", 4),
         ("lit-rtx-3090", 1),
+        ("gpu_4_queue", 4),
         ("self-hosted gpu", 1),
         ("ubuntu-22.04", 0),
         ("${{ matrix.runner }}", None),
@@ -322,6 +323,34 @@ def test_a_test_is_named_with_and_without_its_parameters(tmp_path):
     jobs = placement_from(written(tmp_path, "ci.yml", text))
     assert run_by(jobs, "t.py::test_a[1-y]") == run_by(jobs, "t.py::test_a") == run_by(jobs, "t.py::test_b[x-1]") == [2]
     assert run_by(jobs, "t.py::test_b[x-2]") == run_by(jobs, "t.py::test_ab") == []
+
+
+@pytest.mark.parametrize(
+    ("step", "devices"),
+    [
+        ({}, 1),
+        ({"num_gpus": "4"}, 4),
+        ({"device": "mi325_2"}, 2),
+        ({"agent_pool": "mi325_8"}, 8),
+        ({"agent_pool": "mi250_1", "num_gpus": 2}, 2),
+        ({"device": "h100"}, 1),
+        ({"device": "cpu-small"}, 0),
+        ({"agents": {"queue": "gpu_4_queue"}}, 4),
+        ({"agents": ["queue=a100x8", "os=linux"]}, 8),
+        ({"agents": {"queue": "arm64_cpu_queue"}}, 0),
+        ({"agents": {"queue": "default"}}, 1),
+    ],
+)
+def test_a_step_of_a_pipeline_has_the_devices_of_its_machine(tmp_path, step, devices):
+    given = {"group": "g", "steps": [{"label": "a", "command": "pytest a.py"} | step]}
+    assert placement_from(written(tmp_path, "p.yaml", json.dumps(given)))[0].devices == devices
+
+
+def test_what_a_pipeline_says_of_all_its_steps_holds_where_a_step_says_nothing_else(tmp_path):
+    steps = [{"command": "pytest a.py"}, {"command": "pytest b.py", "agents": {"queue": "gpu-4"}}]
+    given = {"agents": {"queue": "gpu-2"}, "env": {"CUDA_VISIBLE_DEVICES": "0,1,2"}, "steps": steps}
+    jobs = placement_from(written(tmp_path, "p.yaml", json.dumps(given)))
+    assert [run_by(jobs, f"{name}.py::t") for name in "ab"] == [[2], [3]]
 
 
 def test_a_step_of_a_pipeline_may_hide_devices(tmp_path):

@@ -28,7 +28,7 @@ _INSTANCES: Final = {
 }  # fmt: skip
 """GPUs of AWS's instances, as their documentation lists them; a dash in a name counts as a dot."""
 _MODEL: Final = r"(?:[hb][123]00|g[hb][23]00|h20|[av]100|mi\d+x?|a10g?|l40s?|l4|t4)"
-_NUMBER: Final = r"(16|\d)\b(?![._-]?(?:v?cpu|core))"
+_NUMBER: Final = r"(16|\d)(?![a-z\d])(?![._-]?(?:v?cpu|core))"
 _COUNTED: Final = (
     re.compile(rf"gpus?[.:=_-](?:[a-z]+\d*[a-z]?[.:=_-])?x?{_NUMBER}"),
     re.compile(r"gpu-(16|\d)g\b"),
@@ -152,7 +152,8 @@ def _of_yaml(text: str, path: Path, notes: list[str]) -> list[Job]:
         return list(dict.fromkeys(jobs))
     steps = document.get("steps") if isinstance(document, dict) else document
     if isinstance(steps, list):
-        return [job for step in steps for job in _of_step(step, path, notes)]
+        around = document if isinstance(document, dict) else {}
+        return [job for step in _mappings(steps) for job in _of_step(_within(around, step), path, notes)]
     raise SettingsError(f"{path}: neither `jobs` (GitHub Actions) nor `steps` (Buildkite) are in it")
 
 
@@ -322,15 +323,13 @@ def _row_devices(row: Mapping[str, Any], label: str) -> int | None:
     return None
 
 
-def _of_step(step: Any, path: Path, notes: list[str]) -> Iterator[Job]:
-    """A step of a Buildkite pipeline; in vLLM's, a step without a number has one device."""
-    if not isinstance(step, dict):
-        return
+def _of_step(step: Mapping[str, Any], path: Path, notes: list[str]) -> Iterator[Job]:
+    """A step of a Buildkite pipeline."""
     if step.get("skip") or _is_off(step):
         notes.append(f"{path}: step {step.get('label', step.get('key', 'step'))}: it is skipped, and runs nothing")
         return
     for inner in _mappings(step.get("steps")):
-        yield from _of_step(inner, path, notes)
+        yield from _of_step(_within(step, inner), path, notes)
     commands = step.get("commands") or step.get("command") or []
     text = "\n".join(map(str, commands)) if isinstance(commands, list) else str(commands)
     named = named_in(text, str(step.get("working_dir", "")), _shown(step))
@@ -338,10 +337,25 @@ def _of_step(step: Any, path: Path, notes: list[str]) -> Iterator[Job]:
     if named.unknown:
         words = " ".join(named.unknown)
         notes.append(f"{path}: step {name}: its tests are computed: {words}: say them in a placement.toml")
-    devices = next((int(step[key]) for key in _COUNT_KEYS if isinstance(step.get(key), int)), None)
-    if devices is None:
-        devices = 0 if step.get("no_gpu") or "cpu" in str(step.get("device", "")).lower() else 1
-    yield from (_job_of(name, devices, call) for call in named.calls)
+    yield from (_job_of(name, _devices_of_step(step), call) for call in named.calls)
+
+
+def _within(around: Mapping[str, Any], step: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A step with what a pipeline or a group says of all of its steps."""
+    return {key: around[key] for key in ("agents", "env") if key in around} | dict(step)
+
+
+def _devices_of_step(step: Mapping[str, Any]) -> int:
+    """Devices by a number in the step, else by the names of its machines; in vLLM's pipelines, one without either."""
+    for key in _COUNT_KEYS:
+        if str(step.get(key, "")).isdecimal():
+            return int(step[key])
+    agents = step.get("agents")
+    asked = list(agents.values()) if isinstance(agents, dict) else agents if isinstance(agents, list) else [agents]
+    machines = " ".join(str(each) for each in (step.get("device"), step.get("agent_pool"), *asked) if each)
+    if step.get("no_gpu"):
+        return 0
+    return devices_of_label(machines) or (0 if "cpu" in machines.lower() else 1)
 
 
 def _of_bazel(text: str, path: Path) -> Iterator[Job]:
