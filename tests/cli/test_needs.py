@@ -204,6 +204,8 @@ def test_rules_of_the_project_are_found_in_its_pyproject(here, suite):
         (("nowhere.py::test_a",), "there is no nowhere.py"),
         (("tests::test_two",), "there is no tests::test_two: name test files or folders"),
         (("tests", "--rules", "none.toml"), "the rules none.toml cannot be read"),
+        (("tests", "--rules", "binary"), "the rules binary cannot be read: it is not UTF-8"),
+        (("tests", "--min", "-1"), "--min"),
         (("tests", "--dry", "--real"), "exclude each other"),
         (("tests", "--placement", "a.toml"), "add --diff"),
         (("tests", "--diff", "--placement", "a.toml"), "cannot be read"),
@@ -211,6 +213,7 @@ def test_rules_of_the_project_are_found_in_its_pyproject(here, suite):
     ],
 )
 def test_what_is_not_understood_is_one_clear_error(here, suite, options, text):
+    (suite / "binary").write_bytes(b"\xf0\x28")
     done = here("needs", *options)
     assert done.returncode == 4
     assert text in done.stderr

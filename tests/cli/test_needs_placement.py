@@ -559,6 +559,12 @@ def test_a_pipeline_says_the_number_of_devices_beside_the_commands(tmp_path):
     assert devices_of(jobs, "*/config/*") == [0]
 
 
+def test_a_target_of_bazel_beside_the_root_of_the_tree_is_found(tmp_path, monkeypatch):
+    written(tmp_path, "BUILD", 'py_test(name = "a", srcs = ["a.py"], tags = ["gpus:2"])')
+    monkeypatch.chdir(tmp_path)
+    assert run_by(placement_from(Path("BUILD")), "a.py::test") == [2]
+
+
 def test_tags_of_bazel_say_the_number_of_devices(tmp_path):
     jobs = placement_from(written(tmp_path, "tests/BUILD", BUILD))
     assert {job.name: job.devices for job in jobs} == {"pmap_test": 4, "lax_test": 1, "host_test": 0}
@@ -601,6 +607,19 @@ def test_a_tag_of_bazel_may_name_the_kind_of_device_too(tmp_path, tag, devices):
 def test_a_file_that_is_not_what_its_name_says_is_one_clear_error(tmp_path, name, text, error):
     with pytest.raises(error, match=name.partition(".")[0]):
         placement_from(written(tmp_path, name, text))
+
+
+def test_an_error_of_yaml_says_the_line_and_what_is_wrong_there(tmp_path):
+    path = written(tmp_path, "a.yml", "jobs:\n  a: {}\n  a: {}\n")
+    with pytest.raises(SettingsError, match=r'a\.yml:3 is not YAML: found duplicate key "a"'):
+        placement_from(path)
+
+
+@pytest.mark.parametrize("name", ["a.yml", "a.toml"])
+def test_a_mark_of_the_order_of_bytes_is_no_part_of_a_placement(tmp_path, name):
+    text = "steps: [{command: pytest a.py}]" if name == "a.yml" else "[[job]]\ndevices = 1\npaths = ['a.py']"
+    jobs = placement_from(written(tmp_path, name, f"\ufeff{text}"))
+    assert run_by(jobs, "a.py::t") == [1]
 
 
 def test_a_file_that_is_not_there_is_one_clear_error():

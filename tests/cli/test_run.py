@@ -290,6 +290,12 @@ def test_a_durations_file_sets_the_prediction(sooner, project):
     assert (answer["makespan_s"], answer["bound_s"]) == (5.0, 5.0)
 
 
+def test_a_durations_file_that_is_no_text_is_one_clear_error(sooner, project):
+    (project / "d.json").write_bytes(b"\xf0\x28")
+    done = sooner("plan", sooner.plan(("a", "true")), "--devices", "virtual:2", "--durations", "d.json")
+    assert (done.returncode, "d.json is not UTF-8 text (byte 0)" in done.stderr) == (4, True)
+
+
 def test_what_failed_last_time_starts_first(sooner):
     plan = sooner.plan(("a", "sleep 0.2"), ("bad", "exit 1"), ("c", "sleep 0.2"))
     sooner("run", plan, "--devices", "virtual:2")

@@ -22,7 +22,14 @@ import click
     "--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes (default: as many as there are CPUs)."
 )
 @click.option("--no-cache", is_flag=True, help="Evaluate every file anew, and keep nothing.")
-@click.option("--min", "least", type=int, default=0, metavar="N", help="Show only tests that need at least N devices.")
+@click.option(
+    "--min",
+    "least",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Show only tests that need at least N devices.",
+)
 @click.option("--why", is_flag=True, help="Below each test: the lines that decide.")
 @click.option("--limit", type=click.IntRange(min=0), default=200, show_default=True, metavar="N", help="How many rows.")
 @click.option("--plan", "as_plan", is_flag=True, help="A plan for `sooner run`: a unit for each file and width.")

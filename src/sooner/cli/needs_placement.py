@@ -77,7 +77,7 @@ def placement_from(path: Path, notes: list[str] | None = None) -> list[Job]:
         SettingsError: It is not what its name says.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise UsageError(f"--placement {path} cannot be read: {why}") from None
@@ -166,7 +166,9 @@ def _yaml(text: str, path: Path) -> Any:
     try:
         return YAML(typ="safe", pure=True).load(text)
     except (YAMLError, ValueError, RecursionError) as error:
-        raise SettingsError(f"{path} is not YAML: {str(error).splitlines()[0]}") from None
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise SettingsError(f"{path}{f':{mark.line + 1}' if mark else ''} is not YAML: {problem}") from None
 
 
 def _of_action(name: str, job: Any, path: Path, notes: list[str], told: _Told) -> Iterator[Job]:
@@ -370,7 +372,7 @@ def _of_bazel(text: str, path: Path) -> Iterator[Job]:
             given = {each.arg: _strings(each.value) for each in node.keywords}
             names, tags = given.get("name", []), given.get("tags", [])
             if given.get("srcs") and names:
-                sources = tuple(f"*{folder}/{each.lstrip(':')}" for each in given["srcs"])
+                sources = tuple(f"{start}{each.lstrip(':')}" for each in given["srcs"] for start in (f"*{folder}/", ""))
                 devices = max([_devices_of_tag(each) for each in tags], default=0)
                 yield Job(name=names[0], devices=devices, paths=sources)
 

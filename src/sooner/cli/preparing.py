@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from sooner.cli.quarantining import quarantine_file
 from sooner.cli.remembering import STATE, history_root, remembered
+from sooner.cli.run import read_text
 from sooner.cli.settings import RunSettings, run_settings
 from sooner.devices.find import usable_devices
 from sooner.devices.leases import LeaseBook, lease_root
@@ -142,7 +143,7 @@ def _past(plan: Plan, durations: str | None, folder: RunFolder | None, *, histor
     """Durations from `--durations`, else from the last runs and the history; failures from each unit's last run."""
     runs = past_runs(STATE, most=_PAST_RUNS)
     if durations and Path(durations).is_file():
-        known = read_durations(Path(durations).read_text(encoding="utf-8"), source=durations)
+        known = read_durations(read_text(Path(durations)), source=durations)
         return Past(seconds=expected(plan, known), failed=_failed(runs))
     if durations:
         runs = [RunFolder(Path(durations))]

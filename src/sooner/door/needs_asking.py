@@ -35,9 +35,10 @@ def rule_tables(paths: Sequence[Path]) -> list[tuple[str, str]]:
     tables: list[tuple[str, str]] = []
     for path in paths:
         try:
-            tables.append((str(path), path.read_text(encoding="utf-8")))
-        except OSError as error:
-            raise SettingsError(f"the rules {path} cannot be read: {error.strerror}") from None
+            tables.append((str(path), path.read_text(encoding="utf-8-sig")))
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise SettingsError(f"the rules {path} cannot be read: {why}") from None
     return [*tables, ("rules.toml", shipped_rules())]
 
 
