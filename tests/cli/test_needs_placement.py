@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from sooner.cli.needs_actions import matrix_rows
 from sooner.cli.needs_commands import named_in
-from sooner.cli.needs_placement import devices_of_label, matrix_rows, placement_from
+from sooner.cli.needs_labels import devices_of_label
+from sooner.cli.needs_placement import placement_from
 from sooner.model.errors import SettingsError, UsageError
 
 ACTIONS = """
