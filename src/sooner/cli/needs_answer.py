@@ -115,10 +115,15 @@ def _placed(placements: Sequence[str]) -> list[Job]:
     Raises:
         UsageError: No job is known in any of them: nothing could be compared.
     """
-    notes: list[str] = []
-    jobs = [job for each in placements for path in _files_of(Path(each)) for job in placement_from(path, notes)]
-    for note in notes:
+    called: set[Path] = set()
+    found: dict[Path, tuple[list[Job], list[str]]] = {}
+    for path in (path for each in placements for path in _files_of(Path(each))):
+        notes: list[str] = []
+        found[path] = placement_from(path, notes, called), notes
+    own = [each for path, each in found.items() if path.resolve() not in called]
+    for note in (note for _, notes in own for note in notes):
         click.echo(f"note: {one_line(note)}", err=True)
+    jobs = [job for each, _ in own for job in each]
     if placements and not jobs:
         named = ", ".join(placements)
         raise UsageError(f"--placement {named}: no job in it of which both tests and devices can be read")

@@ -24,12 +24,13 @@ _TAGS: Final = re.compile(
 )
 
 
-def placement_from(path: Path, notes: list[str] | None = None) -> list[Job]:
+def placement_from(path: Path, notes: list[str] | None = None, called: set[Path] | None = None) -> list[Job]:
     """The jobs of a file, by its name: `.toml`, `.yml` / `.yaml`, `BUILD` / `BUILD.bazel`.
 
     Args:
         path: The file.
         notes: Gets what of it could not be known.
+        called: Gets the workflows that others call, and nothing else starts.
 
     Raises:
         UsageError: It cannot be read.
@@ -43,14 +44,14 @@ def placement_from(path: Path, notes: list[str] | None = None) -> list[Job]:
     if path.name in ("BUILD", "BUILD.bazel"):
         return list(_of_bazel(text, path))
     if path.suffix in (".yml", ".yaml"):
-        return _ofyaml_of(text, path, [] if notes is None else notes)
+        return _of_yaml(text, path, [] if notes is None else notes, called)
     return placement_of(text, str(path))
 
 
-def _ofyaml_of(text: str, path: Path, notes: list[str]) -> list[Job]:
+def _of_yaml(text: str, path: Path, notes: list[str], called: set[Path] | None) -> list[Job]:
     document = yaml_of(text, path)
     if isinstance(document, dict) and isinstance(document.get("jobs"), dict):
-        return list(dict.fromkeys(of_actions(document, path, notes)))
+        return list(dict.fromkeys(of_actions(document, path, notes, called)))
     steps = document.get("steps") if isinstance(document, dict) else document
     if isinstance(steps, list):
         around = document if isinstance(document, dict) else {}
