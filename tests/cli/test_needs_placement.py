@@ -599,6 +599,7 @@ def test_a_tag_of_bazel_may_name_the_kind_of_device_too(tmp_path, tag, devices):
     [
         ("a.yml", "jobs: [", SettingsError),
         ("a.yml", "name: nothing", SettingsError),
+        ("a.yml", "steps: &a [{steps: *a}]", SettingsError),
         ("BUILD", "py_test(", SettingsError),
         ("a.toml", "[[job", SettingsError),
         ("a.toml", "[[jobs]]", SettingsError),
@@ -615,6 +616,16 @@ def test_an_error_of_yaml_says_the_line_and_what_is_wrong_there(tmp_path):
     path = written(tmp_path, "a.yml", "jobs:\n  a: {}\n  a: {}\n")
     with pytest.raises(SettingsError, match=r'a\.yml:3 is not YAML: found duplicate key "a"'):
         placement_from(path)
+
+
+def test_tabs_that_only_separate_are_taken_as_github_takes_them(tmp_path):
+    text = "jobs:\t# a\n  a:\n    runs-on:\tgpu-2\t# b\n\t\n    steps:\n      -\trun: |\n          pytest a.py\t\n"
+    assert run_by(placement_from(written(tmp_path, "a.yml", text)), "a.py::t") == [2]
+
+
+def test_a_mask_of_devices_without_a_value_hides_all(tmp_path):
+    text = "jobs: {a: {runs-on: gpu-2, env: {CUDA_VISIBLE_DEVICES: }, steps: [{run: pytest a.py}]}}"
+    assert run_by(placement_from(written(tmp_path, "a.yml", text)), "a.py::t") == [0]
 
 
 @pytest.mark.parametrize("name", ["a.yml", "a.toml"])

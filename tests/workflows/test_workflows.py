@@ -598,6 +598,12 @@ def test_a_value_that_is_not_written_is_written_behind_its_colon():
     assert edited(text, "d", [Shards(label="x.2", count=1)]).text == text.replace("runner: ", "runner: x.2 ")
 
 
+def test_tabs_that_only_separate_are_read_and_stay():
+    text = "jobs:\t# a\n  a:\n    strategy:\n\t\n      matrix:\n        include:\t\n"
+    text += "          - {config: d, runner: x.4}\t# b\n          - {config: e, runner: x.4}\t\n"
+    assert edited(text, "d", [Shards(label="x.2", count=1)]).text == text.replace("x.4}\t# b", "x.2}\t# b")
+
+
 def test_a_file_that_names_a_key_twice_is_refused_as_github_does():
     with pytest.raises(WorkflowError, match=r"w.yml:4: names 'a' twice in one mapping"):
         read("jobs:\n  a:\n    runs-on: x\n  a:\n    runs-on: y\n", "w.yml")

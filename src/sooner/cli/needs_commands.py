@@ -96,7 +96,8 @@ def shown_by(mask: str) -> int | None:
 
 def shown_in(environment: Mapping[str, Any]) -> int | None:
     """How many devices a table of variables shows; None where it says nothing that is known."""
-    counts = (shown_by(str(environment[name])) for name in _MASKS if name in environment)
+    told = (environment[name] for name in _MASKS if name in environment)
+    counts = (shown_by("" if mask is None else str(mask)) for mask in told)
     return next((count for count in counts if count is not None), None)
 
 

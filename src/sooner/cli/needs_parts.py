@@ -7,6 +7,7 @@ from typing import Any, Final
 from sooner.cli.needs_commands import EVERYTHING, Call, shown_in
 from sooner.model.errors import SettingsError, UsageError
 from sooner.plan.needs.placement import Job
+from sooner.workflows.reading import with_spaces
 
 COUNT_KEYS: Final = ("num_devices", "num_gpus", "gpus", "num-gpus", "gpu_count", "devices")
 """What a number of devices is called."""
@@ -26,7 +27,7 @@ def yaml_of(text: str, path: Path) -> Any:
     except ImportError:
         raise UsageError(f"--placement {path} is YAML: pip install 'sooner[workflows]' to read it") from None
     try:
-        return YAML(typ="safe", pure=True).load(text)
+        return YAML(typ="safe", pure=True).load(with_spaces(text))
     except (YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]

@@ -44,7 +44,10 @@ def placement_from(path: Path, notes: list[str] | None = None, called: set[Path]
     if path.name in ("BUILD", "BUILD.bazel"):
         return list(_of_bazel(text, path))
     if path.suffix in (".yml", ".yaml"):
-        return _of_yaml(text, path, [] if notes is None else notes, called)
+        try:
+            return _of_yaml(text, path, [] if notes is None else notes, called)
+        except RecursionError:
+            raise SettingsError(f"{path} holds itself: an anchor of YAML is named within what it names") from None
     return placement_of(text, str(path))
 
 

@@ -17,6 +17,8 @@ _ALIAS: Final = re.compile(r"(?:[\s:?-]|(?<=\s)#[^\r\n]*)*\*[^\s,\[\]{}]+")
 _COMMENTS: Final = re.compile(r"(?:[ \t]*(?:#[^\r\n]*)?\r?\n)*")
 """Lines at the begin in which nothing stands, or a comment."""
 _COLON: Final = re.compile(r"\s*:")
+_TABS: Final = re.compile(r"(?<=[:\-?])[ \t]*\t[ \t]*|[ \t]*\t[ \t]*(?=#|\r?$)", re.MULTILINE)
+"""Tabs between a key and its value, and before comments and the ends of lines."""
 _OF_ALL_JOBS: Final = frozenset(("permissions", "env", "defaults"))
 _LONGEST: Final = 4_000_000
 """Characters; GitHub takes workflow files of half a megabyte at most."""
@@ -57,6 +59,11 @@ def read(text: str, path: str) -> Workflow:
         jobs={str(key.value): _job(key, node, text, aliases) for key, node in jobs.value if _is_scalar(key)},
         jobs_span=_span(jobs),
     )
+
+
+def with_spaces(text: str) -> str:
+    """A text with spaces for tabs that only separate: YAML and GitHub take these, ruamel does not."""
+    return _TABS.sub(lambda found: " " * len(found[0]), text) if "\t" in text else text
 
 
 class _Aliases:
@@ -113,7 +120,7 @@ def _compose(text: str, path: str) -> Any:
             path, "reading workflow files needs ruamel.yaml: install it with `pip install 'sooner[workflows]'`"
         ) from error
     try:
-        return YAML(typ="safe", pure=True).compose(text)
+        return YAML(typ="safe", pure=True).compose(with_spaces(text))
     except (YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
