@@ -417,6 +417,8 @@ def test_rows_on_several_runners_are_said_to_be_taken_for_one(here, suite, proje
         (("--current", "g.4:1", "--max-moved", "-3"), "--max-moved must not be negative"),
         (("--runner", "2=g.4", "--runner", "4=g.4", "--current", "g.4:1"), "one label of two sizes"),
         (("--apply",), "say which workflow files"),
+        (("--current", "g.4:1", "--lane-key", "a b"), "--lane-key 'a b': a key of a matrix is letters"),
+        (("--current", "g.4:1", "--lane-key", ""), "--lane-key '': a key of a matrix is letters"),
         (("trunk.yml",), "say which config: --config default | distributed"),
         (("none.yml", "--config", "x"), "none.yml: cannot be read"),
         (("--current", "g.4:1", "--history", "nowhere"), "there is no history at nowhere"),

@@ -269,6 +269,17 @@ def test_rows_that_share_a_config_can_be_told_apart_by_a_key():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("key", ["runner", "config", "shard", "num_shards"])
+def test_a_key_by_which_rows_say_something_else_does_not_tell_lanes_apart(key):
+    lanes = [Shards(label=f"x.{n}", count=1, more={key: n}) for n in (1, 4)]
+    with pytest.raises(WorkflowError, match=f"say something else by {key!r}: name another key with --lane-key"):
+        edited(TRUNK, "distributed", lanes)
+    workflow = read(TRUNK, "w.yml")
+    job, matrix = find_matrix(workflow, "distributed")
+    with pytest.raises(WorkflowError, match=f"say something else by {key!r}"):
+        with_more_rows(workflow, job, matrix, "new", lanes)
+
+
 def test_rows_in_braces_of_a_list_in_block_style_get_a_key_within_their_braces():
     workflow = read(MATRIX, "w.yml")
     job, matrix = find_matrix(workflow, "unit")

@@ -28,6 +28,7 @@ _PERIODS = (3.0, 6.0, 12.0, 24.0)
 _TARGET_MIN = 60.0
 _COUNT = re.compile("[0-9]{1,4}")
 """A number of devices or shards, as options say it."""
+_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _MOST_JOBS = 256
 """In a matrix: https://docs.github.com/en/actions/reference/limits."""
 _SIZE = re.compile("[1-9][0-9]*")
@@ -77,6 +78,7 @@ class Question(Struct, frozen=True, kw_only=True):
         if (options["apply"] or options["diff"]) and not options["files"]:
             raise UsageError("say which workflow files: sooner rightsize .github/workflows/trunk.yml --diff ...")
         _check_numbers(options)
+        _check_lane_key(options["lane_key"])
         runners = tuple(_runner(text) for text in options["runners"])
         if len({runner.devices for runner in runners}) < len(runners):
             raise UsageError("--runner: two labels of one size: name the one that shards shall run on")
@@ -102,6 +104,11 @@ class Question(Struct, frozen=True, kw_only=True):
                 )
             },
         )  # fmt: skip
+
+
+def _check_lane_key(key: str | None) -> None:
+    if key is not None and not _KEY.fullmatch(key):
+        raise UsageError(f"--lane-key {key!r}: a key of a matrix is letters, digits, - and _, such as devices")
 
 
 def _check_numbers(options: Mapping[str, Any]) -> None:

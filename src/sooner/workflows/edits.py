@@ -128,6 +128,7 @@ def with_shards(workflow: Workflow, job: Job, matrix: Matrix, config: str | None
     rows = matrix.of(config)
     key = label_key(job, matrix)
     refuse_variants(workflow, job, matrix, config, {name for one in shards for name in one.more})
+    _refuse_taken(workflow, job, rows, key, shards)
     label = "" if any(key in row.cells or key in row.others for row in rows) else fixed_label(job, matrix, rows)
     _refuse_other_kind(workflow, job, [row.text(key) for row in rows], shards)
     wanted = rows_wanted(rows, config, shards, key)
@@ -146,6 +147,15 @@ def with_shards(workflow: Workflow, job: Job, matrix: Matrix, config: str | None
     splices += removed(workflow, [row.span for row in matrix.rows], gone, matrix.style)
     new = _checked(workflow, splices, job, matrix, _expected(matrix, rows, wanted))
     return with_runs_on(new, job.id, label, shards[0].label) if label not in {"", shards[0].label} else new
+
+
+def _refuse_taken(workflow: Workflow, job: Job, rows: Sequence[Row], key: str, shards: Sequence[Shards]) -> None:
+    """What scripts select tests by must be a key of its own: not that of the runner, of the config or of a number."""
+    found = numbering(rows, key)
+    taken = {key, "config", *(found.first or ("shard",)), *(found.counts or ("num_shards",))}
+    if both := sorted(taken & {name for one in shards for name in one.more}):
+        problem = f"the rows of job {job.id} say something else by {both[0]!r}: name another key with --lane-key"
+        raise WorkflowError(workflow.path, problem)
 
 
 def _refuse_other_kind(workflow: Workflow, job: Job, labels: Sequence[str], shards: Sequence[Shards]) -> None:
@@ -186,6 +196,7 @@ def with_more_rows(workflow: Workflow, job: Job, matrix: Matrix, config: str, sh
         raise ByHandError(workflow.path, problem)
     _refuse_other_kind(workflow, job, [model.text(key)], shards)
     like = matrix.of(model.text("config") or None)
+    _refuse_taken(workflow, job, like, key, shards)
     wanted = rows_wanted([model], config, shards, key, like)
     texts = [row_text(workflow, model, values) for values in wanted]
     splices = added(workflow, model.span, texts, matrix.style)
