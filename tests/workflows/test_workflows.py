@@ -474,6 +474,14 @@ def test_a_periodic_workflow_of_a_job_that_needs_one_that_is_not_there_is_one_cl
         )  # fmt: skip
 
 
+def test_rows_that_are_numbered_say_how_many_there_are_only_where_each_lane_has_numbers_of_its_own():
+    told = [f"{{config: d, shard: {number}, runner: x.4}}" for number in (1, 2, 3)]
+    text = sharded(*told[:2])
+    assert edited(text, "d", [Shards(label="x.4", count=3)]).text == sharded(*told)
+    lanes = [Shards(label="x.1", count=1, more={"devices": 1}), Shards(label="x.4", count=2, more={"devices": 4})]
+    assert [row["num_shards"] for row in rows(edited(text, "d", lanes), "d")] == [1, 2, 2]
+
+
 def test_a_row_without_shards_is_numbered_where_it_becomes_several():
     text = "jobs:\n  a:\n    strategy:\n      matrix:\n        include:\n          - { config: wide, runner: x }\n"
     assert rows(edited(text, "wide", [Shards(label="y", count=1)])) == [{"config": "wide", "runner": "y"}]
@@ -570,9 +578,7 @@ def test_a_runner_that_is_json_as_text_stays_json():
 
 def test_the_runner_of_rows_that_do_not_name_it_is_that_of_the_job():
     text = sharded("{config: d, shard: 1}", "{config: d, shard: 2}").replace("${{ matrix.runner }}", "x.4")
-    assert edited(text, "d", [Shards(label="x.2", count=2)]).text == re.sub(
-        r", shard: (\d)", r", shard: \1, num_shards: 2", text
-    ).replace("x.4", "x.2")
+    assert edited(text, "d", [Shards(label="x.2", count=2)]).text == text.replace("x.4", "x.2")
     for shared in (
         text.replace("x.4", "x.${{ matrix.n }}"),
         text.replace("shard: 2}", "shard: 2}\n          - {a: b}"),

@@ -101,7 +101,8 @@ def rows_wanted(
     wanted: list[dict[str, Value]] = []
     has_several = any(one.count > 1 for one in shards)  # a row without a number beside rows that have one is no shard
     firsts = found.first or ({"shard": 1} if has_several else {})
-    counts = found.counts or (("num_shards",) if has_several else ())
+    is_told = bool(found.first) and len(shards) == 1  # elsewhere, as it was until now
+    counts = found.counts or (("num_shards",) if has_several and not is_told else ())
     for one in shards:
         for place in range(one.count):
             model = rows[min(len(wanted), len(rows) - 1)]
