@@ -376,6 +376,16 @@ def test_what_no_key_of_the_matrix_says_is_named_with_its_line(here, suite, proj
     assert "says 4" not in same.stderr
 
 
+def test_what_each_row_had_for_itself_is_named_where_rows_are_added(here, suite, project):
+    rows = "".join(f"          - {{name: part-{n}, shard: {n}, num_shards: 2, runner: linux.gpu.4}}\n" for n in (1, 2))
+    text = f"jobs:\n  t:\n    runs-on: ${{{{ matrix.runner }}}}\n    strategy:\n      matrix:\n        include:\n{rows}"
+    (project / "named.yml").write_text(text)
+    ask = ("rightsize", "named.yml", *suite, "--runner", "4=linux.gpu.4", "--option", "all-on-4", "--diff")
+    note = "note: named.yml: rows that are added say name: part-2, as the last one: give each its own"
+    assert note in here(*ask, "--target", "20").stderr
+    assert "rows that are added" not in here(*ask, "--target", "1000").stderr
+
+
 def test_a_runner_that_is_computed_in_part_keeps_that_part_or_it_is_said_that_it_goes(here, suite, project):
     (project / "trunk.yml").write_text(TRUNK.replace('runner: "', 'runner: "${{ inputs.fleet }}'))
     ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--option", "all-on-2", "--diff")

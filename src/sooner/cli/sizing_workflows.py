@@ -292,8 +292,16 @@ def _note_counts(  # noqa: PLR0917 - one place and what changes in it
 def _note_shards(
     workflow: Workflow, job: Job, matrix: Matrix, config: str | None, shards: Sequence[Shards], *, now: int
 ) -> None:
-    keys = numbering(matrix.of(config), label_key(job, matrix)).first
-    _note_counts(workflow, job, matrix, list(keys), now, [one.count for one in shards])
+    rows, key = matrix.of(config), label_key(job, matrix)
+    found = numbering(rows, key)
+    _note_counts(workflow, job, matrix, list(found.first), now, [one.count for one in shards])
+    own = [name for name in rows[-1].cells if name not in {key, *found.first, *found.counts}]
+    told = [name for name in own if len({row.text(name) for row in rows}) == len(rows) > 1]
+    if told and sum(one.count for one in shards) > len(rows):
+        says = ", ".join(f"{name}: {rows[-1].text(name)}" for name in told)
+        click.echo(
+            f"note: {workflow.path}: rows that are added say {says}, as the last one: give each its own", err=True
+        )
 
 
 def _note_events(workflow: Workflow) -> None:
