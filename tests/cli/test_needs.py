@@ -220,6 +220,21 @@ def test_what_is_not_understood_is_one_clear_error(here, suite, options, text):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        ('skip = "M < 2"', "own.toml: the rule for wide: skip = 'M < 2': 'M' means nothing"),
+        ('needs = "argument(0)"', "'argument' means nothing (a text has quotes of its own): there are"),
+        ('backend = "nccl"', "the rule for wide: backend = 'nccl': 'nccl' means nothing"),
+        ("skip = \"any(N < n for n in [2]) and (lambda m: m)(1) and N < arg(0, 'n', len([1]))\"", ""),
+    ],
+)
+def test_a_word_of_a_rule_that_means_nothing_is_one_clear_error(here, suite, says, told):
+    (suite / "own.toml").write_text(f'[[mark]]\nnames = ["wide"]\n{says}\n')
+    done = here("needs", "tests", "--rules", "own.toml")
+    assert (done.returncode, told in done.stderr) == (4 if told else 0, True)
+
+
 def test_tests_can_be_named_as_pytest_names_them(here, suite):
     more = """
         import pytest

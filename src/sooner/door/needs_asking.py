@@ -12,6 +12,7 @@ from sooner.door.needs_kept import Answer, Rows
 from sooner.door.needs_tree import Contents, sources_of
 from sooner.model.errors import SettingsError
 from sooner.plan.needs import Inference, OutOfTime, PytestSettings, TestNeeds, load_rules
+from sooner.plan.needs.rule_words import known_words
 from sooner.run.in_processes import in_processes
 
 T = TypeVar("T")
@@ -70,7 +71,7 @@ def evaluated(
     """
     end = time.monotonic() + seconds
     contents = Contents(root)
-    sources, tables = sources_of(root, contents), load_rules(rule_tables(rules))
+    sources, tables = sources_of(root, contents), load_rules(rule_tables(rules), known_words())
     inference = Inference(sources, tables, settings, is_over=lambda: time.monotonic() > end)
 
     def answer(path: str) -> Answer[Rows] | None:

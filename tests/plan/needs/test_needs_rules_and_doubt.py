@@ -423,6 +423,8 @@ def test_an_argument_that_a_rule_asks_for_is_found_by_its_name_where_the_tree_ha
     [
         ('names = ["needs_fp8"]\nskip = "N < 1"\nunsure = "yes"', "needs_fp8 says unsure = 'yes': true or false"),
         ('names = ["needs_fp8"]\nskip = "N < 1"\noverride = 1', "needs_fp8 says override = 1: true or false"),
+        ('names = ["needs_fp8"]\nskip = 2', "the rule for needs_fp8 says skip = 2: an expression in quotes"),
+        ('names = ["needs_fp8"]\nneeds = ["2"]', "the rule for needs_fp8 says needs = ['2']: an expression in quotes"),
         ('names = ["needs_fp8", 8]\nskip = "N < 1"', "a rule is for 8: `names` are texts"),
     ],
 )

@@ -1,6 +1,7 @@
 """The words that expressions of the rule table, and its models, can use besides Python's own."""
 
 import ast
+import builtins
 import math
 import re
 from collections.abc import Callable
@@ -569,3 +570,9 @@ def words(machine: "Machine") -> dict[str, Any]:
         "unknown_value": UNKNOWN,
         "enough": Enough("device"),
     }
+
+
+def known_words() -> frozenset[str]:
+    """All that means something in an expression of a rule: words, what is told of the call, Python's own functions."""
+    told = ("N", "arg", "args", "kwargs", "called", "marked", "env", "rank", "world")
+    return frozenset((*WORDS, *told, "unknown", "unknown_value", "enough", *dir(builtins)))

@@ -5,17 +5,19 @@ The shipped table is `rules.toml`, commented; a user's file has the same form an
 
 import ast
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from typing import Any, Final
 
 from msgspec import Struct, structs
 
 from sooner.model.errors import SettingsError
+from sooner.model.text import there_are
 from sooner.plan.needs.sources import parsed
 
 _KINDS: Final = ("call", "constant", "environment", "mark", "fixture", "listed", "model", "outside")
 _PARTS: Final = ("returns", "needs", "ranks", "backend", "skip", "fail", "touches", "value", "otherwise")
+_CONDITIONS: Final = ("skip", "fail")
 _SWITCHES: Final = ("override", "decorator", "unsure")
 _TEXTS: Final = ("names", "why", *_SWITCHES)
 
@@ -109,8 +111,8 @@ class Rules:
         self._known_calls: dict[str, Rule | None] = {}
         self._known_constants: dict[str, Rule | None] = {}
 
-    def add(self, entry_kind: str, entry: dict[str, Any], source: str) -> None:
-        """Take in one entry of a table.
+    def add(self, entry_kind: str, entry: dict[str, Any], source: str, words: Collection[str] = ()) -> None:
+        """Take in one entry of a table; `words` are those that mean something, if they are to be checked.
 
         Raises:
             SettingsError: An unknown key, or an expression that is not Python.
@@ -126,6 +128,8 @@ class Rules:
             self._refusing |= entry.get("refusing", {})
             return
         rule = _rule(entry, source)
+        if words:
+            _check_words(rule, source, words)
         table = {
             "call": self._calls,
             "constant": self._constants,
@@ -256,6 +260,10 @@ def _rule(entry: dict[str, Any], source: str) -> Rule:
     for each in _SWITCHES:
         if not isinstance(entry.get(each, False), bool):
             raise SettingsError(f"{source}: the rule for {names[0]} says {each} = {entry[each]!r}: true or false")
+    for part in _PARTS:
+        told = entry.get(part, "")
+        if isinstance(told, list | dict) or (part in _CONDITIONS and not isinstance(told, str | bool)):
+            raise SettingsError(f"{source}: the rule for {names[0]} says {part} = {told!r}: an expression in quotes")
     expressions: dict[str, ast.expr] = {part: _expression(str(entry[part]), source) for part in _PARTS if part in entry}
     free: dict[str, set[str]] = {
         part: {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)} for part, tree in expressions.items()
@@ -270,6 +278,16 @@ def _rule(entry: dict[str, Any], source: str) -> Rule:
         decorator=entry.get("decorator", False),
         unsure=entry.get("unsure", False),
     )
+
+
+def _check_words(rule: Rule, source: str, words: Collection[str]) -> None:
+    """Look for words that mean nothing: an expression with one would be unknown wherever it is asked for."""
+    for part, tree in rule.expressions.items():
+        bound = {each.arg for each in ast.walk(tree) if isinstance(each, ast.arg)}
+        bound |= {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+        for word in sorted(rule.free[part] - bound - {*words}):
+            told = f"{word!r} means nothing (a text has quotes of its own): {there_are(word, words)}"
+            raise SettingsError(f"{source}: the rule for {rule.names[0]}: {part} = {ast.unparse(tree)!r}: {told}")
 
 
 def _asked(tree: ast.expr) -> Iterator[tuple[str, int]]:
@@ -288,11 +306,12 @@ def _expression(text: str, source: str) -> ast.expr:
         raise SettingsError(f"{source}: {text!r} is not a Python expression") from None
 
 
-def load_rules(tables: Sequence[tuple[str, str]]) -> Rules:
+def load_rules(tables: Sequence[tuple[str, str]], words: Collection[str] = ()) -> Rules:
     """Rules from texts of TOML, the first looked at first.
 
     Args:
         tables: (name for messages, text); the shipped table comes last.
+        words: All that means something in an expression (default: expressions are not looked through).
 
     Raises:
         SettingsError: A text that is not TOML, or says what is not understood.
@@ -307,5 +326,5 @@ def load_rules(tables: Sequence[tuple[str, str]]) -> Rules:
             if kind not in _KINDS:
                 raise SettingsError(f"{source}: there is no [[{kind}]]: there are {', '.join(_KINDS)}")
             for entry in entries if isinstance(entries, list) else [entries]:
-                rules.add(kind, entry, source)
+                rules.add(kind, entry, source, words)
     return rules
