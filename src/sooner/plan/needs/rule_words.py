@@ -575,4 +575,5 @@ def words(machine: "Machine") -> dict[str, Any]:
 def known_words() -> frozenset[str]:
     """All that means something in an expression of a rule: words, what is told of the call, Python's own functions."""
     told = ("N", "arg", "args", "kwargs", "called", "marked", "env", "rank", "world")
-    return frozenset((*WORDS, *told, "unknown", "unknown_value", "enough", *dir(builtins)))
+    functions = (name for name in dir(builtins) if name.islower() and not name.startswith("_"))
+    return frozenset((*WORDS, *told, "unknown", "unknown_value", "enough", *functions))
