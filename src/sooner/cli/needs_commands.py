@@ -13,7 +13,12 @@ EVERYTHING: Final = "."
 _RUNS_NOTHING: Final = frozenset(
     {"--co", "--collect-only", "--version", "-V", "--help", "-h", "--fixtures", "--markers"}
 )
-_NO_CALL: Final = frozenset({"install", "uninstall", "add", "download", "echo", "printf", "which", "command", "brew"})
+_NO_CALL: Final = frozenset({
+    "install", "uninstall", "add", "download", "show", "list", "freeze", "create", "inject", "upgrade", "wheel",
+    "brew", "echo", "printf", "which", "command", "type", "hash", "grep", "egrep", "fgrep", "rg", "pkill", "killall",
+    "pgrep", "rm", "mkdir", "rmdir", "cp", "mv", "ls", "cat", "touch", "ln", "chmod", "chown", "tar", "tee", "for",
+    "case", "[", "[[",
+})  # fmt: skip
 """Words before `pytest` that say that it is not called there."""
 _TAKES_PACKAGE: Final = frozenset({"--with", "--from", "--extra", "--group", "--only-group"})
 _PYTEST: Final = ("pytest", "py.test")
@@ -187,7 +192,7 @@ def _shown_to(words: Sequence[str], shown: int | None) -> int | None:
 def _take(words: Sequence[str], folder: str, shown: int | None, named: Named, last: Sequence[str]) -> None:
     for i, word in enumerate(words):
         name = word.rpartition("/")[2]
-        if name in _PYTEST and not _NO_CALL & set(words[:i]):
+        if _is_pytest(words, i) and not _NO_CALL & set(words[:i]):
             if i and words[i - 1] in _TAKES_PACKAGE:
                 continue
             if set(_HANDS_ON) & set(words[:i]):
@@ -205,6 +210,13 @@ def _take(words: Sequence[str], folder: str, shown: int | None, named: Named, la
     start = next((i for i, word in enumerate(words) if _STARTS_PYTHON.fullmatch(word.rpartition("/")[2])), len(words))
     if not _NO_CALL & set(words[:start]):
         _take_file(words[start + 1 :], folder, shown, named)
+
+
+def _is_pytest(words: Sequence[str], place: int) -> bool:
+    """Whether a word is the name of pytest; a path that ends so may be a folder, where no command is expected."""
+    folder, slash, name = words[place].rpartition("/")
+    is_first = not any(word for word in words[:place] if word not in _KEYWORDS and not _ASSIGNMENT.match(word))
+    return name in _PYTEST and (not slash or is_first or folder.endswith("bin"))
 
 
 def _take_file(words: Sequence[str], folder: str, shown: int | None, named: Named) -> None:
