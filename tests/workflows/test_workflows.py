@@ -516,6 +516,19 @@ def test_a_row_that_becomes_lanes_of_which_one_has_several_shards_is_numbered_in
     assert edited(new.text, "d", lanes).text == new.text
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_file_whose_lines_end_in_two_ways_keeps_the_end_of_each(count):
+    told = [f"{{config: d, shard: {number}, num_shards: 2, runner: x.4}}" for number in (1, 2)]
+    text = sharded(*told).replace("\n", "\r\n", 3)
+    assert "x.4}\n" in text
+    lines = edited(text, "d", [Shards(label="x.4", count=count)]).text.splitlines(keepends=True)
+    assert len(lines) == len(text.splitlines()) + count - 2
+    assert [line for line in lines if "x.4" not in line] == [
+        line for line in text.splitlines(keepends=True) if "x.4" not in line
+    ]
+    assert not any("\r" in line for line in lines if "x.4" in line)
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 @pytest.mark.parametrize(("number", "total"), [("group", "total"), ("shard_id", "num-shards"), ("split", "splits")])
 def test_rows_are_numbered_by_the_keys_that_number_them(number, total, count):

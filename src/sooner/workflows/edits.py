@@ -336,20 +336,20 @@ def with_cron(workflow: Workflow, cron: str) -> Workflow:
     often = hours_between(cron) or 0
     if any(spot.value == cron or 0 < (hours_between(str(spot.value)) or 0) <= often for spot in workflow.crons):
         return workflow
-    newline = workflow.newline
     if workflow.crons and workflow.schedule is not None:
         last = workflow.crons[-1]
         start = workflow.text.rfind("\n", 0, last.span.begin) + 1
         line = workflow.text[start : last.span.begin]
         if line.strip() == "- cron:":
             end = _line_end(workflow.text, workflow.schedule.end)
-            text = f"{newline}{line}{written(cron, workflow.slice(last.span))}"
+            text = f"{workflow.newline_at(end)}{line}{written(cron, workflow.slice(last.span))}"
             return _with_cron(workflow, Splice(Span(end, end), text), cron)
     elif workflow.triggers is not None and workflow.triggers_style is Style.BLOCK and workflow.schedule is None:
         begin = workflow.triggers.begin
         start = workflow.text.rfind("\n", 0, begin) + 1
         indent = workflow.text[start:begin]
         if not indent.strip() and indent:
+            newline = workflow.newline_at(begin)
             text = f"schedule:{newline}{indent}  - cron: {written(cron)}{newline}{indent}"
             return _with_cron(workflow, Splice(Span(begin, begin), text), cron)
     raise WorkflowError(

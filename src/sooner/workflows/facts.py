@@ -122,6 +122,11 @@ class Workflow(Struct, frozen=True, kw_only=True):
         """How its lines end."""
         return "\r\n" if "\r\n" in self.text else "\n"
 
+    def newline_at(self, at: int) -> str:
+        """How the line of a position ends, which a file may do now in one way and now in another."""
+        end = self.text.find("\n", at)
+        return self.newline if end < 0 else "\r\n" if self.text[end - 1 : end] == "\r" else "\n"
+
     def slice(self, span: Span) -> str:
         """What stands in a span."""
         return self.text[span.begin : span.end]

@@ -89,7 +89,7 @@ def row_splices(workflow: Workflow, row: Row, values: Mapping[str, Value]) -> li
         text = "".join(f", {key}: {value}" for key, value in more)
     else:
         start = workflow.text.rfind("\n", 0, row.span.begin) + 1
-        indent = workflow.newline + " " * (row.span.begin - start)
+        indent = workflow.newline_at(last) + " " * (row.span.begin - start)
         text = "".join(f"{indent}{key}: {value}" for key, value in more)
         rest = _REST_OF_LINE.match(workflow.text, last)
         last = rest.end() if rest else last
@@ -114,20 +114,21 @@ def added(workflow: Workflow, after: Span, texts: Sequence[str], style: Style) -
     start = text.rfind("\n", 0, after.begin) + 1
     prefix = text[start : after.begin]
     rest = _REST_OF_LINE.match(text, after.end)
+    newline = workflow.newline_at(after.end)
     if style is Style.BLOCK:
         if prefix.strip() != "-":
             raise WorkflowError(
                 workflow.path, "this list is laid out in a way that cannot be extended", line=workflow.line(after.begin)
             )
         end = rest.end() if rest else after.end
-        return [Splice(Span(end, end), "".join(f"{workflow.newline}{prefix}{one}" for one in texts))]
+        return [Splice(Span(end, end), "".join(f"{newline}{prefix}{one}" for one in texts))]
     if prefix.strip() or rest is None:
         return [Splice(Span(after.end, after.end), "".join(f", {one}" for one in texts))]
-    lines = f",{workflow.newline}".join(f"{prefix}{one}" for one in texts)
+    lines = f",{newline}".join(f"{prefix}{one}" for one in texts)
     end = rest.end()
     if rest["comma"]:
-        return [Splice(Span(end, end), f"{workflow.newline}{lines},")]
-    return [Splice(Span(after.end, after.end), ","), Splice(Span(end, end), f"{workflow.newline}{lines}")]
+        return [Splice(Span(end, end), f"{newline}{lines},")]
+    return [Splice(Span(after.end, after.end), ","), Splice(Span(end, end), f"{newline}{lines}")]
 
 
 def removed(workflow: Workflow, items: Sequence[Span], gone: Sequence[int], style: Style) -> list[Splice]:
@@ -164,8 +165,8 @@ def _own_line(workflow: Workflow, item: Span, style: Style) -> Span | None:
     rest = _REST_OF_LINE.match(text, item.end)
     if rest is None or text[start : item.begin].strip() != ("-" if style is Style.BLOCK else ""):
         return None
-    newline = len(workflow.newline) if text.startswith(workflow.newline, rest.end()) else 0
-    return Span(start, rest.end() + newline)
+    newline = workflow.newline_at(rest.end()) if rest.end() < len(text) else ""
+    return Span(start, rest.end() + len(newline))
 
 
 def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
