@@ -137,6 +137,13 @@ def test_a_matrix_that_is_json_in_the_files_is_known(matrix, rows):
     assert matrix_rows({"strategy": {"matrix": matrix}}, inputs) == rows
 
 
+def test_a_runner_of_a_row_whose_devices_are_not_known_is_named(tmp_path):
+    rows = '{ include: [{ config: "d", runner: "${{ needs.b.outputs.c }}" }]}'
+    notes = []
+    placement_from(written(tmp_path, "workflows/ci.yml", {"jobs": {"a": {"with": {"test-matrix": rows}}}}), notes)
+    assert "the devices of its runner '${{ needs.b.outputs.c }}' are not known" in notes[0]
+
+
 def test_what_a_command_takes_from_a_row_is_no_path_of_its_own(tmp_path):
     job = {
         "runs-on": "gpu-2",

@@ -110,6 +110,13 @@ def devices_of(jobs, pattern):
         ("${{ inputs.prefix }}linux.rocm.gpu.gfx950.2", 2),
         ("linux.gpu.${{ inputs.gpu4 }}", None),
         ("linux.gpu.$SIZE", None),
+        ("${{ needs.a.outputs.prefix }}linux.4xlarge.nvidia.gpu", 1),
+        ("${{ needs.a.outputs.prefix }}l-x86aavx2-11-41-l4", 1),
+        ("${{ needs.a.outputs.prefix }}l-x86iavx512-45-172-t4-4", 4),
+        ("${{ needs.a.outputs.prefix }}linux.4xlarge", None),
+        ("${{ matrix.count }}gpu-linux", None),
+        ("${{ matrix.count }}-gpu-linux", None),
+        ("${{ inputs.prefix }}linux-gpu-${{ inputs.count }}", None),
     ],
 )
 def test_devices_are_read_from_the_name_of_a_runner(label, devices):

@@ -90,7 +90,7 @@ def _of_action(name: str, job: Mapping[str, Any], told: _Told, notes: list[str],
         elif named.unknown and len(calls) == len(named.calls):
             doubts["its tests are computed: " + " ".join(named.unknown)] = None
         if calls and devices is None:
-            doubts[f"the devices of its runner {label!r} are not known"] = None
+            doubts[f"the devices of its runner {_own_label(label, row)!r} are not known"] = None
         elif calls and devices is not None:
             if not devices and (own_label := _unsaid(filled(label, row, told.inputs), row)):
                 doubts[f"its runner {own_label!r} names no devices, and is taken to have none"] = None
@@ -163,8 +163,13 @@ def _named_by(job: Mapping[str, Any], row: Mapping[str, Any], most: int | None, 
 
 def _unsaid(label: str, row: Mapping[str, Any]) -> str:
     """A label of one's own that does not say whether its runner has devices; empty where it, or the row, does."""
-    own = label or next((str(row[key]) for key in _LABEL_KEYS if key in row), "")
+    own = _own_label(label, row)
     return "" if names_none(own) or any(key in row for key in COUNT_KEYS) else own
+
+
+def _own_label(label: str, row: Mapping[str, Any]) -> str:
+    """The label of a job, or else of a row."""
+    return label or next((str(row[key]) for key in _LABEL_KEYS if key in row), "")
 
 
 def _named_in(job: Mapping[str, Any], given: Mapping[str, Any], row: Mapping[str, Any], told: _Told) -> Named:

@@ -27,6 +27,8 @@ _COUNTED: Final = (
 )
 _MULTI: Final = 2
 """Devices of a runner that only says that it has several: the fewest."""
+_PREFIXED: Final = re.compile(rf"\$\{{\{{[^$]*?\}}\}}((?!x|gpu|{_MODEL})[a-z]\w*[.-][\w.-]+)")
+"""What is computed before a name, too far from the word for devices to be their number."""
 _HAS_ONE: Final = re.compile(rf"gpu|cuda|rocm|nvidia|\brtx|[hb][123]00|a100|\b{_MODEL}x?\b", re.IGNORECASE)
 _HAS_NONE: Final = re.compile(r"ubuntu|windows|macos|cpu", re.IGNORECASE)
 """GitHub's own runners, and names that say that there are none."""
@@ -37,7 +39,7 @@ def devices_of_label(label: str) -> int | None:
     """How many devices a runner has by its name; 0 for one that names none.
 
     Of a name that is computed, what is written out counts (`${{ needs.a.outputs.prefix }}linux.gpu.4`); None where
-    that says no number.
+    that says no number, and what is computed may.
     """
     low = _COMPUTED.sub("", label.lower())
     dotted = low.replace("-", ".")
@@ -49,7 +51,8 @@ def devices_of_label(label: str) -> int | None:
         if found:
             return int(found[1] or _MULTI)
     if "$" in label:
-        return None
+        behind = _PREFIXED.fullmatch(label.lower())
+        return 1 if behind and _HAS_ONE.search(behind[1]) else None
     return 1 if _HAS_ONE.search(low) else 0
 
 
