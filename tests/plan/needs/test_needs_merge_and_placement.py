@@ -1,12 +1,15 @@
 """Sweeps laid over the source's answers; declarations, needs and placement compared."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sooner.model.errors import SettingsError
+from sooner.model.patterns import is_meant
 from sooner.plan.needs import Confidence, Evidence, TestNeeds, Verdict
 from sooner.plan.needs.merge import Sweep, merged
-from sooner.plan.needs.placement import counted, declared_of, differences, placement_of
+from sooner.plan.needs.placement import Job, counted, declared_of, differences, placement_of
 
 _WORDS = {"r": Verdict.RUN, "s": Verdict.SKIP, "f": Verdict.FAIL, "a": Verdict.ABSENT, "?": Verdict.UNKNOWN}
 SIZES = (0, 1, 2, 3, 4, 8)
@@ -189,3 +192,17 @@ def test_a_guard_for_the_number_of_the_device_that_is_touched_is_no_over_declara
 def test_a_placement_that_is_not_understood_is_an_error(text):
     with pytest.raises(SettingsError, match=r"p\.toml"):
         placement_of(text, "p.toml")
+
+
+PARTS = st.lists(
+    st.sampled_from(["a", "b.py", "/", "::", "[x-1]", "*", "?", "[!a]", "-", "+", "(", "\n", "é"]), max_size=6
+)
+
+
+@given(nodeid=PARTS.map("".join), patterns=st.lists(PARTS.map("".join), max_size=4))
+def test_many_patterns_at_once_mean_what_each_of_them_means(nodeid, patterns):
+    path = nodeid.partition("::")[0]
+    one_by_one = any(
+        is_meant(nodeid, each) or is_meant(path, each) or path.startswith(f"{each.rstrip('/')}/") for each in patterns
+    )
+    assert Job(name="j", devices=1, paths=tuple(patterns)).runs(nodeid) == one_by_one
