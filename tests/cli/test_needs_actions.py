@@ -144,6 +144,29 @@ def test_a_runner_of_a_row_whose_devices_are_not_known_is_named(tmp_path):
     assert "the devices of its runner '${{ needs.b.outputs.c }}' are not known" in notes[0]
 
 
+@pytest.mark.parametrize(
+    ("command", "hidden"),
+    [
+        ("./ci/run_pytest_cuda.sh --all", "./ci/run_pytest_cuda.sh"),
+        ("set -e\nX=1 bash qa/L0_unittest/test.sh", "qa/L0_unittest/test.sh"),
+        ("tox -e gpu", "tox"),
+        ("make -C build check-tests", "make -C build check-tests"),
+        ("bazel test //tests:gpu_tests", "bazel test"),
+        ("echo run-tests.sh; cat tests/all.sh", ""),
+        ("./build.sh", ""),
+        ("./ci/test.sh && pytest tests", ""),
+    ],
+)
+def test_what_runs_tests_and_does_not_say_which_is_named(tmp_path, command, hidden):
+    for name, text in (
+        ("workflows/ci.yml", {"jobs": {"a": {"runs-on": "gpu-2", "steps": [{"run": command}]}}}),
+        ("pipeline.yml", {"steps": [{"label": "a", "command": command}]}),
+    ):
+        notes = []
+        placement_from(written(tmp_path, name, text), notes)
+        assert [hidden] * bool(hidden) == [note.partition("those of ")[2].partition(": say")[0] for note in notes]
+
+
 def test_what_a_command_takes_from_a_row_is_no_path_of_its_own(tmp_path):
     job = {
         "runs-on": "gpu-2",

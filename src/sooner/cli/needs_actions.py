@@ -6,7 +6,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from sooner.cli.needs_commands import Call, Named, named_in
+from sooner.cli.needs_commands import Call, Named, hidden_in, named_in
 from sooner.cli.needs_labels import devices_of_label, names_none
 from sooner.cli.needs_parts import COUNT_KEYS, is_off, job_of, mappings_in, shown_to, yaml_of
 from sooner.model.errors import SettingsError
@@ -85,12 +85,16 @@ def _of_action(name: str, job: Mapping[str, Any], told: _Told, notes: list[str],
         devices = _row_devices(row, filled(label, row, told.inputs))
         followed = [] if calls else list(_of_called(name, job, row, told, notes, called))
         yield from followed
-        if "uses" in job and not calls and not followed and devices:
-            doubts[f"its tests are those of {job['uses']}"] = None
+        hidden = job["uses"] if "uses" in job else hidden_in("\n".join(_scripts_of(job)))
+        if hidden and not calls and not followed and not named.unknown and devices:
+            doubts[f"its tests are those of {hidden}"] = None
         elif named.unknown and len(calls) == len(named.calls):
             doubts["its tests are computed: " + " ".join(named.unknown)] = None
         if calls and devices is None:
-            doubts[f"the devices of its runner {_own_label(label, row)!r} are not known"] = None
+            own_label = _own_label(label, row)
+            doubts[f"the devices of its runner {own_label!r} are not known" if own_label else "it names no runner"] = (
+                None
+            )
         elif calls and devices is not None:
             if not devices and (own_label := _unsaid(filled(label, row, told.inputs), row)):
                 doubts[f"its runner {own_label!r} names no devices, and is taken to have none"] = None
@@ -177,6 +181,11 @@ def _named_in(job: Mapping[str, Any], given: Mapping[str, Any], row: Mapping[str
     found = list(_of_steps(job.get("steps"), row, told))
     found += [named_in(filled(str(text), row, told.inputs), "", told.most) for text in given.values()]
     return Named([call for each in found for call in each.calls], [word for each in found for word in each.unknown])
+
+
+def _scripts_of(job: Mapping[str, Any]) -> list[str]:
+    """The commands of a job's steps."""
+    return [str(step["run"]) for step in mappings_in(job.get("steps")) if "run" in step and not is_off(step)]
 
 
 def _of_steps(steps: Any, row: Mapping[str, Any], told: _Told) -> Iterator[Named]:

@@ -53,6 +53,10 @@ _STARTS_PYTHON: Final = re.compile(r"(?:python|pypy)[\d.]*|torchrun|accelerate|d
 """What starts a file of Python, be it in several ranks."""
 _IS_TESTS: Final = re.compile(r"(?:test_.*|.*_test|tests?)\.py")
 _TAKES_OF_UNITTEST: Final = ("-k", "-s", "-p", "-t", "--start-directory", "--pattern", "--top-level-directory")
+_HIDES: Final = re.compile(
+    r"\S*tests?\S*\.(?:sh|bash)\b|\b(?:tox|nox|ctest)\b|\bmake (?:\S+ )*\S*test\S*|\bbazel(?:isk)? test\b"
+)
+"""Commands that run tests, and do not say which."""
 _END: Final = re.compile(r"^[;&|()]+$")
 _HANDS_ON: Final = ("xargs", "-exec", "-execdir")
 """Words before `pytest` that say that something else names its tests."""
@@ -117,6 +121,12 @@ def named_in(text: str, folder: str = "", shown: int | None = None) -> Named:
     named = Named([], [])
     _follow(_COMPUTED.sub("$_", text), _entered("", folder), shown, named, 0)
     return Named(list(dict.fromkeys(named.calls)), list(dict.fromkeys(named.unknown)))
+
+
+def hidden_in(text: str) -> str:
+    """What a script calls that may run tests, and is not looked into; empty where there is nothing."""
+    called = (" ".join(words) for words in _commands(_COMPUTED.sub("$_", text)) if not _NO_CALL & set(words[:1]))
+    return next((found[0] for command in called if (found := _HIDES.search(command))), "")
 
 
 def _follow(text: str, folder: str, shown: int | None, named: Named, depth: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sooner.cli.needs_actions import of_actions
-from sooner.cli.needs_commands import named_in
+from sooner.cli.needs_commands import hidden_in, named_in
 from sooner.cli.needs_labels import devices_of_label
 from sooner.cli.needs_parts import COUNT_KEYS, is_off, job_of, mappings_in, shown_to, yaml_of
 from sooner.model.errors import SettingsError, UsageError
@@ -76,6 +76,8 @@ def _of_step(step: Mapping[str, Any], path: Path, notes: list[str]) -> Iterator[
     if named.unknown:
         words = " ".join(named.unknown)
         notes.append(f"{path}: step {name}: its tests are computed: {words}: say them in a placement.toml")
+    elif not named.calls and (hidden := hidden_in(text)):
+        notes.append(f"{path}: step {name}: its tests are those of {hidden}: say them in a placement.toml")
     yield from (job_of(name, _devices_of_step(step), call) for call in named.calls)
 
 
