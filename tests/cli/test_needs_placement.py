@@ -659,8 +659,11 @@ def test_a_folder_of_workflows_is_all_of_its_files(sooner, project):
         written(project, f"tests/test_{name}.py", tests.format(devices))
         job = f"jobs: {{gpu: {{runs-on: gpu-2, steps: [{{run: pytest tests/test_{name}.py}}]}}}}\n"
         written(project, f".github/workflows/{name}.yml", f"on: push\n{job}")
+    written(project, ".github/workflows/labels.yaml", "gpu: [tests]\n")
+    (project / ".github/workflows/folder.yml").mkdir()
     done = sooner("needs", "tests", "--diff", "--placement", ".github/workflows", "--json")
     assert done.returncode == 12
+    assert "note: .github/workflows/labels.yaml: neither `jobs` (GitHub Actions) nor `steps`" in done.stderr
     found = [(each["nodeid"], each["kind"]) for each in json.loads(done.stdout)]
     assert found == [("tests/test_b.py::test_a", "orphan")]
 

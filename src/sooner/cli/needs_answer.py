@@ -117,9 +117,10 @@ def _placed(placements: Sequence[str]) -> list[Job]:
     """
     called: set[Path] = set()
     found: dict[Path, tuple[list[Job], list[str]]] = {}
-    for path in (path for each in placements for path in _files_of(Path(each))):
-        notes: list[str] = []
-        found[path] = placement_from(path, notes, called), notes
+    for given in map(Path, placements):
+        for path in _files_of(given):
+            notes: list[str] = []
+            found[path] = placement_from(path, notes, called, in_folder=path != given), notes
     own = [each for path, each in found.items() if path.resolve() not in called]
     for note in (note for _, notes in own for note in notes):
         click.echo(f"note: {one_line(note)}", err=True)
@@ -132,7 +133,9 @@ def _placed(placements: Sequence[str]) -> list[Job]:
 
 def _files_of(path: Path) -> list[Path]:
     """A file, or the workflows of a folder."""
-    return sorted(each for each in path.iterdir() if each.suffix in (".yml", ".yaml")) if path.is_dir() else [path]
+    if not path.is_dir():
+        return [path]
+    return sorted(each for each in path.iterdir() if each.suffix in (".yml", ".yaml") and each.is_file())
 
 
 def _note_unread(project: Project, found: Sequence[TestNeeds]) -> None:

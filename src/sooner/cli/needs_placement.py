@@ -24,18 +24,22 @@ _TAGS: Final = re.compile(
 )
 
 
-def placement_from(path: Path, notes: list[str] | None = None, called: set[Path] | None = None) -> list[Job]:
+def placement_from(
+    path: Path, notes: list[str] | None = None, called: set[Path] | None = None, *, in_folder: bool = False
+) -> list[Job]:
     """The jobs of a file, by its name: `.toml`, `.yml` / `.yaml`, `BUILD` / `BUILD.bazel`.
 
     Args:
         path: The file.
         notes: Gets what of it could not be known.
         called: Gets the workflows that others call, and nothing else starts.
+        in_folder: It is one of a folder, where other YAML may lie: such a file is a note.
 
     Raises:
         UsageError: It cannot be read.
         SettingsError: It is not what its name says.
     """
+    notes = [] if notes is None else notes
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -45,13 +49,20 @@ def placement_from(path: Path, notes: list[str] | None = None, called: set[Path]
         return list(_of_bazel(text, path))
     if path.suffix in (".yml", ".yaml"):
         try:
-            return _of_yaml(text, path, [] if notes is None else notes, called)
+            found = _of_yaml(text, path, notes, called)
         except RecursionError:
             raise SettingsError(f"{path} holds itself: an anchor of YAML is named within what it names") from None
+        if found is None:
+            problem = f"{path}: neither `jobs` (GitHub Actions) nor `steps` (Buildkite) are in it"
+            if not in_folder:
+                raise SettingsError(problem)
+            notes.append(problem)
+        return found or []
     return placement_of(text, str(path))
 
 
-def _of_yaml(text: str, path: Path, notes: list[str], called: set[Path] | None) -> list[Job]:
+def _of_yaml(text: str, path: Path, notes: list[str], called: set[Path] | None) -> list[Job] | None:
+    """The jobs of a workflow or a pipeline; None where it is neither."""
     document = yaml_of(text, path)
     if isinstance(document, dict) and isinstance(document.get("jobs"), dict):
         return list(dict.fromkeys(of_actions(document, path, notes, called)))
@@ -59,7 +70,7 @@ def _of_yaml(text: str, path: Path, notes: list[str], called: set[Path] | None) 
     if isinstance(steps, list):
         around = document if isinstance(document, dict) else {}
         return [job for step in mappings_in(steps) for job in _of_step(_within(around, step), path, notes)]
-    raise SettingsError(f"{path}: neither `jobs` (GitHub Actions) nor `steps` (Buildkite) are in it")
+    return None
 
 
 def _of_step(step: Mapping[str, Any], path: Path, notes: list[str]) -> Iterator[Job]:
