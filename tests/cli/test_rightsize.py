@@ -196,6 +196,13 @@ def test_an_existing_periodic_workflow_is_extended(here, suite, project):
     assert "periodic.yml: the rows run at each of its crons, '0 3 * * *', '0 0,6,12,18 * * *'" in done.stderr
 
 
+@pytest.mark.parametrize("stem", ["linux-mi300-gpu-", "l-x86iavx512-45-172-t4-", "aws-gpu-x", "h100x", "a.gpu_"])
+def test_a_number_behind_the_word_for_devices_is_the_size_of_a_runner(here, suite, stem):
+    answer = json.loads(here("rightsize", *suite, "--current", f"{stem}4:3", "--json").stdout)
+    lanes = [(lane["runner"], lane["devices"]) for option in answer["options"] for lane in option["lanes"]]
+    assert set(lanes) == {(f"{stem}{n}", n) for n in (1, 2, 4)}
+
+
 def test_a_runner_that_nobody_named_is_told(here, suite):
     ask = ("rightsize", "trunk.yml", *suite, "--config", "distributed", "--diff")
     supposed = "note: no file names the runner 'linux.gpu.2'"
@@ -409,6 +416,10 @@ def test_rows_on_several_runners_are_said_to_be_taken_for_one(here, suite, proje
         (("--current", "linux.gpu.4"), "write LABEL:SHARDS"),
         (("--current", "ubuntu-22.04:2"), "say it with --runner N=ubuntu-22.04"),
         (("--current", "big:2"), "say it with --runner N=big"),
+        (("--current", "linux-x86-n2-16:2"), "say it with --runner N=linux-x86-n2-16"),
+        (("--current", "gpu-pool-2:2"), "say it with --runner N=gpu-pool-2"),
+        (("--current", f"g.{'9' * 5000}:2"), "say it with --runner N=g."),
+        (("--current", "a100-80:2"), "say it with --runner N=a100-80"),
         (("--runner", "linux"), "write N=LABEL"),
         (("--runner", "²=linux"), "write N=LABEL"),
         (("--current", "linux.gpu.4:²"), "write LABEL:SHARDS"),

@@ -14,22 +14,23 @@ _INSTANCES: Final = {
     **{f"{family}.{size}": count for family in ("g4dn", "g5", "g6", "g6e") for size, count in _OF_G.items()},
 }  # fmt: skip
 """GPUs of AWS's instances, as their documentation lists them; a dash in a name counts as a dot."""
-_MODEL: Final = r"(?:[hb][123]00|g[hb][23]00|h20|[av]100|mi\d+x?|a10g?|l40s?|l4|t4)"
+MODEL: Final = r"(?:[hb][123]00|g[hb][23]00|h20|[av]100|mi\d+x?|a10g?|l40s?|l4|t4)"
+"""Kinds of device."""
 _NUMBER: Final = r"(16|\d)(?![a-z\d])(?![._-]?(?:v?cpu|core))"
 _COUNTED: Final = (
     re.compile(rf"gpus?[.:=_-](?:[a-z]+\d*[a-z]?[.:=_-])?x?{_NUMBER}"),
     re.compile(r"gpu-(16|\d)g\b"),
-    re.compile(rf"gpu-{_MODEL}-(?:latest|earliest|\d{{3}})-{_NUMBER}"),
+    re.compile(rf"gpu-{MODEL}-(?:latest|earliest|\d{{3}})-{_NUMBER}"),
     re.compile(r"\b(16|\d)[x_-]{0,2}gpu"),
-    re.compile(rf"\b(16|\d)[x_-]{{0,2}}{_MODEL}"),
-    re.compile(rf"{_MODEL}[._x-]{_NUMBER}"),
+    re.compile(rf"\b(16|\d)[x_-]{{0,2}}{MODEL}"),
+    re.compile(rf"{MODEL}[._x-]{_NUMBER}"),
     re.compile(r"multi[._-]gpu()"),
 )
 _MULTI: Final = 2
 """Devices of a runner that only says that it has several: the fewest."""
-_PREFIXED: Final = re.compile(rf"\$\{{\{{[^$]*?\}}\}}((?!x|gpu|{_MODEL})[a-z]\w*[.-][\w.-]+)")
+_PREFIXED: Final = re.compile(rf"\$\{{\{{[^$]*?\}}\}}((?!x|gpu|{MODEL})[a-z]\w*[.-][\w.-]+)")
 """What is computed before a name, too far from the word for devices to be their number."""
-_HAS_ONE: Final = re.compile(rf"gpu|cuda|rocm|nvidia|\brtx|[hb][123]00|a100|\b{_MODEL}x?\b", re.IGNORECASE)
+_HAS_ONE: Final = re.compile(rf"gpu|cuda|rocm|nvidia|\brtx|[hb][123]00|a100|\b{MODEL}x?\b", re.IGNORECASE)
 _HAS_NONE: Final = re.compile(r"ubuntu|windows|macos|cpu", re.IGNORECASE)
 """GitHub's own runners, and names that say that there are none."""
 _COMPUTED: Final = re.compile(r"\$\{\{.*?\}\}")

@@ -16,6 +16,7 @@ from sooner.analysis.sizing.placement import Runner, Terms, Test, price
 from sooner.analysis.sizing.tests import by_file, with_durations
 from sooner.cli import sizing_files as files
 from sooner.cli.histories import history_at
+from sooner.cli.needs_labels import MODEL
 from sooner.cli.sizing_coverage import needs_of
 from sooner.model.errors import UsageError
 from sooner.model.outcomes import ExitCode
@@ -31,7 +32,10 @@ _COUNT = re.compile("[0-9]{1,4}")
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _MOST_JOBS = 256
 """In a matrix: https://docs.github.com/en/actions/reference/limits."""
-_SIZE = re.compile("[1-9][0-9]*")
+_SIZE = re.compile(
+    rf"(?P<stem>.*\.)(?P<size>[1-9][0-9]{{0,3}})|(?P<named>.*(?:gpus?|{MODEL})(?:[-_:]x?|x))(?P<few>16|[1-9])",
+    re.IGNORECASE,
+)
 """What a label ends in where that is a number of devices: the 04 of `ubuntu-22.04` is none."""
 
 
@@ -155,10 +159,15 @@ def runner_of(label: str, runners: Sequence[Runner]) -> Runner:
     known = next((runner for runner in runners if runner.label == label), None)
     if known is not None:
         return known
-    size = label.rpartition(".")[2]
-    if not _SIZE.fullmatch(size):
+    if not (told := _size_of(label)):
         raise UsageError(f"how many devices has {label!r}? say it with --runner N={label}")
-    return Runner(devices=int(size), label=label)
+    return Runner(devices=told[1], label=label)
+
+
+def _size_of(label: str) -> tuple[str, int] | None:
+    """What comes before the number of devices at the end of a label, and that number."""
+    found = _SIZE.fullmatch(label)
+    return found and (found["stem"] or found["named"], int(found["size"] or found["few"]))
 
 
 def show(question: Question) -> int:
@@ -232,9 +241,8 @@ def _runners(question: Question, current: tuple[Runner, int] | None, used: Seque
     found = {runner.devices: runner for runner in question.runners}
     if current is not None:
         found.setdefault(current[0].devices, current[0])
-        stem, _, size = current[0].label.rpartition(".")
-        if not question.runners and _SIZE.fullmatch(size):
-            found |= {n: Runner(devices=n, label=f"{stem}.{n}") for n in (1, 2, 4) if n < current[0].devices}
+        if not question.runners and (told := _size_of(current[0].label)):
+            found |= {n: Runner(devices=n, label=f"{told[0]}{n}") for n in (1, 2, 4) if n < current[0].devices}
     if not question.runners:
         found |= {one.devices: one for one in used if current is None or one.devices != current[0].devices}
     if not found:
