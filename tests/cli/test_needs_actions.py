@@ -137,6 +137,23 @@ def test_a_matrix_that_is_json_in_the_files_is_known(matrix, rows):
     assert matrix_rows({"strategy": {"matrix": matrix}}, inputs) == rows
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "jobs: {1: {runs-on: gpu-2, steps: [{uses: a/b, with: {2: pytest t, command: pytest t}}], 3: 4}}",
+        "on: [{a: b}]\njobs: {a: {uses: ./.github/w.yml, with: {runner: gpu-2}}}",
+        "on: {workflow_call: {inputs: [a]}}\njobs: {a: {uses: ./.github/w.yml, with: [1]}}",
+        f"jobs: {{a: {{uses: ./{'x' * 5000}, with: {{runner: gpu-2}}}}}}",
+        'jobs: {a: {uses: "./a\\0b", steps: [{uses: "./a\\0b"}, {uses: 3}, {run: [a], with: [3]}], defaults: 7}}',
+        "jobs: {a: {strategy: {matrix: {n: [null, {a: 1}, [1]], 3: [4], include: [{5: 6}, 7]}}, runs-on: {a: b}}}",
+        "agents: [1, {2: 3}]\nsteps: [{agents: 3, command: {a: b}, commands: 5}, 7, null, {steps: 3}]",
+    ],
+)
+def test_parts_that_are_of_another_kind_than_they_should_be_say_nothing(tmp_path, text):
+    jobs = placement_from(written(tmp_path, "w.yml", text))
+    assert [job.devices for job in jobs] == ([2] if "command: pytest" in text else [])
+
+
 def test_a_runner_of_a_row_whose_devices_are_not_known_is_named(tmp_path):
     rows = '{ include: [{ config: "d", runner: "${{ needs.b.outputs.c }}" }]}'
     notes = []

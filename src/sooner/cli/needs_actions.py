@@ -112,7 +112,7 @@ def _of_called(  # noqa: PLR0917 - a job, and what it stands in
     triggers = document.get("on")
     told_of = triggers.get("workflow_call") if isinstance(triggers, dict) else None
     inputs = _inputs(told_of, job.get("with"), row, told)
-    if set(triggers if isinstance(triggers, dict | list) else [triggers]) in _ONLY_CALLED:
+    if set(map(str, triggers if isinstance(triggers, dict | list) else [triggers])) in _ONLY_CALLED:
         called.add(path.resolve())
     yield from _of_workflow(document, _Told(path, inputs=inputs, depth=told.depth + 1), f"{name} / ", notes, called)
 
@@ -130,15 +130,13 @@ def _beside(told: _Told, uses: str, name: str) -> tuple[Path | None, Mapping[str
     """A file of the same repository that is used (`./...`), and what it says; None where it is not there."""
     if not uses.startswith("./") or told.depth >= _DEEPEST:
         return None, {}
-    for folder in told.path.absolute().parents:
-        path = folder / uses / name
-        if path.is_file():
-            try:
-                document = yaml_of(path.read_text(encoding="utf-8-sig"), path)
-            except (OSError, UnicodeDecodeError, SettingsError):
-                return None, {}
-            return (path, document) if isinstance(document, dict) else (None, {})
-    return None, {}
+    try:
+        paths = [folder / uses / name for folder in told.path.absolute().parents]
+        path = next((each for each in paths if each.is_file()), None)
+        document = None if path is None else yaml_of(path.read_text(encoding="utf-8-sig"), path)
+    except (OSError, UnicodeDecodeError, SettingsError):
+        return None, {}
+    return (path, document) if isinstance(document, dict) else (None, {})
 
 
 def _steps_off(job: Mapping[str, Any]) -> Iterator[str]:
@@ -196,7 +194,9 @@ def _of_steps(steps: Any, row: Mapping[str, Any], told: _Told) -> Iterator[Named
         shown = shown_to(step, told.most)
         folder = filled(str(step.get("working-directory", told.folder)), row, told.inputs)
         given = step["with"] if isinstance(step.get("with"), dict) else {}
-        scripts = [step["run"]] if "run" in step else [each for key, each in given.items() if _IS_SCRIPT.fullmatch(key)]
+        scripts = (
+            [step["run"]] if "run" in step else [each for key, each in given.items() if _IS_SCRIPT.fullmatch(str(key))]
+        )
         yield from (named_in(filled(str(each), row, told.inputs), folder, shown) for each in scripts)
         for name in ("action.yml", "action.yaml"):
             path, document = _beside(told, str(step.get("uses", "")), name)
