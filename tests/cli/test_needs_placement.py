@@ -182,6 +182,14 @@ def test_tests_are_told_from_the_values_of_options(arguments, paths):
     assert (named.paths, bool(named.unknown)) == (paths, not paths)
 
 
+def test_words_and_lines_that_are_made_to_take_long_do_not(tmp_path):
+    command = f"pytest {'{a,b}' * 40} `{'(' * 999} $({'(' * 999} {'--x ' * 999} {'cd ../' * 99}"
+    text = f"jobs:\n  a: {{runs-on: gpu-2, x: {'[' * 40}{']' * 40}}}{chr(9) * 20_000}\n  # {chr(9) * 20_000}x\n"
+    path = written(tmp_path, "a.yml", text + f"  b: {{runs-on: gpu-2, steps: [{{run: {json.dumps(command)}}}]}}\n")
+    assert placement_from(path, notes := []) == []
+    assert "job b: its tests are computed: {a,b}{a,b}" in notes[0]
+
+
 def test_the_keyword_may_stand_behind_short_options():
     assert named_in("pytest -xvk 'not b' t").calls[0].keyword == "not b"
 

@@ -44,6 +44,8 @@ _COMPUTED: Final = re.compile(
 )
 """What GitHub, or a command whose output is taken, puts there."""
 _BRACES: Final = re.compile(r"(?P<before>.*?)(?<!\$)\{(?P<parts>[^{}\s]*,[^{}\s]*)\}(?P<after>.*)")
+_MOST_BRACED: Final = 3
+"""Pairs of braces in a word: behind each other they multiply; what has more is computed."""
 _REDIRECTION: Final = re.compile(r"(?:\d|&)?[<>]+")
 _UNKNOWN_FOLDER: Final = re.compile(r"\A\$(?:\w+|\{\w+\}|\{\{.*?\}\})/(?=[^$]*\Z)")
 """A folder that is computed, before what is not."""
@@ -326,6 +328,8 @@ def _take_arguments(words: Sequence[str], folder: str, shown: int | None, named:
 
 def _is_computed(word: str) -> bool:
     """Whether nobody knows what a word names; of a folder that is computed it is enough what lies in it."""
+    if "`" in word or _BRACES.fullmatch(word):
+        return True
     return "$" in word and not (word.count("/") > 1 and _UNKNOWN_FOLDER.match(word))
 
 
@@ -339,7 +343,7 @@ def _path(word: str, folder: str) -> str:
 
 def _expanded(word: str) -> list[str]:
     """A word as the shell expands its braces: `tests/{a,b}` are two."""
-    if not (found := _BRACES.fullmatch(word)):
+    if word.count("{") > _MOST_BRACED or not (found := _BRACES.fullmatch(word)):
         return [word]
     parts = found["parts"].split(",")
     return [each for part in parts for each in _expanded(f"{found['before']}{part}{found['after']}")]

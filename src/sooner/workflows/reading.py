@@ -17,8 +17,8 @@ _ALIAS: Final = re.compile(r"(?:[\s:?-]|(?<=\s)#[^\r\n]*)*\*[^\s,\[\]{}]+")
 _COMMENTS: Final = re.compile(r"(?:[ \t]*(?:#[^\r\n]*)?\r?\n)*")
 """Lines at the begin in which nothing stands, or a comment."""
 _COLON: Final = re.compile(r"\s*:")
-_TABS: Final = re.compile(r"(?<=[:\-?])[ \t]*\t[ \t]*|[ \t]*\t[ \t]*(?=#|\r?$)", re.MULTILINE)
-"""Tabs between a key and its value, and before comments and the ends of lines."""
+_TABS: Final = re.compile(r"(?<=[:\-?])[ \t]++|(?<![ \t])[ \t]++(?=#|\r?$)", re.MULTILINE)
+"""What is blank between a key and its value, and before comments and the ends of lines: tabs may be in it."""
 _OF_ALL_JOBS: Final = frozenset(("permissions", "env", "defaults"))
 _LONGEST: Final = 4_000_000
 """Characters; GitHub takes workflow files of half a megabyte at most."""
