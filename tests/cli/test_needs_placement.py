@@ -143,7 +143,7 @@ def test_tests_are_read_from_command_lines():
         ("./ci/say.sh 'what pytest says' && echo 'pytest c.py'", []),
         ("pip install pytest", []),
         ("pip list | grep pytest\npip show pytest\npkill -f pytest", []),
-        ("rm -rf /mnt/pytest && mkdir -p out/pytest; ls --color out/pytest\npython run.py --out /tmp/pytest", []),
+        ("rm -rf /mnt/pytest && mkdir -p out/pytest; ls --color out/pytest\npython run.py --out /out/pytest", []),
         ("git clone https://github.com/pytest-dev/pytest", []),
         ("for kind in pytest unittest; do ./run.sh $kind; done", []),
         ("[[ $kind == pytest ]] && pytest a", ["a"]),
