@@ -1414,3 +1414,69 @@ def test_tests_that_pytorch_makes_once_more_with_something_patched_are_found(lib
         "DynamicHost::test_host_dynamic": (0, 0),
         "DynamicHost::test_second_dynamic": (2, 2),
     }
+
+
+def test_what_a_base_class_that_nobody_knows_may_call_of_a_test_s_class_leaves_a_doubt():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import unittest
+
+            import torch
+            from templates.cases import GenericCase
+
+            class TestHook(GenericCase, unittest.TestCase):
+                def pre_setup_hook(self):
+                    self.x = torch.ones(1, device="cuda")
+
+                def test_it(self):
+                    pass
+
+            class TestMoved(GenericCase):
+                device = "cuda"
+
+                def post_instantiation_hook(self):
+                    self.instance = self.instance.to(self.device)
+
+                def test_it(self):
+                    pass
+
+            class TestBelow(TestMoved):
+                pass
+
+            class TestOfTheHost(GenericCase):
+                def pre_setup_hook(self):
+                    self.x = 3
+
+                def test_it(self):
+                    pass
+
+            class TestThatCalls(GenericCase):
+                def helper(self):
+                    return torch.ones(1, device="cuda")
+
+                def test_it(self):
+                    pass
+
+                def test_helped(self):
+                    self.helper()
+
+            class TestOfUnittest(unittest.TestCase):
+                def never_called(self):
+                    self.x = torch.ones(1, device="cuda")
+
+                def test_it(self):
+                    pass
+            """,
+        },
+    )
+    assert {name: each.confidence for name, each in found.items()} == {
+        "TestHook::test_it": "medium",
+        "TestMoved::test_it": "medium",
+        "TestBelow::test_it": "medium",
+        "TestOfTheHost::test_it": "high",
+        "TestThatCalls::test_it": "high",
+        "TestThatCalls::test_helped": "high",
+        "TestOfUnittest::test_it": "high",
+    }

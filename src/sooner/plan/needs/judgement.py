@@ -45,6 +45,7 @@ from sooner.plan.needs.testing.fixtures import (
     is_worker,
     plugin_modules,
 )
+from sooner.plan.needs.testing.foreign_bases import may_call_hooks
 from sooner.plan.needs.testing.hooks import DESELECTED, Hooks
 from sooner.plan.needs.testing.replacing import is_patch, patch_now
 from sooner.plan.needs.testing.testing_names import may_guard, reason_of
@@ -224,6 +225,8 @@ class Judge:
         names = [name_of(each) for each in bases if not isinstance(each, Cls)]
         names += [each for each in item.fixtures if not (each in fixtures or each in rules or each in item.params)]
         self.machine.guesses += any(may_guard(each) for each in names)
+        if item.cls is not None and self.machine.size:
+            self.machine.trace.may_be_made |= may_call_hooks(self.machine.sources, item.cls)
 
     def _doubt_marks(self, item: Item, node: Inst) -> None:
         """A mark that speaks of so many devices, and that nothing here has looked at: a plugin may skip for it."""

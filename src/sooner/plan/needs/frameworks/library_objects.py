@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 8
 """As how many functions without an answer a method counts that was not followed to its end."""
-_DEVICES: Final = re.compile(r"cuda|nccl|torch\.accelerator|\bpmap\b|jax\.(?:local_)?device", re.IGNORECASE)
+NAMING_DEVICES: Final = re.compile(r"cuda|nccl|torch\.accelerator|\bpmap\b|jax\.(?:local_)?device", re.IGNORECASE)
 
 
 def made_new(machine: "Machine", cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> Inst:
@@ -60,7 +60,7 @@ def _names_devices(machine: "Machine", cls: Cls) -> bool:
     if key not in kept:
         modules = [each.module for each in cls.mro if isinstance(each, Cls)]
         texts = (machine.sources.read(each.path) or "" for each in modules if not (each.is_model or each.is_test_code))
-        kept[key] = any(map(_DEVICES.search, texts))
+        kept[key] = any(map(NAMING_DEVICES.search, texts))
     return kept[key]
 
 

@@ -172,7 +172,9 @@ def doubt_others(machine: "Machine", called: Any, cls: Cls) -> None:
 
 def _puts_itself(called: Func) -> bool:
     """Whether a method itself puts something on a device, on its object's (`self.device`) or on one of its choice."""
-    return _moves(called.node) and (_chooses(called.node) or _kept(called.node, "sooner_puts_on_own", _puts_on_own))
+    return puts_somewhere(called.node) and (
+        _chooses(called.node) or _kept(called.node, "sooner_puts_on_own", _puts_on_own)
+    )
 
 
 def _puts_on_own(node: ast.AST) -> bool:
@@ -198,7 +200,7 @@ def _reaches(machine: "Machine", starts: list[Func], cls: Cls | None) -> tuple[b
     chooses = moves = False
     for func in reached(machine, starts, cls):
         chooses |= _chooses(func.node)
-        moves |= _moves(func.node)
+        moves |= puts_somewhere(func.node)
         if chooses and moves:
             break
     return chooses, moves
@@ -279,7 +281,7 @@ def _chooses(node: ast.AST) -> bool:
     return _kept(node, "sooner_chooses", _asks_to_choose)
 
 
-def _moves(node: ast.AST) -> bool:
+def puts_somewhere(node: ast.AST) -> bool:
     """Whether a function puts something on the device that was chosen (`model.to(self.device)`)."""
     return _kept(node, "sooner_moves", _puts_there)
 
