@@ -2120,3 +2120,83 @@ def test_what_the_library_raises_wherever_there_is_a_device_is_not_believed():
     )
     profiles = {name: "".join(each.profile[size][0] for size in each.profile) for name, each in found.items()}
     assert profiles == {"test_wherever": "rrrrrr", "test_with_more": "rrrfff"}
+
+
+def test_a_module_of_the_library_that_takes_a_device_while_it_is_imported_is_not_imported_without_one():
+    library = {
+        "acme/__init__.py": "",
+        "acme/ready.py": """
+        import pycuda.autoinit
+        import pycuda.driver as driver
+
+        def size():
+            return 3
+        """,
+        "acme/behind.py": """
+        from acme.ready import (
+            size,
+        )
+
+        def twice():
+            return 6
+        """,
+        "acme/held.py": """
+        import torch
+
+        ZERO = torch.zeros(1, device="cuda")
+
+        def size():
+            return 3
+        """,
+        "acme/fast/__init__.py": "from ..ready import size",
+        "acme/fast/plain.py": "def size():\n    return 3",
+        "acme/guarded.py": """
+        import torch
+
+        try:
+            import pycuda.autoinit
+        except ImportError:
+            pass
+        ZERO = torch.zeros(1, device="cuda") if torch.cuda.is_available() else None
+
+        def later():
+            import pycuda.autoinit
+            return torch.cuda.current_stream()
+
+        def size():
+            return 3
+        """,
+    }
+    texts = {
+        "tests/test_whole.py": "from acme.ready import size",
+        "tests/test_by_name.py": "import acme.ready",
+        "tests/test_module.py": "from acme import ready",
+        "tests/test_behind.py": "from acme.behind import twice",
+        "tests/test_held.py": "from acme.held import size",
+        "tests/test_package.py": "import acme.fast.plain",
+        "tests/test_guarded.py": "from acme.guarded import size",
+    }
+    files = library | {path: f"{text}\n\ndef test_it():\n    pass\n" for path, text in texts.items()}
+    files["tests/test_inside.py"] = """
+    def test_it():
+        from acme.behind import twice
+
+    def test_another():
+        pass
+    """
+    found = {
+        f"{path[11:-3]}::{name}": (each.min, each.gpu_min, each.full, str(each.confidence.value))
+        for path in (*texts, "tests/test_inside.py")
+        for name, each in needs_of(path, files).items()
+    }
+    assert found == {
+        "whole::test_it": (1, 1, 1, "medium"),
+        "by_name::test_it": (1, 1, 1, "medium"),
+        "module::test_it": (1, 1, 1, "medium"),
+        "behind::test_it": (1, 1, 1, "medium"),
+        "held::test_it": (1, 1, 1, "medium"),
+        "package::test_it": (1, 1, 1, "medium"),
+        "guarded::test_it": (0, None, 0, "high"),
+        "inside::test_it": (1, 1, 1, "medium"),
+        "inside::test_another": (0, None, 0, "high"),
+    }

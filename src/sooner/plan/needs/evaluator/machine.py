@@ -47,6 +47,7 @@ from sooner.plan.needs.evaluator.values import (
 )
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.frameworks.masks import only_seen
+from sooner.plan.needs.frameworks.taken_on_import import need_for_its_import
 from sooner.plan.needs.frameworks.unseen import CHOSEN, LOOKED_AT, need_for_import
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.settings import PytestSettings
@@ -57,7 +58,6 @@ from sooner.plan.needs.testing.testing_names import is_guard_call
 
 _OTHER_VENDORS: Final = ("mps", "xpu", "hpu", "npu", "mlu", "musa", "sdaa", "tpu")
 """Kinds of devices that are not there on a machine with NVIDIA's or AMD's."""
-
 
 _SPREADING: Final = (
     "DataParallel",
@@ -360,6 +360,7 @@ class Machine(Defining):
         stop = module.failed
         if module.is_test_code and (isinstance(stop, Skip) or (isinstance(stop, Raised) and stop.device)):
             raise stop
+        need_for_its_import(self, module)
         self.trace.doubted |= module.is_test_code and module.doubted
         return module
 
@@ -410,12 +411,12 @@ class Machine(Defining):
         if isinstance(module, Mod):
             found = self.of_module(module, name)
             if not isinstance(found, Unknown):
-                return found
+                return self._whole(found) if isinstance(found, Mod) else found
             if module.is_model and isinstance(own := self._of_modelled(asked, name, env), Func | Mark):
                 return own
             sub = self.sources.module(f"{module.name}.{name}", env.module.path)
             if sub and sub != module.path:
-                return self.load(sub)
+                return self._whole(self.load(sub))
             constant = self.natives.constant(f"{module.name}.{name}")
             if constant is not MISSING:
                 return constant
