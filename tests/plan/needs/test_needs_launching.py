@@ -1260,3 +1260,59 @@ def test_a_test_of_as_many_ranks_as_devices_runs_on_these_where_it_starts_none_w
         },
     )
     assert found == {"TestRing::test_plan": (1, 1, 8)}
+
+
+def test_a_launcher_of_which_nobody_asks_whether_it_has_failed_leaves_a_test_passed_that_did_nothing():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/worker.py": """
+            import torch
+
+            torch.ones(1, device="cuda")
+            """,
+            "tests/test_it.py": """
+            import os
+            import subprocess
+
+            import torch
+
+            TWO = ["torchrun", "--nproc_per_node=2", "tests/worker.py"]
+
+            def test_as_many_as_devices():
+                subprocess.run(["torchrun", f"--nproc_per_node={torch.cuda.device_count()}", "tests/worker.py"])
+
+            def test_two():
+                subprocess.run(TWO)
+
+            def test_in_a_shell():
+                os.system(" ".join(TWO))
+
+            def test_of_what_it_says():
+                assert "done" in subprocess.run(TWO, capture_output=True, text=True).stdout
+
+            def test_checked():
+                subprocess.run(TWO, check=True)
+
+            def test_checked_later():
+                subprocess.run(TWO).check_returncode()
+
+            def test_of_its_code():
+                assert subprocess.run(TWO).returncode == 0
+
+            def test_called():
+                assert subprocess.call(TWO) == 0
+            """,
+        },
+    )
+    assert {name: (each.min, each.full, each.vacuous, list(each.reasons)) for name, each in found.items()} == {
+        "test_as_many_as_devices": (1, 8, [0], []),
+        "test_two": (2, 2, [0, 1], []),
+        "test_in_a_shell": (2, 2, [0, 1], []),
+        "test_of_what_it_says": (2, 2, [0, 1], []),
+        "test_checked": (2, 2, [], ["0", "1"]),
+        "test_checked_later": (2, 2, [], ["0", "1"]),
+        "test_of_its_code": (2, 2, [], ["0", "1"]),
+        "test_called": (2, 2, [], ["0", "1"]),
+    }
+    assert {name for name, each in found.items() if each.confidence != "high"} == {"test_of_what_it_says"}

@@ -143,7 +143,7 @@ class Judge:
         left = finish(machine)
         judged = self._outcome(trace, stop or left if complete else stop)
         is_used_unseen = trace.may_be_made and machine.size > 0 and not judged.at.devices
-        judged.guesses = machine.guesses + (is_used_unseen and judged.at.verdict is Verdict.RUN)
+        judged.guesses = machine.guesses + ((is_used_unseen or trace.is_read) and judged.at.verdict is Verdict.RUN)
         judged.complete, judged.ended = complete, machine.ended
         return judged
 

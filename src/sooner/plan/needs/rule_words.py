@@ -42,6 +42,7 @@ from sooner.plan.needs.processes.launchers import launch, parallel_size, write_s
 from sooner.plan.needs.processes.library_ranks import in_any_ranks
 from sooner.plan.needs.processes.programs import run_as_program
 from sooner.plan.needs.processes.ray_workers import RAY_WORDS
+from sooner.plan.needs.processes.unheard_programs import launch_unheard
 from sooner.plan.needs.processes.worker_ranks import (
     allow_for_one,
     as_member,
@@ -450,8 +451,11 @@ def _parallel(machine: "Machine", args: list[Any]) -> Any:
 
 
 def _launched(machine: "Machine", args: list[Any]) -> Any:
-    is_checked = len(args) > 2 and hard(args[2]) is True  # noqa: PLR2004 - the third
-    return launch(machine, args[0] if args else UNKNOWN, args[1] if len(args) > 1 else None, is_checked=is_checked)
+    given = dict(enumerate(args))
+    command, environment, checked = given.get(0, UNKNOWN), given.get(1), hard(given.get(2))
+    if checked is False:
+        return launch_unheard(machine, command, environment)
+    return launch(machine, command, environment, is_checked=checked is True)
 
 
 def _settings_written(machine: "Machine", args: list[Any]) -> Any:

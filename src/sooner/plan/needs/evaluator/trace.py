@@ -66,6 +66,8 @@ class Trace:
 
     moves_mocks = False
     """Whether a mock stands where something is moved to a device (`tensor.to = Mock()`)."""
+    is_read = False
+    """Whether what a program has said that has failed is asked for."""
 
     def __init__(self) -> None:
         self.touched: set[int] = set()

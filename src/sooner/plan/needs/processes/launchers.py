@@ -146,7 +146,7 @@ def _of_drivers(machine: "Machine", *, is_shells: bool, is_checked: bool) -> Any
     if machine.visible():
         return Unknown("process")
     if is_shells and not is_checked:
-        return _failed(machine)
+        return failed_process(machine)
     kind = "CalledProcessError" if is_shells else "FileNotFoundError"
     raise Raised(kind, f"{_DRIVERS} without a device", *machine.current, device=True)
 
@@ -289,7 +289,7 @@ def _alone(machine: "Machine", words: list[Any], environment: Any, *, is_checked
             place, path = _file_of_program(machine, words)
             if path is not None:
                 fails = run_file(machine, path, words[place + 1 :], is_checked=is_checked)
-    return _failed(machine) if fails else Unknown("process")
+    return failed_process(machine) if fails else Unknown("process")
 
 
 def run_alone(machine: "Machine", words: list[Any]) -> bool:
@@ -315,7 +315,7 @@ def _environment(machine: "Machine", environment: Any) -> Iterator[None]:
         machine.environment = before
 
 
-def _failed(machine: "Machine") -> Inst:
+def failed_process(machine: "Machine") -> Inst:
     """A process that has failed."""
     process = Inst(Cls("CompletedProcess", [Ext("subprocess.CompletedProcess")], Mod("subprocess", "")))
 
