@@ -1085,3 +1085,76 @@ def test_what_a_method_calls_of_the_library_may_refuse_before_it_uses_devices_to
         "test_of_no_shape": (0, None, 0),
         "test_of_another_kind": (1, 1, 1),
     }
+
+
+def test_what_a_method_of_arrays_is_only_asked_for_on_the_host_is_no_refusal():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/scopes.py": """
+            import elsewhere
+            import jax.numpy as jnp
+
+            class Scope(elsewhere.Base):
+                def __getattr__(self, name):
+                    raise AttributeError(name)
+
+                def read(self, x):
+                    return self.weights + x
+
+            def kept(value):
+                return value
+            """,
+            "tests/test_it.py": """
+            import jax.numpy as jnp
+            from acme.scopes import Scope, kept
+
+            def test_read():
+                x = jnp.ones(2)
+                assert kept(Scope().read(x)) is not None
+            """,
+        },
+    )
+    assert found == {"test_read": (0, 1, 1)}
+
+
+def test_that_an_object_of_the_library_lacks_an_attribute_without_a_device_is_less_sure():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": """
+            import torch
+
+            class Module:
+                def __init__(self):
+                    if torch.cuda.is_available():
+                        self.stream = torch.cuda.Stream()
+
+                def __getattr__(self, name):
+                    raise AttributeError(name)
+
+                def described(self):
+                    return str(self.stream)
+
+            class Refusing:
+                def __getattr__(self, name):
+                    if not torch.cuda.is_available():
+                        raise AttributeError(name)
+                    return 3
+            """,
+            "tests/test_it.py": """
+            from acme import Module, Refusing
+
+            def test_described():
+                assert Module().described()
+
+            def test_refused():
+                assert Refusing().size
+            """,
+        },
+    )
+    assert {name: (each.min, each.full, each.confidence) for name, each in found.items()} == {
+        "test_described": (1, 1, "medium"),
+        "test_refused": (1, 1, "high"),
+    }

@@ -288,8 +288,11 @@ class Calling(Making):
     def _works_on_arrays(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> None:
         """What a method of the library under test makes, where its module has a framework of arrays."""
         if not self.trace.touched and imports_arrays(self.sources.read(func.module.path)):
-            guesses = self.guesses
-            result, self.guesses = self._call_library(func, args, kwargs), guesses
+            guesses, ended, self.ended = self.guesses, self.ended, {}  # where a device is used this is not asked
+            try:
+                result, self.guesses = self._call_library(func, args, kwargs), guesses
+            finally:
+                self.ended = ended
             is_seen = only_asks(func.name) or not isinstance(hard(result), Unknown)
             self.trace.may_be_made |= self.size > 0 and not is_seen
 
@@ -382,7 +385,7 @@ class Calling(Making):
             note_end(cast("Machine", self))
         except (Raised, Skip) as stop:
             stop.is_heard |= self.trace.is_told and isinstance(stop, Raised) and not self.is_doubtful()
-            hear_refusal(cast("Machine", self), trace, stop)
+            hear_refusal(cast("Machine", self), trace, stop, func)
             if stop.is_heard or (self.refusing and isinstance(stop, Raised)):
                 raise
             note_end(cast("Machine", self), stop)

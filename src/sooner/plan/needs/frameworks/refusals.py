@@ -34,17 +34,19 @@ def note_end(machine: "Machine", stop: Raised | Skip | None = None) -> None:
         ended[place] = ended.get(place) or stop
 
 
-def hear_refusal(machine: "Machine", trace: Trace, stop: Raised | Skip) -> None:
+def hear_refusal(machine: "Machine", trace: Trace, stop: Raised | Skip, func: Func) -> None:
     """What the library raises, known to follow from the number of devices since with another it does not, is believed.
 
     Args:
         machine: What evaluates the library.
         trace: Of who has called what raises.
         stop: What is raised.
+        func: What raises it, or calls what does.
     """
     if (machine.called_from, (stop.path, stop.line)) in machine.refused or _is_for_fewer(machine):
         trace.note(*machine.called_from, "fails")
         stop.is_heard = True
+        machine.guesses += func.name == "__getattr__" and machine.trace.questions == 0  # whether it is there is asked
         if isinstance(stop, Raised):
             stop.device = True
 
