@@ -1158,3 +1158,38 @@ def test_that_an_object_of_the_library_lacks_an_attribute_without_a_device_is_le
         "test_described": (1, 1, "medium"),
         "test_refused": (1, 1, "high"),
     }
+
+
+def test_a_method_of_arrays_that_is_followed_after_all_finds_its_object_as_it_was():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": "",
+            "acme/scopes.py": """
+            import jax
+            import jax.numpy as jnp
+
+            class Scope:
+                def __init__(self):
+                    self.names = {}
+                    self.count = jax.device_count()
+
+                def keep(self, name, x):
+                    assert name not in self.names
+                    self.names[name] = x
+                    return x
+
+            def kept(value):
+                return value
+            """,
+            "tests/test_it.py": """
+            import jax.numpy as jnp
+            from acme.scopes import Scope, kept
+
+            def test_once():
+                x = jnp.ones(2)
+                assert kept(Scope().keep("a", x)) is not None
+            """,
+        },
+    )
+    assert found == {"test_once": (0, 1, 1)}
