@@ -431,3 +431,47 @@ def test_the_keys_of_a_dict_made_of_devices_are_each_of_them_once():
     n = kept[1].index if len(kept) == 2 and dict.fromkeys(kept, 5)[kept[1]] == 5 else 0
     """
     assert index_of(text) == 2
+
+
+def test_tables_are_compared_key_by_key():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import elsewhere
+            import torch
+
+            ONE = {"a": torch.device("cuda:1")}
+
+            def test_filled():
+                if ONE == {}:
+                    torch.ones(1, device="cuda")
+
+            def test_not_empty():
+                if ONE != {}:
+                    torch.ones(1, device="cuda")
+
+            def test_same():
+                if ONE == {"a": torch.device("cuda:1")}:
+                    torch.ones(1, device="cuda")
+
+            def test_other():
+                if ONE == {"a": torch.device("cuda:2")}:
+                    torch.ones(1, device="cuda")
+
+            def test_perhaps_filled():
+                table = {}
+                if elsewhere.flag():
+                    table["a"] = torch.device("cuda:1")
+                if table == {}:
+                    torch.ones(1, device="cuda")
+            """
+        },
+    )
+    assert {name: (each.min, each.gpu_min, each.confidence) for name, each in found.items()} == {
+        "test_filled": (0, None, "high"),
+        "test_not_empty": (1, 1, "high"),
+        "test_same": (1, 1, "high"),
+        "test_other": (0, None, "high"),
+        "test_perhaps_filled": (0, 1, "medium"),
+    }

@@ -128,8 +128,13 @@ class Comparisons(SpecialMethods):
             return self._same_instance(left, right)
         if is_plain(left) and is_plain(right):
             return left is right if identity and not isinstance(left, int | str) else bool(left == right)
+        return self._same_containers(left, right, identity=identity)
+
+    def _same_containers(self, left: Any, right: Any, *, identity: bool) -> bool | None:
         if isinstance(left, list | tuple) and isinstance(right, list | tuple):
             return self._same_items(left, right)
+        if isinstance(left, dict) and isinstance(right, dict) and not identity:
+            return self._same_tables(left, right)
         return None if isinstance(left, list | dict | tuple | set) else False
 
     def _same_items(self, left: Any, right: Any) -> bool | None:
@@ -137,6 +142,14 @@ class Comparisons(SpecialMethods):
             return False
         answers = [self.same(a, b) for a, b in zip(left, right, strict=True)]
         return False if False in answers else None if None in answers else True
+
+    def _same_tables(self, left: dict[Any, Any], right: dict[Any, Any]) -> bool | None:
+        if not left or not right:
+            is_filled = self.truth(left or right)
+            return None if is_filled is None else not is_filled
+        if left.keys() != right.keys() or not is_plain(list(left)):
+            return None
+        return self._same_items(list(left.values()), [right[each] for each in left])
 
     def _same_instance(self, left: Any, right: Any) -> bool | None:
         if is_mixed_member(left) or is_mixed_member(right):
