@@ -1160,12 +1160,14 @@ def test_that_an_object_of_the_library_lacks_an_attribute_without_a_device_is_le
     }
 
 
-def test_a_method_of_arrays_that_is_followed_after_all_finds_its_object_as_it_was():
+def test_what_is_called_in_advance_for_its_arrays_finds_all_as_it_was_when_it_is_followed():
     found = devices_of(
         "tests/test_it.py",
         {
             "acme/__init__.py": "",
             "acme/scopes.py": """
+            import os
+
             import jax
             import jax.numpy as jnp
 
@@ -1179,17 +1181,30 @@ def test_a_method_of_arrays_that_is_followed_after_all_finds_its_object_as_it_wa
                     self.names[name] = x
                     return x
 
+            class Named:
+                taken = []
+
+                def __init__(self, name):
+                    assert name not in self.taken
+                    assert os.environ.get("ACME_NAME") != name
+                    self.taken.append(name)
+                    os.environ["ACME_NAME"] = name
+
             def kept(value):
                 return value
             """,
             "tests/test_it.py": """
             import jax.numpy as jnp
-            from acme.scopes import Scope, kept
+            from acme.scopes import Named, Scope, kept
 
             def test_once():
                 x = jnp.ones(2)
                 assert kept(Scope().keep("a", x)) is not None
+
+            def test_made():
+                x = jnp.ones(2)
+                assert kept(Named("a")) is not None
             """,
         },
     )
-    assert found == {"test_once": (0, 1, 1)}
+    assert found == {"test_once": (0, 1, 1), "test_made": (0, 1, 1)}

@@ -13,7 +13,7 @@ from sooner.plan.needs.evaluator.making import Making
 from sooner.plan.needs.evaluator.state import BY_PYTORCH, DEEPEST, EVERYWHERE, LIBRARY_FUEL, Listener
 from sooner.plan.needs.evaluator.suspending import AROUND, Manager, Rest, Suspended, surrounded
 from sooner.plan.needs.evaluator.trace import HAVING_NO_HOST, Trace
-from sooner.plan.needs.evaluator.undoing import Changed
+from sooner.plan.needs.evaluator.undoing import in_advance
 from sooner.plan.needs.evaluator.values import (
     MISSING,
     UNKNOWN,
@@ -289,15 +289,8 @@ class Calling(Making):
     def _works_on_arrays(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> None:
         """What a method of the library under test makes, where its module has a framework of arrays."""
         if not self.trace.touched and imports_arrays(self.sources.read(func.module.path)):
-            guesses, ended, self.ended = self.guesses, self.ended, {}  # where a device is used this is not asked
-            before, self.changed = self.changed, Changed()
-            try:
-                result, self.guesses = self._call_library(func, args, kwargs), guesses
-            finally:
-                if is_followed(cast("Machine", self), func, args[0]):
-                    self.changed.undo()  # it is called again
-                before.join(self.changed)
-                self.ended, self.changed = ended, before
+            with in_advance(cast("Machine", self), is_done_again=is_followed(cast("Machine", self), func, args[0])):
+                result = self._call_library(func, args, kwargs)
             is_seen = only_asks(func.name) or not isinstance(hard(result), Unknown)
             self.trace.may_be_made |= self.size > 0 and not is_seen
 

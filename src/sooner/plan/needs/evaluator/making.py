@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from sooner.plan.needs.evaluator.attributes import METACLASS, Attributes
 from sooner.plan.needs.evaluator.enumerations import is_enumeration
+from sooner.plan.needs.evaluator.undoing import in_advance
 from sooner.plan.needs.evaluator.values import (
     MISSING,
     UNKNOWN,
@@ -19,7 +20,7 @@ from sooner.plan.needs.evaluator.values import (
     is_plain,
 )
 from sooner.plan.needs.frameworks.kept import keep_parts
-from sooner.plan.needs.frameworks.library_objects import keep_made, made_new
+from sooner.plan.needs.frameworks.library_objects import is_followed, keep_made, made_new
 from sooner.plan.needs.frameworks.made_of import finish_record, takes_devices
 from sooner.plan.needs.frameworks.outside_kinds import base_names, is_exception
 from sooner.plan.needs.frameworks.own_choice import choose
@@ -141,10 +142,10 @@ class Making(Attributes):
             if has_arrays and id(maker.node) in self.made_by_itself:
                 self._made_by_itself(self.made_by_itself[id(maker.node)])
                 continue
-            guesses = self.guesses  # why it may refuse to be made is not asked
-            self._call_library(maker, [first, *args], kwargs)
+            is_done_again = isinstance(first, Inst) and is_followed(cast("Machine", self), maker, first)
+            with in_advance(cast("Machine", self), is_done_again=is_done_again):
+                self._call_library(maker, [first, *args], kwargs)
             self.made_by_itself.setdefault(id(maker.node), None)
-            self.guesses = guesses
 
     def _made_as_its_base(self, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> Inst:
         """An instance of a class of the library under test: a base that the rules know is made of what it is given.

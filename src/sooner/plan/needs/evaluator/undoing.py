@@ -1,10 +1,14 @@
 """What a test changes in modules, classes and containers: the next test finds all as it was imported."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.evaluator.slots import put_back
 from sooner.plan.needs.evaluator.values import MISSING
+
+if TYPE_CHECKING:
+    from sooner.plan.needs.evaluator.machine import Machine
 
 _LARGEST: Final = 1_000
 """What is in a longer list or table is not kept."""
@@ -35,6 +39,28 @@ class Changed:
         undo, self._undo = self._undo, {}
         for each in undo.values():
             each()
+
+
+@contextmanager
+def in_advance(machine: "Machine", *, is_done_again: bool) -> Iterator[None]:
+    """Something of the library is called to see what it makes: why it may refuse is not asked.
+
+    Args:
+        machine: Evaluates.
+        is_done_again: Whether it is called once more, as the test's own work: then it finds all as it was.
+    """
+    guesses, ended, before, environment = machine.guesses, machine.ended, machine.changed, machine.environment
+    machine.ended, machine.changed = {}, Changed()
+    if is_done_again:
+        machine.environment = dict(environment)
+    try:
+        yield
+    finally:
+        if is_done_again:
+            machine.changed.undo()
+            machine.environment = environment
+        before.join(machine.changed)
+        machine.guesses, machine.ended, machine.changed = guesses, ended, before
 
 
 def _refilling(store: Any) -> Callable[[], None]:
