@@ -1208,3 +1208,42 @@ def test_what_is_called_in_advance_for_its_arrays_finds_all_as_it_was_when_it_is
         },
     )
     assert found == {"test_once": (0, 1, 1), "test_made": (0, 1, 1)}
+
+
+def test_objects_of_a_class_may_share_what_they_keep():
+    borg = """
+    class {name}:
+        shared = {{}}
+
+        def __init__(self, index=0):
+            self.__dict__ = self.shared
+            if {condition}:
+                self.index = index
+                self.device = torch.device("cuda", index)
+    """
+    own = textwrap.dedent(borg.format(name="Own", condition="not self.shared"))
+    library = textwrap.dedent(borg.format(name="State", condition="self.shared == {}"))
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": f"import torch\n\n{library}",
+            "tests/test_it.py": f"""
+import torch
+from acme import State
+
+{own}
+
+def test_own():
+    Own(1)
+    torch.ones(1, device=f"cuda:{{Own(3).index}}")
+
+def test_of_the_library():
+    State(2)
+    torch.ones(1, device=State(5).device)
+
+def test_first():
+    torch.ones(1, device=State(3).device)
+""",
+        },
+    )
+    assert found == {"test_own": (2, 2, 2), "test_of_the_library": (3, 3, 3), "test_first": (4, 4, 4)}

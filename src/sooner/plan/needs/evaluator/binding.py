@@ -124,6 +124,9 @@ class Binding(Expressions):
         elif self.special(found, "__set__", owner, value) is not MISSING:
             return
         elif self._is_not_followed(setting) or self.special(owner, "__setattr__", name, value) is MISSING:
+            if name == "__dict__" and type(hard(value)) is dict:  # what all objects of a class may share
+                owner.attrs = hard(value)
+                return
             self._about_to_bind(owner.attrs, name)
             owner.attrs[name] = value
 
