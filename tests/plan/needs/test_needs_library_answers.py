@@ -2200,3 +2200,145 @@ def test_a_module_of_the_library_that_takes_a_device_while_it_is_imported_is_not
         "inside::test_it": (1, 1, 1, "medium"),
         "inside::test_another": (0, None, 0, "high"),
     }
+
+
+WRAPPED = {
+    "acme/__init__.py": "",
+    "acme/wrapped.py": """
+    import functools
+
+    import elsewhere
+    import torch
+
+    def logged(func):
+        @functools.wraps(func)
+        def wrapper(*args, **kwargs):
+            return func(*args, **kwargs)
+        return wrapper
+
+    def bare(func):
+        def wrapper(*args, **kwargs):
+            return func(*args, **kwargs)
+        return wrapper
+
+    @logged
+    def nothing(x):
+        return elsewhere.thing(x)
+
+    @logged
+    def number(x):
+        return x + 1
+
+    @logged
+    def outer(x):
+        return inner(x)
+
+    @logged
+    def inner(x):
+        torch.ones(1, device="cuda")
+        return x
+
+    @bare
+    def bare_nothing(x):
+        return elsewhere.thing(x)
+
+    @bare
+    def bare_number(x):
+        return x + 2
+
+    class Stage:
+        @logged
+        def stay(self):
+            for number in range(1000):
+                x = [each + other for each in range(60) for other in range(60)][:9]
+            return x
+
+        @logged
+        def work(self):
+            return torch.ones(1, device="cuda:1")
+    """,
+}
+
+
+def test_what_one_function_gives_says_nothing_of_another_that_the_same_decorator_has_wrapped():
+    given_up = "".join(f"    def test_nothing_{n}():\n        nothing({n}), bare_nothing({n})\n\n" for n in range(10))
+    text = f"""
+    import elsewhere
+    import torch
+    from acme.wrapped import Stage, bare_nothing, bare_number, nothing, number, outer
+
+    def test_stay():
+        Stage().stay()
+
+{given_up}
+    def test_number():
+        torch.ones(1, device=f"cuda:{{number(1)}}")
+
+    def test_bare_number():
+        torch.ones(1, device=f"cuda:{{bare_number(1)}}")
+
+    def test_outer():
+        outer(elsewhere.thing())
+
+    def test_work():
+        Stage().work()
+    """
+    found = devices_of("tests/test_it.py", WRAPPED | {"tests/test_it.py": text})
+    assert {name: each for name, each in found.items() if "nothing" not in name} == {
+        "test_stay": (0, None, 0),
+        "test_number": (3, 3, 3),
+        "test_bare_number": (4, 4, 4),
+        "test_outer": (1, 1, 1),
+        "test_work": (2, 2, 2),
+    }
+
+
+def test_a_function_that_calls_another_with_the_same_decorator_does_not_call_itself():
+    text = """
+    import functools
+
+    import elsewhere
+    import torch
+
+    def logged(func):
+        @functools.wraps(func)
+        def wrapper(*args, **kwargs):
+            return func(*args, **kwargs)
+        return wrapper
+
+    def bare(func):
+        def wrapper(*args, **kwargs):
+            return func(*args, **kwargs)
+        return wrapper
+
+    @logged
+    def inner(x):
+        torch.ones(1, device="cuda")
+
+    @logged
+    def outer(x):
+        inner(x)
+
+    @bare
+    def bare_inner(x):
+        torch.ones(1, device="cuda:1")
+
+    @bare
+    def bare_outer(x):
+        bare_inner(x)
+
+    @logged
+    def again(x):
+        again(x)
+
+    def test_logged():
+        outer(elsewhere.thing())
+
+    def test_bare():
+        bare_outer(elsewhere.thing())
+
+    def test_again():
+        again(elsewhere.thing())
+    """
+    found = devices_of("test_it.py", {"test_it.py": text})
+    assert found == {"test_logged": (1, 1, 1), "test_bare": (2, 2, 2), "test_again": (0, None, 0)}

@@ -43,6 +43,7 @@ from sooner.plan.needs.evaluator.values import (
     is_plain,
 )
 from sooner.plan.needs.evaluator.ways import doubt_what_follows, each_way
+from sooner.plan.needs.evaluator.wrapping import place_of, work_of
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.frameworks.callbacks import TRACED
 from sooner.plan.needs.frameworks.forwards import forward_of
@@ -364,7 +365,7 @@ class Calling(Making):
         is_of_made = func.owner is not None and bool(args) and isinstance(args[0], Inst) and args[0].is_made
         is_fruitless = self._is_fruitless(func) and not is_of_made  # what it does may follow from what the object is
         if is_fruitless:
-            self._made_by_itself(self.made_by_itself.get(id(func.node)))
+            self._made_by_itself(self.made_by_itself.get(place_of(func)))
         if is_fruitless or is_beyond(cast("Machine", self), func):
             self.cut_short += 1
             return Unknown(f"{func.module.name}.{func.name}()")
@@ -397,7 +398,7 @@ class Calling(Making):
             fruitless = isinstance(result, Unknown) and not self.trace.asked and not (listener and listener.was_called)
             fruitless &= not self.trace.others and self.trace.by_itself != BY_PYTORCH
             if self.size == SIZES[-1] and not self._is_another_rank():
-                self.fruitless[id(func.node)] = self.fruitless.get(id(func.node), 0) + 1 if fruitless else 0
+                self.fruitless[place_of(func)] = self.fruitless.get(place_of(func), 0) + 1 if fruitless else 0
             if "enter" not in func.name:  # it may have been stopped within what it has entered
                 self.no_device_work = min(no_device_work, self.no_device_work)
             inner, self.trace = self.trace, trace
@@ -407,7 +408,7 @@ class Calling(Making):
             self.fuel = fuel if self.quiet or listener is None else listener.fuel
             self.listener = around
         if by_itself is not None:
-            self.made_by_itself[id(func.node)] = _MAYBE if by_itself == BY_PYTORCH else by_itself
+            self.made_by_itself[place_of(func)] = _MAYBE if by_itself == BY_PYTORCH else by_itself
             self._made_by_itself(by_itself)
         return result
 
@@ -432,7 +433,7 @@ class Calling(Making):
 
     def _is_fruitless(self, func: Func) -> bool:
         """Whether a function of the library under test has given nothing several times in the tests of this file."""
-        return id(func.node) in self.given_up
+        return place_of(func) in self.given_up
 
     def _enter(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if "pytestmark" in func.attrs:
@@ -466,21 +467,21 @@ class Calling(Making):
     def _executed(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if func.module.is_model:
             args, kwargs = self.with_most(args, kwargs)
-        around, given = self.under_way.get(id(func.node)), [*args, *kwargs.values()]
+        around, given = self.under_way.get(work_of(func)), [*args, *kwargs.values()]
         if self._is_in_circles(func, args, kwargs):
             return UNKNOWN
-        self.under_way[id(func.node)] = given
+        self.under_way[work_of(func)] = given
         try:
             return self._followed(func, args, kwargs)
         finally:
             if around is None:
-                del self.under_way[id(func.node)]
+                del self.under_way[work_of(func)]
             else:
-                self.under_way[id(func.node)] = around
+                self.under_way[work_of(func)] = around
 
     def _is_in_circles(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> bool:
         """Whether a function calls itself, and is told nothing that it was not told before."""
-        around = self.under_way.get(id(func.node))
+        around = self.under_way.get(work_of(func))
         return around is not None and _knows_no_more([*args, *kwargs.values()], around)
 
     def _followed(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:

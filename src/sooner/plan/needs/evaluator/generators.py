@@ -28,6 +28,7 @@ from sooner.plan.needs.evaluator.values import (
     hard,
 )
 from sooner.plan.needs.evaluator.ways import doubt_what_follows
+from sooner.plan.needs.evaluator.wrapping import work_of
 
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
@@ -92,8 +93,8 @@ def _more(rest: list[Rest], frame: Frame) -> None:
 
 def _step(machine: "Machine", func: Func, frame: Frame, given: list[Any], more: Callable[[], None]) -> None:
     """Go on with a generator up to its next `yield`, wherever it is asked."""
-    around, working = machine.under_way.get(id(func.node)), machine.working
-    machine.under_way[id(func.node)], machine.working = given, func.module.path
+    around, working = machine.under_way.get(work_of(func)), machine.working
+    machine.under_way[work_of(func)], machine.working = given, func.module.path
     machine.depth += 1
     try:
         with machine.as_the_tests(func.module):
@@ -103,9 +104,9 @@ def _step(machine: "Machine", func: Func, frame: Frame, given: list[Any], more: 
         machine.depth -= 1
         machine.working = working
         if around is None:
-            machine.under_way.pop(id(func.node), None)
+            machine.under_way.pop(work_of(func), None)
         else:
-            machine.under_way[id(func.node)] = around
+            machine.under_way[work_of(func)] = around
 
 
 def expression_of(

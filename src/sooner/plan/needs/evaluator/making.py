@@ -19,6 +19,7 @@ from sooner.plan.needs.evaluator.values import (
     hard,
     is_plain,
 )
+from sooner.plan.needs.evaluator.wrapping import place_of
 from sooner.plan.needs.frameworks.kept import keep_parts
 from sooner.plan.needs.frameworks.library_objects import is_followed, keep_made, made_new
 from sooner.plan.needs.frameworks.made_of import finish_record, takes_devices
@@ -139,13 +140,13 @@ class Making(Attributes):
             has_arrays = imports_arrays(self.sources.read(maker.module.path))
             if self.trace.touched or not (has_arrays or puts_on_devices(cls, name)):
                 continue
-            if has_arrays and id(maker.node) in self.made_by_itself:
-                self._made_by_itself(self.made_by_itself[id(maker.node)])
+            if has_arrays and place_of(maker) in self.made_by_itself:
+                self._made_by_itself(self.made_by_itself[place_of(maker)])
                 continue
             is_done_again = isinstance(first, Inst) and is_followed(cast("Machine", self), maker, first)
             with in_advance(cast("Machine", self), is_done_again=is_done_again):
                 self._call_library(maker, [first, *args], kwargs)
-            self.made_by_itself.setdefault(id(maker.node), None)
+            self.made_by_itself.setdefault(place_of(maker), None)
 
     def _made_as_its_base(self, cls: Cls, args: list[Any], kwargs: dict[str, Any]) -> Inst:
         """An instance of a class of the library under test: a base that the rules know is made of what it is given.

@@ -143,8 +143,8 @@ class State(Statements):
         self.given_up: frozenset[int] = frozenset()
         """Functions of the library under test that are not asked, with no number of devices: those of a test agree."""
         self.depth = 0
-        self.under_way: dict[int, list[Any]] = {}
-        """What functions that are being evaluated were given, by the place of their definition."""
+        self.under_way: dict[tuple[int, int], list[Any]] = {}
+        """What functions that are being evaluated were given, by what is told of their work (`work_of`)."""
         self.loading = False
         """Whether the body of a test file is being executed."""
         self.ended, self.ended_while_loading, self.turning = {}, {}, []

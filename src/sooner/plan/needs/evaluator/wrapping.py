@@ -1,0 +1,33 @@
+"""Which function is meant: all that one decorator has wrapped have the text of its wrapper in common."""
+
+from typing import Final
+
+from sooner.plan.needs.evaluator.values import Func
+
+_MOST: Final = 8
+"""Decorators, one around the other."""
+
+
+def place_of(func: Func) -> int:
+    """What tells a function from others with any number of devices: its text, or that of what it wraps."""
+    for _ in range(_MOST):
+        inner = wrapped_by(func)
+        if inner is None:
+            break
+        func = inner
+    return id(func.node)
+
+
+def wrapped_by(func: Func) -> Func | None:
+    """The function that another one is around: as `functools.wraps` says, or the one that its decorator was given."""
+    wrapped = func.attrs.get("__wrapped__")
+    if isinstance(wrapped, Func):
+        return wrapped
+    given = func.env.names.values() if func.env.parent is not None else ()
+    several = [each for each in given if isinstance(each, Func) and each.env is not func.env]
+    return several[0] if len(several) == 1 else None
+
+
+def work_of(func: Func) -> tuple[int, int]:
+    """What tells the work of a function from that of others, also of those that were defined at the same place."""
+    return id(func.node), id(func.env)
