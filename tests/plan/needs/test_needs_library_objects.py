@@ -1247,3 +1247,119 @@ def test_first():
         },
     )
     assert found == {"test_own": (2, 2, 2), "test_of_the_library": (3, 3, 3), "test_first": (4, 4, 4)}
+
+
+def test_an_object_that_is_told_a_device_and_not_followed_to_its_end_leaves_a_doubt():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": """
+            import torch
+
+            class Trainer:
+                def __init__(self, device="cpu"):
+                    self.device = device
+
+                def run(self):
+                    for number in range(1000):
+                        x = [each + other for each in range(60) for other in range(60)][:9]
+                    return torch.ones(1).to(self.device)
+
+                def run_on(self, where):
+                    for number in range(1000):
+                        x = [each + other for each in range(60) for other in range(60)][:9]
+                    return torch.ones(1).to(where)
+
+                def put(self):
+                    return torch.ones(1).to(self.device)
+
+                def wait(self):
+                    for number in range(1000):
+                        x = [each + other for each in range(60) for other in range(60)][:9]
+                    return x
+            """,
+            "tests/test_it.py": """
+            from acme import Trainer
+
+            def test_host():
+                Trainer().run()
+
+            def test_told():
+                Trainer("cuda:1").run()
+
+            def test_told_there():
+                Trainer().run_on("cuda:1")
+
+            def test_host_told_there():
+                Trainer().run_on("cpu")
+
+            def test_put():
+                Trainer("cuda:1").put()
+
+            def test_waiting():
+                Trainer("cuda").wait()
+            """,
+        },
+    )
+    assert {name: each.confidence for name, each in found.items()} == {
+        "test_host": "high",
+        "test_told": "medium",
+        "test_told_there": "medium",
+        "test_host_told_there": "high",
+        "test_put": "high",
+        "test_waiting": "high",
+    }
+    assert (found["test_put"].min, found["test_put"].full) == (2, 2)
+
+
+def test_a_library_chooses_a_device_behind_decorators_too():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": """
+            import functools
+
+            import elsewhere
+            import torch
+
+            def alias(name):
+                def decorator(func):
+                    @functools.wraps(func)
+                    def wrapper(*args, **kwargs):
+                        return func(*args, **kwargs)
+                    return wrapper
+                return decorator
+
+            class Trainer:
+                @alias("net")
+                def __init__(self, model, verbose=False):
+                    for number in range(1000):
+                        x = [each + other for each in range(60) for other in range(60)][:9]
+                    self.device = "cuda" if torch.cuda.is_available() else "cpu"
+                    self.model = elsewhere.wrapped(model).to(self.device)
+
+                @alias("batches")
+                def fit(self, data):
+                    return elsewhere.fit(self.model, data)
+
+            class Plain:
+                @alias("net")
+                def __init__(self, model):
+                    self.model = elsewhere.wrapped(model)
+            """,
+            "tests/test_it.py": """
+            import torch
+            from acme import Plain, Trainer
+
+            def test_plain():
+                Plain(torch.nn.Linear(1, 1))
+
+            def test_made():
+                Trainer(torch.nn.Linear(1, 1))
+
+            def test_fit():
+                Trainer(torch.nn.Linear(1, 1)).fit([1])
+            """,
+        },
+    )
+    assert found == {"test_plain": (0, None, 0), "test_made": (0, 1, 1), "test_fit": (0, 1, 1)}

@@ -47,10 +47,10 @@ from sooner.plan.needs.evaluator.wrapping import place_of, work_of
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.frameworks.callbacks import TRACED
 from sooner.plan.needs.frameworks.forwards import forward_of
-from sooner.plan.needs.frameworks.library_objects import follow, is_followed
+from sooner.plan.needs.frameworks.library_objects import doubt_end, follow, is_followed
 from sooner.plan.needs.frameworks.meshes import NamedMesh
 from sooner.plan.needs.frameworks.named_devices import is_by_name
-from sooner.plan.needs.frameworks.own_choice import choose, choose_unseen, doubt_others
+from sooner.plan.needs.frameworks.own_choice import choose, choose_unseen
 from sooner.plan.needs.frameworks.refusals import hear_refusal, note_end, refuse_as_awaited
 from sooner.plan.needs.frameworks.unseen import (
     chooses_device,
@@ -237,7 +237,7 @@ class Calling(Making):
         machine = cast("Machine", self)
         is_said = type(said) is not Unknown and not any(said is each for each in args)
         if is_said or not is_followed(machine, func, args[0]):
-            doubt_others(machine, func, args[0].cls)
+            doubt_end(machine, func, args, kwargs)
             return said
         found = follow(machine, func, args, kwargs)
         return said if isinstance(hard(found), Unknown) else found

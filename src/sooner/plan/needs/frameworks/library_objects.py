@@ -4,11 +4,11 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.evaluator.trace import Seen
-from sooner.plan.needs.evaluator.values import MISSING, Cls, Func, Inst, Unknown, Wrapped, hard
+from sooner.plan.needs.evaluator.values import MISSING, Cls, Dev, Func, Inst, Unknown, Wrapped, hard
 from sooner.plan.needs.evaluator.wrapping import place_of
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.frameworks.outside_kinds import LIST_MODEL
-from sooner.plan.needs.frameworks.own_choice import doubt_others
+from sooner.plan.needs.frameworks.own_choice import doubt_others, may_put
 from sooner.plan.needs.frameworks.unfollowed import forget
 
 if TYPE_CHECKING:
@@ -51,7 +51,13 @@ def keep_made(machine: "Machine", made: Inst, init: Any, args: list[Any], kwargs
 def is_followed(machine: "Machine", method: Func, owner: Inst) -> bool:
     """Whether a method of the library is, of an object that was made."""
     is_making = method.name == "__init__"
-    return (owner.is_made or is_making) and _names_devices(machine, owner.cls)
+    return (owner.is_made or is_making) and (_is_told_a_device(owner) or _names_devices(machine, owner.cls))
+
+
+def _is_told_a_device(made: Inst) -> bool:
+    """Whether an object was given one of CUDA's when it was made."""
+    args, kwargs = made.given or ((), {})
+    return any(map(_is_a_device, (*args, *kwargs.values())))
 
 
 def _names_devices(machine: "Machine", cls: Cls) -> bool:
@@ -65,6 +71,19 @@ def _names_devices(machine: "Machine", cls: Cls) -> bool:
     return kept[key]
 
 
+def doubt_end(machine: "Machine", method: Func, args: list[Any], kwargs: dict[str, Any]) -> None:
+    """What a method may do with devices that was not followed to its end: by its text, and by those that it is told."""
+    doubt_others(machine, method, args[0].cls)
+    values = (*args[0].attrs.values(), *args[1:], *kwargs.values())
+    if machine.size and not machine.trace.has_used and any(map(_is_a_device, values)):
+        machine.trace.may_be_made |= may_put(machine, method, args[0].cls)
+
+
+def _is_a_device(value: Any) -> bool:
+    value = hard(value)
+    return value.kind == "cuda" if isinstance(value, Dev) else isinstance(value, str) and value.startswith("cuda")
+
+
 def follow(machine: "Machine", method: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A method of an object of the library: its answer, as far as it is known.
 
@@ -76,7 +95,7 @@ def follow(machine: "Machine", method: Func, args: list[Any], kwargs: dict[str, 
     """
     trace, key = machine.trace, -place_of(method)
     if key in machine.given_up or machine.object_fuel <= 0:
-        doubt_others(machine, method, args[0].cls)
+        doubt_end(machine, method, args, kwargs)
         forget(machine, method, args[0])
         trace.may_be_made |= key in machine.made_by_itself and machine.size > 0
         return Unknown(f"{method.module.name}.{method.name}()")
@@ -100,7 +119,7 @@ def follow(machine: "Machine", method: Func, args: list[Any], kwargs: dict[str, 
         machine.made_by_itself[key] = ""  # it may have used a device
     trace.may_be_made |= may_be_made
     if not is_sure:
-        doubt_others(machine, method, args[0].cls)
+        doubt_end(machine, method, args, kwargs)
         if not has_used and machine.size == SIZES[-1]:
             machine.fruitless[key] = machine.fruitless.get(key, 0) + _AT_ONCE
     return found

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from sooner.plan.needs.evaluator.trace import ANY
 from sooner.plan.needs.evaluator.values import MISSING, Cls, Dev, Func, Inst, Mod, Unknown, Wrapped, hard
+from sooner.plan.needs.evaluator.wrapping import place_of, wrapped_by
 from sooner.plan.needs.frameworks.made_of import is_told_to_take
 from sooner.plan.needs.sources import module_name
 
@@ -34,6 +35,7 @@ _APPLYING: Final = re.compile(
 )
 """Names of methods that may do so as well, or only count."""
 _STARTING_RANKS: Final = ("spawn", "start_processes")
+_PUTTING: Final = ("to", "cuda", "to_empty", "to_device")
 _KIND_AND_INDEX: Final = 2
 _TELLING: Final = re.compile(r"device|accelerator|gpu|cuda")
 """In names of arguments that say which device is used."""
@@ -73,7 +75,7 @@ def _is_untold(called: Func | Cls, args: list[Any], kwargs: dict[str, Any]) -> T
 def _puts_behind(machine: "Machine", called: Func, cls: Cls) -> bool:
     """Whether a method reaches what puts something on a device, and its object has chosen one."""
     kept = machine.sources.choices
-    key = ("behind", id(called.node), cls.module.path, cls.name)
+    key = ("behind", place_of(called), cls.module.path, cls.name)
     if key not in kept:
         init = cls.find("__init__")
         chooses, moves = _reaches(machine, [called], cls)
@@ -150,7 +152,7 @@ def takes_first(machine: "Machine", called: Any, args: list[Any], kwargs: dict[s
     found = [each for each in starts if isinstance(each, Func)]
     kept = machine.sources.choices  # the same for every number of devices
     of = "" if cls is None else f"{cls.module.path}:{cls.name}"
-    key: tuple[int | str, ...] = (*(id(each.node) for each in found), of)
+    key: tuple[int | str, ...] = (*map(place_of, found), of)
     if key not in kept:
         kept[key] = all(_reaches(machine, found, cls))
     return kept[key]
@@ -164,10 +166,27 @@ def doubt_others(machine: "Machine", called: Any, cls: Cls) -> None:
     known = machine.rules.for_call(f"{cls.module.name.removeprefix('src.')}.{cls.name}")
     if machine.size and isinstance(called, Func) and known is None and not machine.trace.has_used:
         kept = machine.sources.choices
-        key = ("others", id(called.node), cls.module.path, cls.name)
+        key = ("others", place_of(called), cls.module.path, cls.name)
         if key not in kept:
             kept[key] = any(_numbers(each.node) for each in reached(machine, [called], cls))
         machine.trace.may_be_made |= kept[key]
+
+
+def may_put(machine: "Machine", called: Func, cls: Cls) -> bool:
+    """Whether a method of the library reaches what puts something on a device that somebody has chosen."""
+    kept = machine.sources.choices
+    key = ("puts", place_of(called), cls.module.path, cls.name)
+    if key not in kept:
+        kept[key] = any(_may_put(each.node) for each in reached(machine, [called], cls))
+    return kept[key]
+
+
+def _may_put(node: ast.AST) -> bool:
+    calls = (each for each in _inside(node) if isinstance(each, ast.Call))
+    return any(
+        getattr(each.func, "attr", "") in _PUTTING or any(one.arg == "device" for one in each.keywords)
+        for each in calls
+    )
 
 
 def _puts_itself(called: Func) -> bool:
@@ -212,6 +231,8 @@ def reached(machine: "Machine", starts: list[Func], cls: Cls | None) -> Iterator
     seen: set[int] = set()
     while waiting and len(seen) < _MOST:
         func, owner, depth = waiting.pop(0)
+        wrapped = wrapped_by(func)
+        waiting += [(wrapped, owner, depth)] if wrapped is not None else []
         if id(func.node) in seen or func.module.is_test_code or func.module.is_model:
             continue
         seen.add(id(func.node))
