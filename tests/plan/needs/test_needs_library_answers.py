@@ -2342,3 +2342,69 @@ def test_a_function_that_calls_another_with_the_same_decorator_does_not_call_its
     """
     found = devices_of("test_it.py", {"test_it.py": text})
     assert found == {"test_logged": (1, 1, 1), "test_bare": (2, 2, 2), "test_again": (0, None, 0)}
+
+
+def test_a_function_that_is_wrapped_is_told_what_it_takes_inside():
+    library = """
+    import functools
+
+    import elsewhere
+    import torch
+
+    def logged(func):
+        @functools.wraps(func)
+        def wrapper(*args, **kwargs):
+            return func(*args, **kwargs)
+        return wrapper
+
+    @logged
+    def put(x, device="cpu"):
+        return elsewhere.put(x, device)
+
+    @logged
+    def join(rank, world_size, backend="nccl"):
+        return elsewhere.join(rank, world_size, backend)
+
+    @logged
+    def init_dist():
+        elsewhere.join()
+        torch.cuda.set_device(elsewhere.number())
+
+    class Store:
+        @logged
+        def put(self, x, device="cpu"):
+            return elsewhere.put(x, device)
+    """
+    text = """
+    import torch.multiprocessing as mp
+    from acme.store import Store, init_dist, join, put
+
+    def test_by_place():
+        put(3, "cuda:1")
+
+    def test_on_the_host():
+        put(3, "cpu")
+
+    def test_method():
+        Store().put(3, "cuda:2")
+
+    def joined(rank):
+        join(rank, 3)
+
+    def test_ranks():
+        mp.spawn(joined, nprocs=3)
+
+    def initialized(rank):
+        init_dist()
+
+    def test_ranks_that_choose():
+        mp.spawn(initialized, nprocs=4)
+    """
+    found = devices_of("tests/test_it.py", {"acme/__init__.py": "", "acme/store.py": library, "tests/test_it.py": text})
+    assert found == {
+        "test_by_place": (2, 2, 2),
+        "test_on_the_host": (0, None, 0),
+        "test_method": (3, 3, 3),
+        "test_ranks": (3, 3, 3),
+        "test_ranks_that_choose": (4, 4, 4),
+    }

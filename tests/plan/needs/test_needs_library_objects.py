@@ -1363,3 +1363,53 @@ def test_a_library_chooses_a_device_behind_decorators_too():
         },
     )
     assert found == {"test_plain": (0, None, 0), "test_made": (0, 1, 1), "test_fit": (0, 1, 1)}
+
+
+def test_what_one_method_writes_is_not_what_another_does_that_the_same_decorator_has_wrapped():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "acme/__init__.py": """
+            import functools
+
+            import torch
+
+            def logged(func):
+                @functools.wraps(func)
+                def wrapper(*args, **kwargs):
+                    return func(*args, **kwargs)
+                return wrapper
+
+            class Store:
+                def __init__(self):
+                    self.size = 0
+                    self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+                @logged
+                def wait(self):
+                    for number in range(60):
+                        row = [each + other for each in range(60) for other in range(60)][:9]
+
+                @logged
+                def add(self, row):
+                    self.wait()
+                    for number in range(60):
+                        row = [each + other for each in range(60) for other in range(60)][:9]
+                    self.size += 1
+            """,
+            "tests/test_it.py": """
+            import pytest
+            from acme import Store
+
+            def test_wait():
+                Store().wait()
+
+            def test_added():
+                store = Store()
+                store.add(3)
+                if store.size == 0:
+                    pytest.skip("nothing was added")
+            """,
+        },
+    )
+    assert {name: each.min for name, each in found.items()} == {"test_wait": 0, "test_added": 0}

@@ -43,7 +43,7 @@ from sooner.plan.needs.evaluator.values import (
     is_plain,
 )
 from sooner.plan.needs.evaluator.ways import doubt_what_follows, each_way
-from sooner.plan.needs.evaluator.wrapping import place_of, work_of
+from sooner.plan.needs.evaluator.wrapping import inside, place_of, work_of
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.frameworks.callbacks import TRACED
 from sooner.plan.needs.frameworks.forwards import forward_of
@@ -183,7 +183,7 @@ class Calling(Making):
         if lazily and not self._is_in_circles(func, args, kwargs):
             return generator_of(cast("Machine", self), func, args, kwargs)
         if not self.quiet and not func.module.is_test_code and not func.module.is_model:
-            self._as_a_rank(func, args, kwargs)
+            self._as_a_rank(inside(func), args, kwargs)
         if self.depth >= DEEPEST:
             return UNKNOWN
         if not func.module.is_test_code and not func.module.is_model and (self.quiet or not _wraps_test_code(func)):
@@ -197,15 +197,15 @@ class Calling(Making):
         if of_instance and not self.quiet:
             if runs_its_processes(func, args[0]):
                 return self._of_tests(func, args, kwargs)
-            said = self._told_of_devices(func, args[1:], device_given(func, args, kwargs))
+            said = self._told_of_devices(func, args[1:], device_given(inside(func), args, kwargs))
             choose(cast("Machine", self), func, args, kwargs)
             self._works_on_arrays(func, args, kwargs)
             return self._as_followed(func, args, kwargs, self._own_mesh(func, args, kwargs, said))
         if not self.quiet and self.natives.launched(f"{func.module.name}.{func.name}", args, kwargs):
             return Unknown("launched")
-        named = kwargs if self.quiet else device_given(func, args, kwargs)
+        named = kwargs if self.quiet else device_given(inside(func), args, kwargs)
         is_told = bool(named) and not self.quiet and not self._moves_mocks(func)
-        asks = is_told and "device" in named and only_asks_of_given(func.node)
+        asks = is_told and "device" in named and only_asks_of_given(inside(func).node)
         known = self.guesses, self.cut_short
         name = func.owner.name if func.name == "__init__" and func.owner is not None else func.name
         if is_told and not asks:
@@ -228,7 +228,7 @@ class Calling(Making):
 
     def _moves_mocks(self, func: Func) -> bool:
         """Whether a function of the library only moves mocks, most likely: a test has put one where it would move."""
-        is_so = self.trace.moves_mocks and bool(methods_called(func.node) & {"to", "cuda"})
+        is_so = self.trace.moves_mocks and bool(methods_called(inside(func).node) & {"to", "cuda"})
         self.guesses += is_so
         return is_so
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from sooner.plan.needs.evaluator.values import UNKNOWN, Cls, Func, Inst, Unknown, hard
+from sooner.plan.needs.evaluator.wrapping import place_of
 from sooner.plan.needs.frameworks.own_choice import reached
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ def forget(machine: "Machine", method: Func, made: Inst) -> None:
     waiting, seen = [(method, made)], set()
     while waiting:
         func, owner = waiting.pop()
-        if (id(func.node), id(owner)) in seen:
+        if (place_of(func), id(owner)) in seen:
             continue
-        seen.add((id(func.node), id(owner)))
+        seen.add((place_of(func), id(owner)))
         names, calls = _written(machine, func, owner.cls)
         for name in names:
             if not isinstance(hard(owner.attrs.get(name, UNKNOWN)), Unknown):
@@ -44,7 +45,7 @@ def forget(machine: "Machine", method: Func, made: Inst) -> None:
 def _written(machine: "Machine", method: Func, cls: Cls) -> tuple[set[str], set[tuple[str, str]]]:
     """The attributes that a method may change, by its text, and the methods that it calls of what they keep."""
     kept = machine.sources.written
-    key = (id(method.node), cls.module.path, cls.name)
+    key = (place_of(method), cls.module.path, cls.name)
     if key not in kept:
         names: set[str] = set()
         calls: set[tuple[str, str]] = set()

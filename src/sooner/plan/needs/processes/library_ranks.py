@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sooner.plan.needs.evaluator.state import LIBRARY_FUEL
 from sooner.plan.needs.evaluator.trace import Trace
 from sooner.plan.needs.evaluator.values import Dev, Func, Inst, hard
+from sooner.plan.needs.evaluator.wrapping import inside
 from sooner.plan.needs.frameworks.unseen import methods_called
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def launch_as_told(machine: "Machine", func: Func, args: list[Any], kwargs: dict
     Raises:
         Raised: There are fewer devices.
     """
-    if machine.quiet or machine.trace.used or not _names_launcher(func.node):
+    if machine.quiet or machine.trace.used or not _names_launcher(inside(func).node):
         return
     records = [each.attrs for each in map(hard, (*args, *kwargs.values())) if isinstance(each, Inst)]
     told = {name: hard(value) for each in (*records, kwargs) for name, value in each.items() if _TOLD.fullmatch(name)}
@@ -123,7 +124,7 @@ def is_beyond(machine: "Machine", func: Func) -> bool:
     """
     if machine.library_fuel > 0:
         return False
-    if not _STARTS_RANKS.isdisjoint(methods_called(func.node)):
+    if not _STARTS_RANKS.isdisjoint(methods_called(inside(func).node)):
         machine.library_fuel = LIBRARY_FUEL
         return False
     machine.trace.may_be_made |= machine.size > 0
