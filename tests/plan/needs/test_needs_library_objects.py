@@ -1413,3 +1413,42 @@ def test_what_one_method_writes_is_not_what_another_does_that_the_same_decorator
         },
     )
     assert {name: each.min for name, each in found.items()} == {"test_wait": 0, "test_added": 0}
+
+
+def test_a_mapping_may_be_the_table_of_its_own_attributes():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import torch
+
+            class Settings(dict):
+                def __init__(self, **values):
+                    super().__init__(**values)
+                    self.__dict__ = self
+
+                def doubled(self):
+                    return self.number * 2
+
+            def test_attribute():
+                torch.ones(1, device=f"cuda:{Settings(number=2).number}")
+
+            def test_item():
+                settings = Settings(number=2)
+                settings.number = 3
+                torch.ones(1, device=f"cuda:{settings['number']}")
+
+            def test_method():
+                torch.ones(1, device=f"cuda:{Settings(number=2).doubled()}")
+
+            def test_items():
+                torch.ones(1, device=f"cuda:{len(Settings(number=2, other=3).keys())}")
+            """
+        },
+    )
+    assert found == {
+        "test_attribute": (3, 3, 3),
+        "test_item": (4, 4, 4),
+        "test_method": (5, 5, 5),
+        "test_items": (3, 3, 3),
+    }

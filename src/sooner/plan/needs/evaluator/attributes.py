@@ -34,6 +34,7 @@ from sooner.plan.needs.frameworks.kept import keep_parts, of_module
 from sooner.plan.needs.frameworks.number_types import is_scalar_type
 from sooner.plan.needs.frameworks.outside_kinds import case_has, class_has
 from sooner.plan.needs.python.caching import kept_of
+from sooner.plan.needs.python.containers import table_of
 from sooner.plan.needs.python.dispatching import DispatchedMethod
 from sooner.plan.needs.python.signatures import parameters_of
 from sooner.plan.needs.testing.options import CONFIG
@@ -219,6 +220,8 @@ class Attributes(State):
             return special
         if name == "name" and "_name_" in value.attrs:
             return value.attrs["_name_"]
+        if name in (table := table_of(value, name)):
+            return table[name]
         dynamic = value.cls.find("__getattr__")
         if isinstance(dynamic, Func) and not class_has(value.cls, name):
             return self.call(Bound(dynamic, value), [name], {})

@@ -29,7 +29,7 @@ from sooner.plan.needs.evaluator.values import (
     Wrapped,
     hard,
 )
-from sooner.plan.needs.python.containers import Environment
+from sooner.plan.needs.python.containers import Environment, table_of
 from sooner.plan.needs.testing.mocks import Mocked
 
 
@@ -127,8 +127,9 @@ class Binding(Expressions):
             if name == "__dict__" and type(hard(value)) is dict:  # what all objects of a class may share
                 owner.attrs = hard(value)
                 return
-            self._about_to_bind(owner.attrs, name)
-            owner.attrs[name] = value
+            names = table_of(owner, name)
+            self._about_to_bind(names, name)
+            names[name] = value
 
     def _about_to_bind(self, names: dict[str, Any], name: str, *, is_name: bool = False) -> None:
         self.changed.keep_name(names, name)

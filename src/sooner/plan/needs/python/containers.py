@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from sooner.plan.needs.evaluator.values import MISSING, Soft, Unknown
+from sooner.plan.needs.evaluator.values import MISSING, Inst, Soft, Unknown
 
+_KEPT: Final = "_kept"
+"""What the model of a mapping keeps its items in."""
 _MOST: Final = 10_000
 """Elements that a counter gives."""
 
@@ -78,3 +80,10 @@ class Deque(list[Any]):
         """The last ones come to the front."""
         steps %= max(len(self), 1)
         self[:] = self[len(self) - steps :] + self[: len(self) - steps]
+
+
+def table_of(made: Inst, name: str) -> dict[Any, Any]:
+    """Where an object has an attribute: among its own, or in what it is a table of (`self.__dict__ = self`)."""
+    is_its_own = made.attrs.get("__dict__") is made and name != _KEPT
+    table = made.attrs.get(_KEPT) if is_its_own else None
+    return table if isinstance(table, dict) else made.attrs
