@@ -2408,3 +2408,48 @@ def test_a_function_that_is_wrapped_is_told_what_it_takes_inside():
         "test_ranks": (3, 3, 3),
         "test_ranks_that_choose": (4, 4, 4),
     }
+
+
+def test_what_a_function_does_that_is_told_otherwise_is_asked_again():
+    library = """
+    import elsewhere
+    import torch
+
+    def measured(x, fast=False, where="cpu"):
+        if fast:
+            torch.ones(1, device="cuda")
+        return elsewhere.thing(x).put(where)
+
+    class Stage:
+        device = "cuda"
+
+        def run(self, fast=False):
+            if fast:
+                return torch.ones(1, device="cuda:1")
+            for number in range(1000):
+                x = [each + other for each in range(60) for other in range(60)][:9]
+            return x
+    """
+    given_up = "".join(
+        f"    def test_slow_{n}():\n        measured({n}, fast=False), Stage().run()\n\n" for n in range(10)
+    )
+    text = f"""
+    from acme.measuring import Stage, measured
+
+{given_up}
+    def test_fast():
+        measured(1, fast=True)
+
+    def test_by_place():
+        measured(1, True)
+
+    def test_method():
+        Stage().run(fast=True)
+    """
+    files = {"acme/__init__.py": "", "acme/measuring.py": library, "tests/test_it.py": text}
+    found = devices_of("tests/test_it.py", files)
+    assert {name: each for name, each in found.items() if "slow" not in name} == {
+        "test_fast": (1, 1, 1),
+        "test_by_place": (1, 1, 1),
+        "test_method": (2, 2, 2),
+    }

@@ -43,7 +43,7 @@ from sooner.plan.needs.evaluator.values import (
     is_plain,
 )
 from sooner.plan.needs.evaluator.ways import doubt_what_follows, each_way
-from sooner.plan.needs.evaluator.wrapping import inside, place_of, work_of
+from sooner.plan.needs.evaluator.wrapping import call_of, inside, place_of, work_of
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.frameworks.callbacks import TRACED
 from sooner.plan.needs.frameworks.forwards import forward_of
@@ -363,7 +363,8 @@ class Calling(Making):
     def _call_library(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """A function of the library under test: only its answer counts, within a small budget."""
         is_of_made = func.owner is not None and bool(args) and isinstance(args[0], Inst) and args[0].is_made
-        is_fruitless = self._is_fruitless(func) and not is_of_made  # what it does may follow from what the object is
+        # What it does may follow from what the object is.
+        is_fruitless = (call := call_of(func, args, kwargs)) in self.given_up and not is_of_made
         if is_fruitless:
             self._made_by_itself(self.made_by_itself.get(place_of(func)))
         if is_fruitless or is_beyond(cast("Machine", self), func):
@@ -398,7 +399,7 @@ class Calling(Making):
             fruitless = isinstance(result, Unknown) and not self.trace.asked and not (listener and listener.was_called)
             fruitless &= not self.trace.others and self.trace.by_itself != BY_PYTORCH
             if self.size == SIZES[-1] and not self._is_another_rank():
-                self.fruitless[place_of(func)] = self.fruitless.get(place_of(func), 0) + 1 if fruitless else 0
+                self.fruitless[call] = self.fruitless.get(call, 0) + 1 if fruitless else 0
             if "enter" not in func.name:  # it may have been stopped within what it has entered
                 self.no_device_work = min(no_device_work, self.no_device_work)
             inner, self.trace = self.trace, trace
@@ -430,10 +431,6 @@ class Calling(Making):
             self.trace.by_itself = what
         else:
             self.trace.may_be_made |= self.size > 0
-
-    def _is_fruitless(self, func: Func) -> bool:
-        """Whether a function of the library under test has given nothing several times in the tests of this file."""
-        return place_of(func) in self.given_up
 
     def _enter(self, func: Func, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if "pytestmark" in func.attrs:

@@ -1,8 +1,8 @@
 """Which function is meant: all that one decorator has wrapped have the text of its wrapper in common."""
 
-from typing import Final
+from typing import Any, Final
 
-from sooner.plan.needs.evaluator.values import Func
+from sooner.plan.needs.evaluator.values import Args, Func, Kwargs, hard
 
 _MOST: Final = 8
 """Decorators, one around the other."""
@@ -11,6 +11,16 @@ _MOST: Final = 8
 def place_of(func: Func) -> int:
     """What tells a function from others with any number of devices: its text, or that of what it wraps."""
     return id(inside(func).node)
+
+
+def call_of(func: Func, args: Args, kwargs: Kwargs) -> int:
+    """What tells a call of a function from others that may go another way: the flags that it is given, and devices."""
+    told = tuple((name, value) for name, each in (*enumerate(args), *kwargs.items()) if _tells(value := hard(each)))
+    return hash((place_of(func), told)) if told else place_of(func)
+
+
+def _tells(value: Any) -> bool:
+    return isinstance(value, bool) or (isinstance(value, str) and value.startswith(("cuda", "cpu")))
 
 
 def inside(func: Func) -> Func:

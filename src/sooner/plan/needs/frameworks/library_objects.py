@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.evaluator.trace import Seen
 from sooner.plan.needs.evaluator.values import MISSING, Cls, Dev, Func, Inst, Unknown, Wrapped, hard
-from sooner.plan.needs.evaluator.wrapping import place_of
+from sooner.plan.needs.evaluator.wrapping import call_of
 from sooner.plan.needs.facts import SIZES
 from sooner.plan.needs.frameworks.outside_kinds import LIST_MODEL
 from sooner.plan.needs.frameworks.own_choice import doubt_others, may_put
@@ -93,7 +93,7 @@ def follow(machine: "Machine", method: Func, args: list[Any], kwargs: dict[str, 
     Raises:
         Raised: It lacks a device, and nothing in the library catches that.
     """
-    trace, key = machine.trace, -place_of(method)
+    trace, key = machine.trace, -call_of(method, args[1:], kwargs)
     if key in machine.given_up or machine.object_fuel <= 0:
         doubt_end(machine, method, args, kwargs)
         forget(machine, method, args[0])
