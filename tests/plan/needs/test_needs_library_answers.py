@@ -2453,3 +2453,31 @@ def test_what_a_function_does_that_is_told_otherwise_is_asked_again():
         "test_by_place": (1, 1, 1),
         "test_method": (2, 2, 2),
     }
+
+
+def test_functions_that_are_around_each_other_are_looked_at_once():
+    library = """
+    import elsewhere
+
+    def ring():
+        def first(x):
+            return second(x)
+
+        def around(func):
+            def called(x):
+                return elsewhere.thing(x) if x is None else func(None)
+            return called
+
+        second = around(first)
+        return first
+
+    work = ring()
+    """
+    text = """
+    from acme.rings import work
+
+    def test_ring():
+        work(1)
+    """
+    found = needs_of("tests/test_it.py", {"acme/__init__.py": "", "acme/rings.py": library, "tests/test_it.py": text})
+    assert list(found) == ["test_ring"]

@@ -229,10 +229,12 @@ def reached(machine: "Machine", starts: list[Func], cls: Cls | None) -> Iterator
     """Functions of the library, and those that they call, as far as names say which."""
     waiting = [(each, cls, 0) for each in starts]
     seen: set[int] = set()
+    unwrapped: set[int] = set()
     while waiting and len(seen) < _MOST:
         func, owner, depth = waiting.pop(0)
-        wrapped = wrapped_by(func)
-        waiting += [(wrapped, owner, depth)] if wrapped is not None else []
+        if id(func) not in unwrapped and (wrapped := wrapped_by(func)) is not None:
+            waiting.append((wrapped, owner, depth))
+        unwrapped.add(id(func))
         if id(func.node) in seen or func.module.is_test_code or func.module.is_model:
             continue
         seen.add(id(func.node))
