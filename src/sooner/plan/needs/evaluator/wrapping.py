@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from sooner.plan.needs.evaluator.values import Args, Func, Kwargs, hard
+from sooner.plan.needs.evaluator.values import Args, Func, Kwargs
 
 _MOST: Final = 8
 """Decorators, one around the other."""
@@ -15,16 +15,20 @@ def place_of(func: Func) -> int:
 
 def call_of(func: Func, args: Args, kwargs: Kwargs) -> int:
     """What tells a call of a function from others that may go another way: the flags that it is given, and devices."""
-    told = tuple((name, value) for name, each in (*enumerate(args), *kwargs.items()) if _tells(value := hard(each)))
-    return hash((place_of(func), told)) if told else place_of(func)
+    told = [(name, value) for name, value in enumerate(args) if _tells(value)]
+    named = [(name, value) for name, value in kwargs.items() if _tells(value)]
+    return hash((place_of(func), *told, *named)) if told or named else place_of(func)
 
 
 def _tells(value: Any) -> bool:
-    return isinstance(value, bool) or (isinstance(value, str) and value.startswith(("cuda", "cpu")))
+    kind = type(value)
+    return kind is bool or (kind is str and value.startswith(("cuda", "cpu")))
 
 
 def inside(func: Func) -> Func:
     """The function that decorators have wrapped, whose text and arguments say what is done; else itself."""
+    if func.env.parent is None and "__wrapped__" not in func.attrs:  # most
+        return func
     for _ in range(_MOST):
         inner = wrapped_by(func)
         if inner is None:
