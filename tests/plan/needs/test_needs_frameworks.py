@@ -1686,6 +1686,39 @@ def test_what_deepspeed_finds_when_it_is_installed_is_not_what_was_found_where_i
     assert found == {"test_it": (2, 2, 2)}
 
 
+def test_what_is_loaded_is_where_a_function_moves_it():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import functools
+            import torch
+
+            def move(number, storage, location):
+                return storage.cuda(number)
+
+            def test_by_a_lambda():
+                torch.load("file", map_location=lambda storage, location: storage.cuda(1))
+
+            def test_by_a_function():
+                torch.load("file", functools.partial(move, 3))
+
+            def test_that_leaves_it_on_the_host():
+                torch.load("file", map_location=lambda storage, location: storage)
+
+            def test_of_which_nothing_is_known(where):
+                torch.load("file", map_location=where)
+            """
+        },
+    )
+    assert found == {
+        "test_by_a_lambda": (2, 2, 2),
+        "test_by_a_function": (4, 4, 4),
+        "test_that_leaves_it_on_the_host": (0, None, 0),
+        "test_of_which_nothing_is_known": (0, None, 0),
+    }
+
+
 def test_tensors_are_on_the_device_that_they_are_loaded_or_cast_or_scattered_to():
     found = devices_of(
         "tests/test_it.py",
