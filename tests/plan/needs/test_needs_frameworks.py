@@ -1719,6 +1719,34 @@ def test_what_is_loaded_is_where_a_function_moves_it():
     }
 
 
+def test_a_device_of_a_negative_number_is_chosen_by_nobody():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import torch
+
+            def test_of_the_last_device():
+                torch.cuda.set_device(torch.cuda.device_count() - 1)
+                torch.ones(1).cuda()
+
+            def test_of_none():
+                torch.cuda.set_device(-1)
+
+            def test_of_the_second_still():
+                torch.cuda.set_device(1)
+                torch.cuda.set_device(-1)
+                torch.ones(1).cuda()
+            """
+        },
+    )
+    assert found == {
+        "test_of_the_last_device": (1, 1, 1),
+        "test_of_none": (0, None, 0),
+        "test_of_the_second_still": (2, 2, 2),
+    }
+
+
 def test_tensors_are_on_the_device_that_they_are_loaded_or_cast_or_scattered_to():
     found = devices_of(
         "tests/test_it.py",

@@ -486,7 +486,7 @@ class Machine(Defining):
             self._touched_by_library(index, what)
             return
         self.guesses += replaces_devices(self.overrides)
-        known = isinstance(index, int) and not isinstance(index, bool)
+        known = isinstance(index, int) and not isinstance(index, bool) and index >= 0
         number = index if known else self.current_device
         if self.is_declared:
             self.need(math.ceil(self.kept), what)

@@ -395,6 +395,8 @@ class Natives(GivenDevices):
             self.machine.started(hard(self.value_of(rule, "ranks", args, kwargs)))
 
     def _touch(self, rule: Rule, device: Any) -> None:
+        if rule.why == unseen.CHOSEN and isinstance(device, Dev) and isinstance(device.index, int) and device.index < 0:
+            return  # PyTorch chooses none then
         self.machine.touch(unseen.chosen(self.machine, device) if rule.why == unseen.CHOSEN else device, rule.why)
         is_told_the_host = self.machine.size > 0 and isinstance(device, Dev) and device.kind == "cpu"
         if rule.why in _BY_ITSELF and self.machine.quiet and not self.machine.is_doubtful() and not is_told_the_host:
