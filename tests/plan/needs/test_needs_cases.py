@@ -1091,6 +1091,36 @@ def test_a_deep_copy_has_what_is_inside_for_itself():
     }
 
 
+def test_a_record_that_is_made_again_computes_what_follows_from_its_fields_anew():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import dataclasses
+            import torch
+
+            @dataclasses.dataclass
+            class Case:
+                tp: int = 1
+                dp: int = 1
+                gpus: int = dataclasses.field(init=False)
+
+                def __post_init__(self):
+                    self.gpus = self.tp * self.dp
+
+            def test_of_three():
+                case = dataclasses.replace(Case(dp=1), tp=3)
+                torch.ones(1, device=case.gpus - 1)
+
+            def test_of_four():
+                case = dataclasses.replace(Case(tp=2), dp=2)
+                torch.ones(1, device=case.gpus - 1)
+            """
+        },
+    )
+    assert found == {"test_of_three": (3, 3, 3), "test_of_four": (4, 4, 4)}
+
+
 def test_types_of_numbers_that_have_two_names_in_pytorch_are_one():
     found = devices_of(
         "test_it.py",

@@ -37,6 +37,7 @@ from sooner.plan.needs.evaluator.values import (
     hard,
     is_plain,
 )
+from sooner.plan.needs.frameworks.made_of import finish_record
 from sooner.plan.needs.processes.written_programs import temporary
 from sooner.plan.needs.python import copying, text_patterns
 from sooner.plan.needs.python.caching import cache, cached_property
@@ -190,6 +191,15 @@ def _got_plainly(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     """`object.__getattribute__(instance, name)`."""
     owner, name = (hard(each) for each in (*args, UNKNOWN, UNKNOWN)[:2])
     return machine.plainly_of(owner, name) if isinstance(owner, Inst) and isinstance(name, str) else UNKNOWN
+
+
+def _made_again(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """A record that is made again with some of its fields changed: what follows from them does so anew."""
+    made = _replaced(machine, args, kwargs)
+    after = made.cls.find("__post_init__") if isinstance(made, Inst) else MISSING
+    if isinstance(after, Func):
+        finish_record(machine, after, made, made.attrs)
+    return made
 
 
 def _replaced(_machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
@@ -505,7 +515,7 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "functools.cmp_to_key": by_comparing,
     "functools.cached_property": cached_property, "functools.reduce": _reduce, "wrapt.decorator": _same,
     "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "pydantic.Field": _field_of_model,
-    "msgspec.field": _field, "dataclasses.replace": _replaced,
+    "msgspec.field": _field, "dataclasses.replace": _made_again,
     "dataclasses.asdict": _as_dict, "dataclasses.astuple": _as_tuple,
     "string.Template": _template, "dataclasses.fields": _fields,
     "object.__setattr__": _set_plainly, "object.__getattribute__": _got_plainly, "numpy.prod": _product_of,
