@@ -723,3 +723,86 @@ def test_where_a_mock_is_what_moves_a_tensor_the_library_puts_nothing_on_the_dev
         "test_its_own": (2, 2),
     }
     assert found["test_function"].confidence.value == found["test_object"].confidence.value == "medium"
+
+
+def test_what_a_class_or_an_object_keeps_is_replaced_until_it_is_put_back():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            from unittest import mock
+            import torch
+
+            class Sizes:
+                gpus = 1
+
+                def use(self):
+                    torch.ones(1, device=self.gpus - 1)
+
+            class More(Sizes):
+                pass
+
+            @mock.patch.object(Sizes, "gpus", 3)
+            def test_of_a_class():
+                Sizes().use()
+
+            def test_of_the_next():
+                Sizes().use()
+
+            def test_of_a_block():
+                with mock.patch.object(Sizes, "gpus", 3), mock.patch.object(Sizes, "gpus", 2):
+                    Sizes().use()
+
+            def test_after_a_block():
+                with mock.patch.object(Sizes, "gpus", 3):
+                    pass
+                Sizes().use()
+
+            def test_of_an_object(monkeypatch):
+                sizes = Sizes()
+                monkeypatch.setattr(sizes, "gpus", 4)
+                sizes.use()
+
+            def test_of_a_method_of_an_object(monkeypatch):
+                sizes = Sizes()
+                monkeypatch.setattr(sizes, "use", lambda: None)
+                sizes.use()
+
+            def test_of_another_object(monkeypatch):
+                monkeypatch.setattr(Sizes(), "use", lambda: None)
+                Sizes().use()
+
+            def test_of_a_class_that_inherits(monkeypatch):
+                monkeypatch.setattr(Sizes, "gpus", 3)
+                More().use()
+
+            def test_that_is_undone(monkeypatch):
+                monkeypatch.setattr(Sizes, "gpus", 3)
+                monkeypatch.undo()
+                Sizes().use()
+
+            def test_within_a_context(monkeypatch):
+                with monkeypatch.context() as m:
+                    m.setattr(Sizes, "gpus", 3)
+                Sizes().use()
+
+            def test_of_a_text(monkeypatch):
+                monkeypatch.setattr("tests.test_it.Sizes.gpus", 3)
+                Sizes().use()
+            """
+        },
+    )
+    one, three = (1, 1, 1), (3, 3, 3)
+    assert found == {
+        "test_of_a_class": three,
+        "test_of_the_next": one,
+        "test_of_a_block": (2, 2, 2),
+        "test_after_a_block": one,
+        "test_of_an_object": (4, 4, 4),
+        "test_of_a_method_of_an_object": (0, None, 0),
+        "test_of_another_object": one,
+        "test_of_a_class_that_inherits": three,
+        "test_that_is_undone": one,
+        "test_within_a_context": one,
+        "test_of_a_text": three,
+    }

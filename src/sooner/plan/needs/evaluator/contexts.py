@@ -21,7 +21,7 @@ from sooner.plan.needs.evaluator.values import (
     Unknown,
     name_of,
 )
-from sooner.plan.needs.testing.replacing import is_patch, kept, patch_now
+from sooner.plan.needs.testing.replacing import all_kept, is_patch, patch_now
 from sooner.plan.needs.testing.testing_names import SWALLOWING, Awaiting, Part, is_awaited, is_expected
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def context_of(machine: "Machine", value: Any, path: str, line: int) -> tuple[An
         return UNKNOWN, _awaiting(machine, value)
     last = name_of(value).removesuffix("()") if isinstance(value, Unknown) else ""
     if last == "context" and "monkeypatch" in value.path.lower():
-        stores = kept(machine.environment), kept(machine.overrides)
-        return Unknown("monkeypatch"), lambda _raised: any(bool(each()) for each in stores)
+        undo = all_kept(machine)
+        return Unknown("monkeypatch"), lambda _raised: bool(undo())
     del path, line
     given = value if isinstance(value, Unknown | Ext) else UNKNOWN
     return given, lambda raised: last in SWALLOWING and not (raised is not None and raised.skips)

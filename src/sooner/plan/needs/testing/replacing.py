@@ -11,6 +11,7 @@ from sooner.plan.needs.evaluator.values import (
     Cls,
     Ext,
     Func,
+    Inst,
     Kwargs,
     Mark,
     Mod,
@@ -33,6 +34,8 @@ UNLAUNCHED: Final = "SOONER_UNLAUNCHED"
 OF_RANKS: Final = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 _BEFORE: Final = "<before>"
 """Among what is overridden: what was, and the environment, before `monkeypatch` or `mocker` changed anything."""
+_KEPT: Final = "<kept>"
+"""Among what is overridden: what takes away what objects and classes keep by `monkeypatch`, in order."""
 _WORKING: Final = ("device", "set_device", "current_device", "synchronize", "stream", "Stream", "current_stream")
 """What works on a device, of `torch.cuda`: who puts something in the place of it most likely wants none."""
 
@@ -64,7 +67,8 @@ def patched(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
         return _patch(machine, args, kwargs)
     if path.endswith("patch.object"):
         target = _target(machine, args[0], hard(args[1])) if len(args) > 1 else ""
-        return _patch(machine, [target, *args[2:]], kwargs) if target else UNKNOWN
+        keeper = _keeper(machine, args[0], hard(args[1])) if target else None
+        return _patch(machine, [target, *args[2:]], kwargs, keeper) if target else UNKNOWN
     if path.endswith("patch.dict"):
         values = hard(args[1]) if len(args) > 1 else kwargs
         gone = dict.fromkeys(machine.environment, MISSING) if hard(kwargs.get("clear")) is True else {}
@@ -93,6 +97,7 @@ def _remember(machine: "Machine") -> None:
 
 def _undone(machine: "Machine") -> Any:
     """All that `monkeypatch` or `mocker` has put in the place of something is gone."""
+    _take_away(machine, 0)
     overrides, environment = machine.overrides.get(_BEFORE, (machine.overrides, machine.environment))
     for store, before in ((machine.overrides, dict(overrides)), (machine.environment, dict(environment))):
         store.clear()
@@ -124,21 +129,49 @@ def _monkeypatched(machine: "Machine", what: str, args: Args) -> Any:
     return None
 
 
-def _patch(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+def _patch(machine: "Machine", args: Args, kwargs: Kwargs, keeper: Inst | Cls | None = None) -> Any:
     target = hard(args[0]) if args else None
     if not isinstance(target, str):
         return UNKNOWN
-    target = _of_tree(machine, target)
+    name = target.rpartition(".")[2]
+    target, keeper = (target, keeper) if keeper is not None else _of_tree(machine, target)
     value = args[1] if len(args) > 1 else kwargs["new"] if "new" in kwargs else Mocked(kwargs)
-    return Mark("__patch__", (target, value), {})
+    return Mark("__patch__", (target, keeper, name, value), {})
 
 
 def _set_attribute(machine: "Machine", args: Args) -> Any:
     if len(args) >= 3 and (target := _target(machine, args[0], hard(args[1]))):  # noqa: PLR2004 - setattr(owner, name, value)
-        machine.overrides[target] = args[2]
+        keeper = _keeper(machine, args[0], hard(args[1]))
     elif len(args) == 2 and isinstance(hard(args[0]), str):  # noqa: PLR2004 - setattr("owner.name", value)
-        machine.overrides[_of_tree(machine, hard(args[0]))] = args[1]
+        target, keeper = _of_tree(machine, hard(args[0]))
+    else:
+        return MISSING
+    machine.overrides[target] = args[-1]
+    if keeper is not None:
+        undo = _put(machine, keeper, target.rpartition(".")[2], args[-1])
+        machine.overrides[_KEPT] = [*machine.overrides.get(_KEPT, ()), undo]
     return MISSING
+
+
+def _keeper(machine: "Machine", owner: Any, name: Any) -> Inst | Cls | None:
+    """The object, or the class, that keeps what is replaced, where it is no function that is known by its name."""
+    owner = hard(owner)
+    is_kept = isinstance(owner, Inst) or (isinstance(owner, Cls) and not _named(machine, owner, [name]))
+    return owner if is_kept else None
+
+
+def _put(machine: "Machine", keeper: Inst | Cls, name: str, value: Any) -> Callable[[], None]:
+    """Put something in the place of what an object or a class keeps; what is given back takes it away."""
+    before = keeper.attrs.get(name, MISSING)
+    machine.set_attribute(keeper, name, value)
+
+    def take_away() -> None:
+        if before is MISSING:
+            machine.delete_attribute(keeper, name)
+        else:
+            machine.set_attribute(keeper, name, before)
+
+    return take_away
 
 
 def _target(machine: "Machine", owner: Any, name: Any) -> str:
@@ -150,15 +183,28 @@ def _target(machine: "Machine", owner: Any, name: Any) -> str:
     return _named(machine, owner, [name]) or f"{getattr(owner, 'name', '')}.{name}"
 
 
-def _of_tree(machine: "Machine", target: str) -> str:
-    """What a dotted name means in the tree, by whatever folder it is imported, by its place; else the name."""
+def _of_tree(machine: "Machine", target: str) -> tuple[str, Cls | None]:
+    """What a dotted name means in the tree, by whatever folder it is imported, by its place; else the name.
+
+    Of what is no function and a class keeps, the class as well.
+    """
     parts = target.split(".")
     for count in range(len(parts) - 1, 0, -1):
         path = machine.sources.module(".".join(parts[:count]), machine.current[0])
         if path:
             module = machine.load(path)
-            return _named(machine, module, parts[count:]) or ".".join([module.name, *parts[count:]])
-    return target
+            name = _named(machine, module, parts[count:])
+            keeper = None if name else _class_of(machine, module, parts[count:-1])
+            return name or ".".join([module.name, *parts[count:]]), keeper
+    return target, None
+
+
+def _class_of(machine: "Machine", module: Mod, names: list[str]) -> Cls | None:
+    found: Any = module
+    with suppress(Raised, Skip, OutOfFuel):
+        for name in names:
+            found = hard(machine.attribute(found, name))
+    return found if isinstance(found, Cls) else None
 
 
 def _named(machine: "Machine", value: Any, names: list[str]) -> str:
@@ -200,16 +246,37 @@ def patch_now(machine: "Machine", mark: Mark) -> Callable[[], None]:
         undo = kept(machine.environment)
         machine.environment.update(mark.args[0])
         return undo
-    store, (target, value) = machine.overrides, mark.args
+    store, (target, keeper, name, value) = machine.overrides, mark.args
     before = store.get(target, MISSING)
     store[target] = value
+    put_back = None if keeper is None else _put(machine, keeper, name, value)
 
     def take_away() -> None:
+        if put_back is not None:
+            put_back()
         store.pop(target, None)
         if before is not MISSING:
             store[target] = before
 
     return take_away
+
+
+def all_kept(machine: "Machine") -> Callable[[], None]:
+    """What puts back all that `monkeypatch` changes from now on."""
+    count, stores = len(machine.overrides.get(_KEPT, ())), (kept(machine.environment), kept(machine.overrides))
+
+    def undo() -> None:
+        _take_away(machine, count)
+        for each in stores:
+            each()
+
+    return undo
+
+
+def _take_away(machine: "Machine", count: int) -> None:
+    """Take away what objects and classes keep, but for what came first."""
+    for each in reversed(machine.overrides.get(_KEPT, ())[count:]):
+        each()
 
 
 def kept(store: dict[str, Any]) -> Callable[[], None]:
