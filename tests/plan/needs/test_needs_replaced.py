@@ -806,3 +806,60 @@ def test_what_a_class_or_an_object_keeps_is_replaced_until_it_is_put_back():
         "test_within_a_context": one,
         "test_of_a_text": three,
     }
+
+
+def test_properties_are_replaced_and_several_attributes_at_once():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "src/acme/__init__.py": "",
+            "src/acme/sizes.py": """
+            import torch
+
+            MOST = 2
+
+            class Sizes:
+                gpus = 2
+
+                @property
+                def ids(self):
+                    return list(range(self.gpus))
+
+                def use(self):
+                    return [torch.ones(1, device=f"cuda:{i}") for i in self.ids[:MOST]]
+            """,
+            "tests/test_it.py": """
+            from unittest import mock
+            from acme.sizes import Sizes
+
+            def test_of_a_list(monkeypatch):
+                monkeypatch.setattr(Sizes, "ids", [0, 3])
+                Sizes().use()
+
+            def test_of_another_property(monkeypatch):
+                monkeypatch.setattr(Sizes, "ids", property(lambda self: [2]))
+                Sizes().use()
+
+            def test_of_a_mock():
+                with mock.patch.object(Sizes, "ids", new_callable=mock.PropertyMock, return_value=[0]):
+                    Sizes().use()
+
+            @mock.patch.multiple("acme.sizes", MOST=3)
+            def test_of_several():
+                with mock.patch.multiple(Sizes, gpus=4, create=True):
+                    Sizes().use()
+
+            def test_after_several():
+                with mock.patch.multiple(Sizes, gpus=4):
+                    pass
+                Sizes().use()
+            """,
+        },
+    )
+    assert found == {
+        "test_of_a_list": (4, 4, 4),
+        "test_of_another_property": (3, 3, 3),
+        "test_of_a_mock": (1, 1, 1),
+        "test_of_several": (3, 3, 3),
+        "test_after_several": (2, 2, 2),
+    }

@@ -1,6 +1,6 @@
 """What tests put in the place of something: `mock.patch` and its family, pytest's `monkeypatch`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
 
 _MONKEYPATCHES: Final = ("monkeypatch", "mp", "MonkeyPatch()")
+_OF_MULTIPLE: Final = ("target", "spec", "create", "spec_set", "autospec", "new_callable")
 UNLAUNCHED: Final = "SOONER_UNLAUNCHED"
 """As a variable of the environment: the test took one of ranks away, so that no launcher has told it of the others."""
 OF_RANKS: Final = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
@@ -69,6 +70,8 @@ def patched(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
         target = _target(machine, args[0], hard(args[1])) if len(args) > 1 else ""
         keeper = _keeper(machine, args[0], hard(args[1])) if target else None
         return _patch(machine, [target, *args[2:]], kwargs, keeper) if target else UNKNOWN
+    if path.endswith("patch.multiple"):
+        return _patches(machine, args, kwargs)
     if path.endswith("patch.dict"):
         values = hard(args[1]) if len(args) > 1 else kwargs
         gone = dict.fromkeys(machine.environment, MISSING) if hard(kwargs.get("clear")) is True else {}
@@ -81,14 +84,14 @@ def _by_mocker(machine: "Machine", asked: str, args: Args, kwargs: Kwargs) -> An
     """`mocker.patch(...)` and its family: at once, until `stopall` or the end of the test."""
     if asked == "stopall":
         return _undone(machine)
-    if asked not in ("patch", "patch.object", "patch.dict"):
+    if asked not in ("patch", "patch.object", "patch.dict", "patch.multiple"):
         return None
     made = patched(machine, f"mock.{asked}", args, kwargs)
     if not is_patch(made):
         return made
     _remember(machine)
-    patch_now(machine, made)
-    return made.args[-1]
+    _keep_undo(machine, patch_now(machine, made))
+    return UNKNOWN if made.name == "__patches__" else made.args[-1]
 
 
 def _remember(machine: "Machine") -> None:
@@ -139,6 +142,17 @@ def _patch(machine: "Machine", args: Args, kwargs: Kwargs, keeper: Inst | Cls | 
     return Mark("__patch__", (target, keeper, name, value), {})
 
 
+def _patches(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """`mock.patch.multiple(target, name=value)`: several at once."""
+    owner = hard(args[0]) if args else kwargs.get("target")
+    values = {name: value for name, value in kwargs.items() if name not in _OF_MULTIPLE}
+    if isinstance(owner, str):
+        owned = [_patch(machine, [f"{owner}.{name}", value], {}) for name, value in values.items()]
+    else:
+        owned = [patched(machine, "mock.patch.object", [owner, *each], {}) for each in values.items()]
+    return Mark("__patches__", tuple(each for each in owned if isinstance(each, Mark)), {})
+
+
 def _set_attribute(machine: "Machine", args: Args) -> Any:
     if len(args) >= 3 and (target := _target(machine, args[0], hard(args[1]))):  # noqa: PLR2004 - setattr(owner, name, value)
         keeper = _keeper(machine, args[0], hard(args[1]))
@@ -148,20 +162,26 @@ def _set_attribute(machine: "Machine", args: Args) -> Any:
         return MISSING
     machine.overrides[target] = args[-1]
     if keeper is not None:
-        undo = _put(machine, keeper, target.rpartition(".")[2], args[-1])
-        machine.overrides[_KEPT] = [*machine.overrides.get(_KEPT, ()), undo]
+        _keep_undo(machine, _put(machine, keeper, target.rpartition(".")[2], args[-1]))
     return MISSING
 
 
 def _keeper(machine: "Machine", owner: Any, name: Any) -> Inst | Cls | None:
     """The object, or the class, that keeps what is replaced, where it is no function that is known by its name."""
     owner = hard(owner)
-    is_kept = isinstance(owner, Inst) or (isinstance(owner, Cls) and not _named(machine, owner, [name]))
-    return owner if is_kept else None
+    if isinstance(owner, Cls) and isinstance(name, str):
+        return owner if _is_property(owner.find(name)) or not _named(machine, owner, [name]) else None
+    return owner if isinstance(owner, Inst) else None
+
+
+def _is_property(value: Any) -> bool:
+    return isinstance(value, Wrapped) and value.kind not in ("staticmethod", "classmethod")
 
 
 def _put(machine: "Machine", keeper: Inst | Cls, name: str, value: Any) -> Callable[[], None]:
     """Put something in the place of what an object or a class keeps; what is given back takes it away."""
+    if isinstance(value, Mocked) and isinstance(keeper, Cls) and _is_property(keeper.find(name)):
+        return lambda: None  # it is called instead (`PropertyMock`)
     before = keeper.attrs.get(name, MISSING)
     machine.set_attribute(keeper, name, value)
 
@@ -221,7 +241,7 @@ def _named(machine: "Machine", value: Any, names: list[str]) -> str:
 
 def is_patch(value: Any) -> bool:
     """Whether it puts something in the place of something else, once it is entered or started."""
-    return isinstance(value, Mark) and value.name in ("__patch__", "__environment__")
+    return isinstance(value, Mark) and value.name in ("__patch__", "__patches__", "__environment__")
 
 
 def switch_of(machine: "Machine", mark: Mark, name: str) -> Native:
@@ -242,6 +262,9 @@ def switch_of(machine: "Machine", mark: Mark, name: str) -> Native:
 
 def patch_now(machine: "Machine", mark: Mark) -> Callable[[], None]:
     """Put a patch in place; what is given back takes it away, and of the environment all that was set meanwhile."""
+    if mark.name == "__patches__":
+        undos = [patch_now(machine, each) for each in mark.args]
+        return lambda: _do_backwards(undos)
     if mark.name == "__environment__":
         undo = kept(machine.environment)
         machine.environment.update(mark.args[0])
@@ -273,9 +296,17 @@ def all_kept(machine: "Machine") -> Callable[[], None]:
     return undo
 
 
+def _keep_undo(machine: "Machine", undo: Callable[[], None]) -> None:
+    machine.overrides[_KEPT] = [*machine.overrides.get(_KEPT, ()), undo]
+
+
 def _take_away(machine: "Machine", count: int) -> None:
     """Take away what objects and classes keep, but for what came first."""
-    for each in reversed(machine.overrides.get(_KEPT, ())[count:]):
+    _do_backwards(machine.overrides.get(_KEPT, ())[count:])
+
+
+def _do_backwards(undos: Sequence[Callable[[], None]]) -> None:
+    for each in reversed(undos):
         each()
 
 
