@@ -863,3 +863,44 @@ def test_properties_are_replaced_and_several_attributes_at_once():
         "test_of_several": (3, 3, 3),
         "test_after_several": (2, 2, 2),
     }
+
+
+def test_a_mock_is_true_unless_it_is_told_otherwise():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            from unittest import mock
+            import torch
+
+            def use(settings):
+                settings = settings or mock.Mock(ids=[0])
+                for each in settings.ids:
+                    torch.ones(1, device=each)
+
+            def test_that_is_given():
+                use(mock.Mock(ids=[0, 1]))
+
+            def test_of_what_it_gives():
+                if not mock.MagicMock().is_ready():
+                    torch.ones(1, device="cuda")
+
+            @mock.patch("torch.cuda.is_available")
+            def test_of_what_is_replaced(is_available):
+                if not torch.cuda.is_available():
+                    torch.ones(1, device="cuda")
+
+            def test_that_is_told(truth):
+                told = mock.MagicMock()
+                told.__len__.return_value = truth
+                if not told:
+                    torch.ones(1, device="cuda")
+            """
+        },
+    )
+    assert found == {
+        "test_that_is_given": (2, 2, 2),
+        "test_of_what_it_gives": (0, None, 0),
+        "test_of_what_is_replaced": (0, None, 0),
+        "test_that_is_told": (0, 1, 1),
+    }

@@ -117,7 +117,7 @@ class Expressions(Comprehensions, ABC):
         """Whether a value is true; None where that is not known."""
         value = hard(value)
         if isinstance(value, Unknown):
-            return value.truth if isinstance(value, Decided) else None
+            return value.truth
         if isinstance(value, Ext):
             return None if value.path.rpartition(".")[2].isupper() or "_" in value.path else True
         if isinstance(value, Inst):

@@ -21,10 +21,11 @@ Function = Callable[["Machine", Args, Kwargs], Any]
 class Unknown:
     """Could be anything; what was made outside the tree (a tensor, a model) is unknown too."""
 
-    __slots__ = ("path",)
+    __slots__ = ("path", "truth")
 
     def __init__(self, path: str = "") -> None:
         self.path = path
+        self.truth: bool | None = None
 
     def items(self, _machine: "Machine") -> list[Any] | None:
         """What going over it gives; None where that is not known."""
@@ -93,7 +94,7 @@ class Enough(Unknown):
 class Decided(Unknown):
     """What is not known, but that it is true, or false (`config.size or 4`)."""
 
-    __slots__ = ("truth",)
+    __slots__ = ()
 
     def __init__(self, *, truth: bool) -> None:
         super().__init__()

@@ -24,6 +24,8 @@ _NO_ATTRIBUTES: Final = (
 )  # fmt: skip
 """Arguments that say how a mock is made."""
 _RECORDS: Final = ("called", "call_count", "call_args", "call_args_list", "mock_calls", "method_calls")
+_OF_TRUTH: Final = ("__bool__", "__len__")
+"""A mock is true, unless it is told of one of these."""
 _ERRORS: Final = ("Error", "Exception", "Exit", "Interrupt", "Iteration")
 """Ends of names of what is raised instead of being called."""
 
@@ -40,6 +42,7 @@ class Mocked(Unknown):
     def __init__(self, kwargs: Kwargs) -> None:
         super().__init__("mock")
         self.attrs: dict[str, Any] = {}
+        self.truth = None if "new_callable" in kwargs else True
         self.effect: Any = hard(kwargs.get("wraps"))
         """What a call does instead of returning something."""
         for name, value in kwargs.items():
@@ -50,6 +53,7 @@ class Mocked(Unknown):
         """`mock.name = value`; the name may have dots, as an argument has them (`**{"get.return_value": 2}`)."""
         first, _, rest = name.partition(".")
         inner = self.child(first) if rest else None
+        self.truth = None if first in _OF_TRUTH else self.truth
         if isinstance(inner, Mocked):
             inner.set(rest, value)
         elif name == "side_effect":
@@ -67,6 +71,7 @@ class Mocked(Unknown):
             return self.attrs[name]
         if name == "configure_mock" or name.startswith("assert_"):
             return Native(name, lambda _args, kwargs: self._configured(kwargs))
+        self.truth = None if name in _OF_TRUTH else self.truth
         return UNKNOWN if name in _RECORDS or name.startswith("__") else self.child(name)
 
     def _configured(self, kwargs: Kwargs) -> None:
