@@ -904,3 +904,71 @@ def test_a_mock_is_true_unless_it_is_told_otherwise():
         "test_of_what_is_replaced": (0, None, 0),
         "test_that_is_told": (0, 1, 1),
     }
+
+
+def test_items_of_a_table_are_replaced_until_they_are_put_back():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "src/acme/__init__.py": "",
+            "src/acme/sizes.py": "TABLE = {'gpus': 2}",
+            "tests/test_it.py": """
+            import os
+            from unittest import mock
+            import torch
+            from acme import sizes
+
+            def use():
+                torch.ones(1, device=sizes.TABLE["gpus"] - 1)
+
+            def test_of_one(monkeypatch):
+                monkeypatch.setitem(sizes.TABLE, "gpus", 3)
+                use()
+
+            def test_after_one():
+                use()
+
+            def test_by_keywords(monkeypatch):
+                monkeypatch.setitem(dic=sizes.TABLE, name="gpus", value=3)
+                monkeypatch.setattr(target=sizes, name="TABLE", value={"gpus": sizes.TABLE["gpus"] + 1})
+                use()
+
+            def test_of_several():
+                with mock.patch.dict(sizes.TABLE, {"gpus": 4}):
+                    use()
+
+            @mock.patch.dict("acme.sizes.TABLE", gpus=3)
+            def test_of_a_text():
+                use()
+
+            def test_that_is_cleared():
+                with mock.patch.dict(sizes.TABLE, {"others": 1}, clear=True):
+                    torch.ones(1, device=sizes.TABLE.get("gpus", 1) - 1)
+
+            def test_after_several():
+                with mock.patch.dict(sizes.TABLE, {"gpus": 4}):
+                    pass
+                use()
+
+            def test_that_is_taken_away(monkeypatch):
+                monkeypatch.delitem(sizes.TABLE, "gpus")
+                torch.ones(1, device=sizes.TABLE.get("gpus", 3) - 1)
+
+            @mock.patch.dict("os.environ", {"GPUS": "4"})
+            def test_of_the_environment():
+                torch.ones(1, device=int(os.environ["GPUS"]) - 1)
+            """,
+        },
+    )
+    one, two, three, four = ((each, each, each) for each in range(1, 5))
+    assert found == {
+        "test_of_one": three,
+        "test_after_one": two,
+        "test_by_keywords": four,
+        "test_of_several": four,
+        "test_of_a_text": three,
+        "test_that_is_cleared": one,
+        "test_after_several": two,
+        "test_that_is_taken_away": three,
+        "test_of_the_environment": four,
+    }

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
 
 _MONKEYPATCHES: Final = ("monkeypatch", "mp", "MonkeyPatch()")
+_PATCHES: Final = ("__patch__", "__patches__", "__items__", "__environment__")
 _OF_MULTIPLE: Final = ("target", "spec", "create", "spec_set", "autospec", "new_callable")
 UNLAUNCHED: Final = "SOONER_UNLAUNCHED"
 """As a variable of the environment: the test took one of ranks away, so that no launcher has told it of the others."""
@@ -73,11 +74,12 @@ def patched(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
     if path.endswith("patch.multiple"):
         return _patches(machine, args, kwargs)
     if path.endswith("patch.dict"):
-        values = hard(args[1]) if len(args) > 1 else kwargs
-        gone = dict.fromkeys(machine.environment, MISSING) if hard(kwargs.get("clear")) is True else {}
-        return Mark("__environment__", (gone | values if isinstance(values, dict) else gone,), {})
+        return _patch_of_items(machine, args, kwargs)
     owner, _, what = tail.partition(".")
-    return _monkeypatched(machine, what, args) if owner in _MONKEYPATCHES else None
+    if owner not in _MONKEYPATCHES:
+        return None
+    named = [kwargs[name] for name in ("target", "dic", "name", "value") if name in kwargs]
+    return _monkeypatched(machine, what, [*args, *named])
 
 
 def _by_mocker(machine: "Machine", asked: str, args: Args, kwargs: Kwargs) -> Any:
@@ -115,6 +117,10 @@ def _monkeypatched(machine: "Machine", what: str, args: Args) -> Any:
         store = hard(args[0])
         if isinstance(store, Ext) and store.path == "os.environ":
             return _monkeypatched(machine, what.replace("item", "env"), args[1:])
+        if isinstance(store, dict) and not isinstance(hard(args[1]), Unknown):
+            _remember(machine)
+            changed = {args[1]: args[2] if len(args) > 2 else MISSING}  # noqa: PLR2004 - setitem(store, name, value)
+            _keep_undo(machine, _put_items(machine, store, changed))
         return None
     _remember(machine)
     if what == "setattr":
@@ -151,6 +157,32 @@ def _patches(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     else:
         owned = [patched(machine, "mock.patch.object", [owner, *each], {}) for each in values.items()]
     return Mark("__patches__", tuple(each for each in owned if isinstance(each, Mark)), {})
+
+
+def _patch_of_items(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """`mock.patch.dict(table, values, clear=False, **values)`: the environment's variables, or a table's items."""
+    told = dict(zip(("in_dict", "values", "clear"), args, strict=False)) | kwargs
+    store, values, clear = (hard(told.pop(name, {})) for name in ("in_dict", "values", "clear"))
+    if isinstance(store, str) and store != "os.environ":
+        store = _value_of(machine, store)
+    values = (values if isinstance(values, dict) else {}) | told
+    if not isinstance(store, dict):
+        gone = dict.fromkeys(machine.environment, MISSING) if clear is True else {}
+        return Mark("__environment__", (gone | values,), {})
+    return Mark("__items__", (store, dict.fromkeys(store, MISSING) | values if clear is True else values), {})
+
+
+def _put_items(machine: "Machine", store: dict[Any, Any], values: dict[Any, Any]) -> Callable[[], None]:
+    """Put items into a table, and take those away that are missing; what is given back puts all back."""
+    machine.about_to_change(store)
+    undo = kept(store)
+    for name, value in values.items():
+        key = machine.key(name)
+        if value is MISSING:
+            store.pop(key, None)
+        else:
+            store[key] = value
+    return undo
 
 
 def _set_attribute(machine: "Machine", args: Args) -> Any:
@@ -220,11 +252,25 @@ def _of_tree(machine: "Machine", target: str) -> tuple[str, Cls | None]:
 
 
 def _class_of(machine: "Machine", module: Mod, names: list[str]) -> Cls | None:
-    found: Any = module
+    found = _within(machine, module, names)
+    return found if isinstance(found, Cls) else None
+
+
+def _value_of(machine: "Machine", target: str) -> Any:
+    """What a dotted name means in the tree."""
+    parts = target.split(".")
+    for count in range(len(parts) - 1, 0, -1):
+        path = machine.sources.module(".".join(parts[:count]), machine.current[0])
+        if path:
+            return _within(machine, machine.load(path), parts[count:])
+    return UNKNOWN
+
+
+def _within(machine: "Machine", found: Any, names: list[str]) -> Any:
     with suppress(Raised, Skip, OutOfFuel):
         for name in names:
             found = hard(machine.attribute(found, name))
-    return found if isinstance(found, Cls) else None
+    return found
 
 
 def _named(machine: "Machine", value: Any, names: list[str]) -> str:
@@ -241,7 +287,7 @@ def _named(machine: "Machine", value: Any, names: list[str]) -> str:
 
 def is_patch(value: Any) -> bool:
     """Whether it puts something in the place of something else, once it is entered or started."""
-    return isinstance(value, Mark) and value.name in ("__patch__", "__patches__", "__environment__")
+    return isinstance(value, Mark) and value.name in _PATCHES
 
 
 def switch_of(machine: "Machine", mark: Mark, name: str) -> Native:
@@ -265,6 +311,8 @@ def patch_now(machine: "Machine", mark: Mark) -> Callable[[], None]:
     if mark.name == "__patches__":
         undos = [patch_now(machine, each) for each in mark.args]
         return lambda: _do_backwards(undos)
+    if mark.name == "__items__":
+        return _put_items(machine, *mark.args)
     if mark.name == "__environment__":
         undo = kept(machine.environment)
         machine.environment.update(mark.args[0])
