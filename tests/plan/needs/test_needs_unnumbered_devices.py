@@ -165,3 +165,20 @@ def test_pytorch_says_for_what_it_was_built_and_has_no_other_vendors_devices():
         },
     )
     assert found == {"test_on_the_first": (0, 1, 1), "test_hip": (0, None, 0)}
+
+
+def test_a_text_that_is_no_device_needs_none():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import pytest
+            import torch
+
+            def test_that_is_refused():
+                with pytest.raises(RuntimeError, match="Invalid device string"):
+                    torch.ones(1, device="cuda:first")
+            """
+        },
+    )
+    assert found == {"test_that_is_refused": (0, None, 0)}

@@ -54,6 +54,8 @@ def device_named(machine: "Machine", value: Any) -> Any:
         if named is not None:
             return Dev(_KINDS[named[1].upper()], int(named[2]))
         kind, _, index = value.partition(":")
+        if kind == "cuda" and index and not index.isdigit():
+            return UNKNOWN  # a mistake: PyTorch refuses it
         return Dev("cuda" if kind.startswith("torch.cuda.") else kind, int(index) if index.isdigit() else None)
     return _not_quite_known(machine, value)
 
