@@ -1767,3 +1767,29 @@ def test_cases_of_which_only_a_part_is_known_are_one_entry_with_what_is_known():
         "test_unknown": (0, None, 0),
     }
     assert all(found[name].confidence.value == "low" for name in ("test_product", "test_beginning", "test_written"))
+
+
+def test_what_a_module_is_after_it_was_imported_again_is_not_sure():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "src/acme/__init__.py": "",
+            "src/acme/sizes.py": "import os\nGPUS = int(os.environ.get('GPUS', '2'))",
+            "tests/test_it.py": """
+            import importlib
+            import torch
+            from acme import sizes
+
+            def test_again(monkeypatch):
+                monkeypatch.setenv("GPUS", "3")
+                importlib.reload(sizes)
+                torch.ones(1, device=sizes.GPUS - 1)
+
+            def test_once(monkeypatch):
+                monkeypatch.setenv("GPUS", "3")
+                torch.ones(1, device=sizes.GPUS - 1)
+            """,
+        },
+    )
+    said = {name: (each.gpu_min, each.confidence) for name, each in found.items()}
+    assert said == {"test_again": (2, "medium"), "test_once": (2, "high")}

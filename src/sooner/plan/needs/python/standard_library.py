@@ -323,6 +323,12 @@ def _import_module(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     return machine.load(path) if path else Unknown("importlib.import_module()")
 
 
+def _reloaded(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """`importlib.reload(module)`: what the test has set may be in it now."""
+    machine.guesses += 1
+    return args[0] if args else UNKNOWN
+
+
 def _environ_copy(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
     return Environment(machine.environment)
 
@@ -530,7 +536,7 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "object.__new__": lambda machine, args, kwargs: machine.made_plainly(args, kwargs),
     "os.environ.get": _getenv, "os.environ.setdefault": _environ_set, "os.environ.pop": _environ_pop,
     "os.environ.clear": _environ_clear, "os.environ.update": _environ_update,
-    "importlib.import_module": _import_module, "tempfile.NamedTemporaryFile": temporary,
+    "importlib.import_module": _import_module, "importlib.reload": _reloaded, "tempfile.NamedTemporaryFile": temporary,
     "os.environ.copy": _environ_copy, "copy.copy": copying.shallow, "copy.deepcopy": copying.deep,
     "importlib.util.find_spec": _find_spec, "textwrap.dedent": _dedent, "inspect.cleandoc": _dedent,
     "os.path.abspath": absolute, "os.path.realpath": absolute, "pathlib.Path": path_of, "pathlib.PurePath": path_of,
