@@ -890,6 +890,15 @@ def test_a_mock_is_true_unless_it_is_told_otherwise():
                 if not torch.cuda.is_available():
                     torch.ones(1, device="cuda")
 
+            class Sizes:
+                def gpus(self):
+                    return 4
+
+            def test_with_the_methods_of_a_class():
+                sizes = mock.create_autospec(Sizes)
+                sizes.gpus.return_value = 2
+                torch.ones(1, device=sizes.gpus() - 1)
+
             def test_that_is_told(truth):
                 told = mock.MagicMock()
                 told.__len__.return_value = truth
@@ -902,6 +911,7 @@ def test_a_mock_is_true_unless_it_is_told_otherwise():
         "test_that_is_given": (2, 2, 2),
         "test_of_what_it_gives": (0, None, 0),
         "test_of_what_is_replaced": (0, None, 0),
+        "test_with_the_methods_of_a_class": (2, 2, 2),
         "test_that_is_told": (0, 1, 1),
     }
 
