@@ -746,3 +746,90 @@ def test_what_a_mapping_makes_that_it_does_not_keep_is_known():
         "test_not_made": (0, None, 0),
         "test_taken": (3, 3, 3),
     }
+
+
+def test_a_copy_of_an_object_is_another_one():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import copy
+            import enum
+            import torch
+
+            class Inner:
+                gpus = 1
+
+            class Sizes:
+                def __init__(self):
+                    self.gpus, self.inner, self.me = 2, Inner(), self
+
+            class Kind(enum.Enum):
+                ONE = 1
+
+            class Own(Inner):
+                def __deepcopy__(self, memo):
+                    made = Own()
+                    made.gpus = 3
+                    return made
+
+            def use(gpus):
+                torch.ones(1, device=gpus - 1)
+
+            def test_shallow():
+                first = Sizes()
+                second = copy.copy(first)
+                first.gpus, first.inner.gpus = 4, 3
+                use(second.gpus)
+
+            def test_of_what_both_have():
+                first = Sizes()
+                second = copy.copy(first)
+                first.inner.gpus = 3
+                use(second.inner.gpus)
+
+            def test_deep():
+                first = Sizes()
+                second = copy.deepcopy([first])[0]
+                first.inner.gpus = 3
+                assert second.me is second
+                use(second.inner.gpus)
+
+            def test_of_a_member():
+                assert copy.deepcopy(Kind.ONE) is Kind.ONE
+                use(copy.deepcopy(Kind.ONE).value)
+
+            def test_by_itself():
+                use(copy.deepcopy(Own()).gpus)
+            """
+        },
+    )
+    one, two, three = ((each, each, each) for each in range(1, 4))
+    assert found == {
+        "test_shallow": two,
+        "test_of_what_both_have": three,
+        "test_deep": one,
+        "test_of_a_member": one,
+        "test_by_itself": three,
+    }
+
+
+def test_methods_are_made_of_functions():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            import types
+            import torch
+
+            class Sizes:
+                gpus = 3
+
+            def test_it():
+                sizes = Sizes()
+                sizes.use = types.MethodType(lambda self: torch.ones(1, device=self.gpus - 1), sizes)
+                sizes.use()
+            """
+        },
+    )
+    assert found == {"test_it": (3, 3, 3)}

@@ -329,6 +329,12 @@ def _reloaded(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return args[0] if args else UNKNOWN
 
 
+def _method(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """`types.MethodType(function, object)`."""
+    is_known = len(args) == 2 and isinstance(args[0], Func)  # noqa: PLR2004 - the object comes after the function
+    return Bound(args[0], args[1]) if is_known else UNKNOWN
+
+
 def _environ_copy(machine: "Machine", _args: Args, _kwargs: Kwargs) -> Any:
     return Environment(machine.environment)
 
@@ -521,7 +527,8 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "functools.cmp_to_key": by_comparing,
     "functools.cached_property": cached_property, "functools.reduce": _reduce, "wrapt.decorator": _same,
     "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "pydantic.Field": _field_of_model,
-    "msgspec.field": _field, "dataclasses.replace": _made_again,
+    "msgspec.field": _field, "dataclasses.replace": _made_again, "types.MethodType": _method,
+    "attr.evolve": _made_again, "attrs.evolve": _made_again, "copy.replace": _made_again,
     "dataclasses.asdict": _as_dict, "dataclasses.astuple": _as_tuple,
     "string.Template": _template, "dataclasses.fields": _fields,
     "object.__setattr__": _set_plainly, "object.__getattribute__": _got_plainly, "numpy.prod": _product_of,
