@@ -982,3 +982,55 @@ def test_items_of_a_table_are_replaced_until_they_are_put_back():
         "test_that_is_taken_away": three,
         "test_of_the_environment": four,
     }
+
+
+def test_only_the_name_is_replaced_by_which_a_module_has_a_function():
+    found = devices_of(
+        "tests/test_it.py",
+        {
+            "src/acme/__init__.py": "",
+            "src/acme/sizes.py": "def gpus():\n    return 1",
+            "src/acme/work.py": """
+            import torch
+            from acme.sizes import gpus
+
+            def use():
+                torch.ones(1, device=f"cuda:{gpus() - 1}")
+            """,
+            "tests/test_it.py": """
+            from unittest import mock
+            import torch
+            from acme import sizes, work
+            from acme.sizes import gpus
+
+            @mock.patch("acme.sizes.gpus", return_value=3)
+            def test_elsewhere(gpus):
+                work.use()
+
+            @mock.patch("acme.work.gpus", return_value=3)
+            def test_where_it_is_used(gpus):
+                work.use()
+
+            @mock.patch("acme.sizes.gpus", return_value=3)
+            def test_by_its_module(patched):
+                torch.ones(1, device=sizes.gpus() - 1)
+
+            def test_by_its_own_name(monkeypatch):
+                monkeypatch.setattr(sizes, "gpus", lambda: 3)
+                torch.ones(1, device=gpus() - 1)
+
+            def test_that_is_stopped():
+                mock.patch("acme.work.gpus", return_value=3).start()
+                mock.patch.stopall()
+                work.use()
+            """,
+        },
+    )
+    one, three = (1, 1, 1), (3, 3, 3)
+    assert found == {
+        "test_elsewhere": one,
+        "test_where_it_is_used": three,
+        "test_by_its_module": three,
+        "test_by_its_own_name": one,
+        "test_that_is_stopped": one,
+    }

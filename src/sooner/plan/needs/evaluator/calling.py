@@ -170,7 +170,8 @@ class Calling(Making):
         """
         if "__asked__" in func.attrs:
             self.trace.ask(func.attrs["__asked__"])
-        override = self.overrides.get(name_in_tree(func), MISSING) if self.overrides else MISSING
+        is_method = func.owner is not None  # a name of a module is replaced where it is asked for
+        override = self.overrides.get(name_in_tree(func), MISSING) if self.overrides and is_method else MISSING
         if override is not MISSING and override is not func:
             return self.call(override, args, kwargs)
         owner = "" if func.owner is None else func.owner.name

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
 
 _MONKEYPATCHES: Final = ("monkeypatch", "mp", "MonkeyPatch()")
+_STARTED: Final = "<started>"
+"""Among what is overridden: the patches that were started and last until they are stopped."""
 _PATCHES: Final = ("__patch__", "__patches__", "__items__", "__environment__")
 _OF_MULTIPLE: Final = ("target", "spec", "create", "spec_set", "autospec", "new_callable")
 UNLAUNCHED: Final = "SOONER_UNLAUNCHED"
@@ -71,6 +73,10 @@ def patched(machine: "Machine", path: str, args: Args, kwargs: Kwargs) -> Any:
         target = _target(machine, args[0], hard(args[1])) if len(args) > 1 else ""
         keeper = _keeper(machine, args[0], hard(args[1])) if target else None
         return _patch(machine, [target, *args[2:]], kwargs, keeper) if target else UNKNOWN
+    if path.endswith("patch.stopall"):
+        for each in reversed(machine.overrides.pop(_STARTED, ())):
+            _stop(each)
+        return MISSING
     if path.endswith("patch.multiple"):
         return _patches(machine, args, kwargs)
     if path.endswith("patch.dict"):
@@ -274,15 +280,19 @@ def _within(machine: "Machine", found: Any, names: list[str]) -> Any:
 
 
 def _named(machine: "Machine", value: Any, names: list[str]) -> str:
+    """The name by which a function of a class, or one that a module has by a name, is replaced; "" for all else."""
+    owner: Any = None
     with suppress(Raised, Skip, OutOfFuel):
         for name in names:
-            value = hard(value)
+            owner = value = hard(value)
             found = value.find(name) if isinstance(value, Cls) else MISSING
             value = machine.attribute(value, name) if found is MISSING else found
             if not isinstance(value, Mod | Cls | Func | Wrapped):
                 return ""
     func = value.func if isinstance(value, Wrapped) else value
-    return name_in_tree(func) if isinstance(func, Func) else ""
+    if not isinstance(func, Func):
+        return ""
+    return f"{owner.name}.{names[-1]}" if isinstance(owner, Mod) else name_in_tree(func)
 
 
 def is_patch(value: Any) -> bool:
@@ -295,15 +305,20 @@ def switch_of(machine: "Machine", mark: Mark, name: str) -> Native:
 
     def start(_args: Args, _kwargs: Kwargs) -> Any:
         mark.kwargs["undo"] = patch_now(machine, mark)
+        machine.overrides[_STARTED] = [*machine.overrides.get(_STARTED, ()), mark]
         return UNKNOWN
 
     def stop(_args: Args, _kwargs: Kwargs) -> Any:
-        undo = mark.kwargs.pop("undo", None)
-        if undo is not None:
-            undo()
+        _stop(mark)
         return None
 
     return Native(f"patch.{name}", start if name == "start" else stop)
+
+
+def _stop(mark: Mark) -> None:
+    undo = mark.kwargs.pop("undo", None)
+    if undo is not None:
+        undo()
 
 
 def patch_now(machine: "Machine", mark: Mark) -> Callable[[], None]:
