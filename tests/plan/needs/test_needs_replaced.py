@@ -1034,3 +1034,31 @@ def test_only_the_name_is_replaced_by_which_a_module_has_a_function():
         "test_by_its_own_name": one,
         "test_that_is_stopped": one,
     }
+
+
+def test_what_moves_all_tensors_may_be_replaced():
+    found = needs_of(
+        "tests/test_it.py",
+        {
+            "tests/test_it.py": """
+            from unittest import mock
+            import torch
+
+            @mock.patch.object(torch.Tensor, "cuda", lambda self, *args: self)
+            def test_of_tensors():
+                torch.ones(1).cuda(3)
+
+            def test_of_modules(monkeypatch):
+                monkeypatch.setattr(torch.nn.Module, "to", lambda self, *args: self)
+                torch.nn.Linear(2, 2).to("cuda:1")
+
+            def test_of_a_stub(mocker):
+                mocker.stub().cuda(3)
+            """
+        },
+    )
+    assert {name: (each.gpu_min, each.confidence) for name, each in found.items()} == {
+        "test_of_tensors": (None, "medium"),
+        "test_of_modules": (None, "medium"),
+        "test_of_a_stub": (None, "high"),
+    }

@@ -72,6 +72,7 @@ _MAKERS_BY_ITEM: Final = (".mgrid", ".ogrid", ".r_", ".c_", ".s_", ".index_exp")
 """Of NumPy and what is like it: an item is an array that is made, but of the last two."""
 _ANSWERING: Final = (Enough, Text, Rows, NamedMesh, Options, Mocked, File, Kept, Generator, Future, Executor, Caught)
 """What is not known, but knows something of itself."""
+_MOVED: Final = ("torch.Tensor", "torch.nn.Module")
 _LONGEST_PATH: Final = 120
 _ARRAYS: Final = ("numpy.", "jax.numpy.", "jax.random.")
 """Arrays that are as long as there are devices are for mapping over them."""
@@ -195,8 +196,17 @@ class Natives(GivenDevices):
             path = f"...{path[-_LONGEST_PATH:]}"
         return Ext(path) if isinstance(value, Ext) else Unknown(path)
 
+    def _replaced_method(self, value: Any, name: str) -> Any:
+        """What the test has put in the place of a method of all tensors, or of all modules, or MISSING."""
+        overrides = {} if isinstance(value, Ext) else self.machine.overrides
+        replaced = next((overrides[f"{each}.{name}"] for each in _MOVED if f"{each}.{name}" in overrides), MISSING)
+        self.machine.guesses += replaced is not MISSING  # which of the two it is is not known
+        return Bound(replaced, value) if isinstance(replaced, Func) else replaced
+
     def _of_value(self, value: Any, name: str) -> Any:
-        """The device of a tensor of the host, the name of a type of numbers, or MISSING."""
+        """The device of a tensor of the host, the name of a type of numbers, a method that is replaced, or MISSING."""
+        if self.machine.overrides and (replaced := self._replaced_method(value, name)) is not MISSING:
+            return replaced
         if name == "device" and is_on_host(self.machine, value):
             return Dev("cpu")
         return of_number_type(value, name)

@@ -122,5 +122,5 @@ def _is_error(effect: Any) -> bool:
 MOCKS: Final = {
     f"{module}.{name}": mocked
     for module in ("unittest.mock", "mock", "mocker")
-    for name in ("Mock", "MagicMock", "NonCallableMock", "NonCallableMagicMock", "AsyncMock", "create_autospec")
+    for name in ("Mock", "MagicMock", "NonCallableMock", "NonCallableMagicMock", "AsyncMock", "create_autospec", "stub")
 }
