@@ -52,7 +52,7 @@ from sooner.plan.needs.frameworks.unseen import CHOSEN, LOOKED_AT, need_for_impo
 from sooner.plan.needs.rules import Rules
 from sooner.plan.needs.settings import PytestSettings
 from sooner.plan.needs.sources import Sources, module_name
-from sooner.plan.needs.testing.replacing import replaces_devices
+from sooner.plan.needs.testing.replacing import is_in_sys_modules, module_in_place, replaces_devices
 from sooner.plan.needs.testing.starting import start
 from sooner.plan.needs.testing.testing_names import is_guard_call
 
@@ -325,20 +325,21 @@ class Machine(Defining):
                 continue
             top = alias.name.partition(".")[0]
             env.names[top] = self.imported(top, env.module.path) if "." in alias.name else whole
-            if isinstance(env.names[top], Unknown):
-                env.names[top] = Ext(top)
 
     def imported(self, name: str, importer: str) -> Any:
         """A module by its absolute name: of the rule table, of the tree, or outside."""
+        if (replaced := module_in_place(self, name)) is not MISSING:
+            return replaced
         if self.rules.is_absent(name):
             self._import_fails(name, importer)
         need_for_import(self, name)
         path = None if self.rules.is_outside(name) else self.sources.module(name, importer)
         if self.rules.is_model(name) and (path is None or self.rules.insists(name)):
             return self.load_model(self.rules.model_name(name))
-        outside = "pytest" if name == "py.test" else name  # its name of long ago
-        is_there = path and (path != importer or path.endswith("/__init__.py"))  # a package may name itself
-        return self._whole(self.load(path)) if path and is_there else self._outside(outside, importer)
+        if path and (path != importer or path.endswith("/__init__.py")):  # a package may name itself
+            self.guesses += any(map(is_in_sys_modules, self.overrides))  # the module may import what was replaced
+            return self._whole(self.load(path))
+        return self._outside("pytest" if name == "py.test" else name, importer)  # its name of long ago
 
     def _outside(self, name: str, importer: str) -> Ext:
         """What is not in the tree; in a package of the tree's own it is compiled, or made when that is built."""
@@ -375,15 +376,16 @@ class Machine(Defining):
 
     def _bind_imported(self, module: Any, alias: ast.alias, env: Env, asked: str) -> None:
         bound = alias.asname or alias.name
-        env.names[bound] = self._imported_name(module, alias.name, env, asked)
+        replaced = module_in_place(self, f"{asked}.{alias.name}")
+        self.guesses += replaced is not MISSING  # the package may have the old one
+        env.names[bound] = self._imported_name(module, alias.name, env, asked) if replaced is MISSING else replaced
         if isinstance(module, Mod) and alias.name in module.held and env.parent is None:
             env.module.held[bound] = module.held[alias.name]
 
     def _from(self, node: ast.ImportFrom, env: Env) -> Any:
         if node.level == 0:
             return self.imported(node.module or "", env.module.path)
-        path = self.sources.relative(env.module.path, node.level, node.module or "")
-        if path:
+        if path := self.sources.relative(env.module.path, node.level, node.module or ""):
             return self._whole(self.load(path))
         parts = module_name(env.module.path).split(".")
         is_package = env.module.path.endswith("__init__.py")
@@ -417,8 +419,7 @@ class Machine(Defining):
             sub = self.sources.module(f"{module.name}.{name}", env.module.path)
             if sub and sub != module.path:
                 return self._whole(self.load(sub))
-            constant = self.natives.constant(f"{module.name}.{name}")
-            if constant is not MISSING:
+            if (constant := self.natives.constant(f"{module.name}.{name}")) is not MISSING:
                 return constant
             if name.startswith("_") and module.path.endswith("__init__.py"):
                 return self._outside(f"{module.name}.{name}", env.module.path)
@@ -431,7 +432,7 @@ class Machine(Defining):
             if self.rules.is_model(full) and (path is None or self.rules.insists(full)):
                 return self.load_model(self.rules.model_name(full))
             return self.load(path) if path else self.natives.outside_attribute(module, name)
-        return UNKNOWN
+        return self.attribute(module, name)
 
     def _of_modelled(self, module: str, name: str, env: Env) -> Any:
         """A name that the rules' stand-in for a module does not have, as the tree's own file makes it."""

@@ -54,7 +54,7 @@ from sooner.plan.needs.rule_words import words
 from sooner.plan.needs.rules import Rule
 from sooner.plan.needs.testing.mocks import Mocked
 from sooner.plan.needs.testing.options import Options
-from sooner.plan.needs.testing.replacing import is_patch, patched, switch_of
+from sooner.plan.needs.testing.replacing import in_sys_modules, is_patch, module_in_place, patched, switch_of
 from sooner.plan.needs.testing.testing_names import (
     apply_mark,
     doubt_guard,
@@ -252,6 +252,8 @@ class Natives(GivenDevices):
                 raise Raised("KeyError", f"environment {index}", *self.machine.current)
             return Unknown(f"os.environ[{index}]") if found is MISSING else found
         if value.path == "sys.modules" and isinstance(index, str):
+            if (replaced := module_in_place(self.machine, index)) is not MISSING:
+                return replaced
             loaded = self.machine.modules.values()
             return next((each for each in loaded if each.name == index and not each.is_model), Ext(index))
         if isinstance(value, Ext) and value.path.endswith(_MAKERS_BY_ITEM):
@@ -270,6 +272,8 @@ class Natives(GivenDevices):
             if self.machine.loading:  # what a file sets while it is imported holds for its tests
                 for path in {self.machine.current[0], self.machine.working}:
                     self.machine.everywhere.setdefault(path, {})[name] = value
+        elif target.path == "sys.modules":
+            self.machine.overrides[in_sys_modules(name)] = value
         elif target.path and not target.path.startswith("os."):
             self.machine.overrides[f"{target.path}.{name}"] = value
 

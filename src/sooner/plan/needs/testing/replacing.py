@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _MONKEYPATCHES: Final = ("monkeypatch", "mp", "MonkeyPatch()")
 _STARTED: Final = "<started>"
 """Among what is overridden: the patches that were started and last until they are stopped."""
-_PATCHES: Final = ("__patch__", "__patches__", "__items__", "__environment__")
+_PATCHES: Final = ("__patch__", "__patches__", "__items__", "__environment__", "__modules__")
+_MODULES: Final = "sys.modules"
 _OF_MULTIPLE: Final = ("target", "spec", "create", "spec_set", "autospec", "new_callable")
 UNLAUNCHED: Final = "SOONER_UNLAUNCHED"
 """As a variable of the environment: the test took one of ranks away, so that no launcher has told it of the others."""
@@ -53,6 +54,24 @@ class Untold(str):
 def replaces_devices(overrides: Mapping[str, Any]) -> bool:
     """Whether a test has put something in the place of what works on a device (`torch.cuda.current_stream`)."""
     return any(each.endswith(f".cuda.{name}") for each in overrides for name in _WORKING)
+
+
+def in_sys_modules(name: str) -> str:
+    """The name among what is overridden of what a test puts in the place of a whole module."""
+    return f"{_MODULES}[{name}]"
+
+
+def is_in_sys_modules(key: str) -> bool:
+    """Whether it is such a name."""
+    return key.startswith(f"{_MODULES}[")
+
+
+def module_in_place(machine: "Machine", name: str) -> Any:
+    """What a test has put in the place of a module by `sys.modules`, MISSING if nothing; none at all is not there."""
+    found = machine.overrides.get(in_sys_modules(name), MISSING)
+    if hard(found) is None:
+        raise Raised("ModuleNotFoundError", f"import of {name} halted; None in sys.modules", *machine.current)
+    return found
 
 
 def name_in_tree(func: Func) -> str:
@@ -120,14 +139,7 @@ def _monkeypatched(machine: "Machine", what: str, args: Args) -> Any:
     if what == "undo":
         return _undone(machine)
     if what in ("setitem", "delitem") and len(args) > 1:
-        store = hard(args[0])
-        if isinstance(store, Ext) and store.path == "os.environ":
-            return _monkeypatched(machine, what.replace("item", "env"), args[1:])
-        if isinstance(store, dict) and not isinstance(hard(args[1]), Unknown):
-            _remember(machine)
-            changed = {args[1]: args[2] if len(args) > 2 else MISSING}  # noqa: PLR2004 - setitem(store, name, value)
-            _keep_undo(machine, _put_items(machine, store, changed))
-        return None
+        return _set_item(machine, what, args)
     _remember(machine)
     if what == "setattr":
         return _set_attribute(machine, args)
@@ -141,6 +153,22 @@ def _monkeypatched(machine: "Machine", what: str, args: Args) -> Any:
         if isinstance(name, str):
             machine.environment[name] = MISSING
         return MISSING
+    return None
+
+
+def _set_item(machine: "Machine", what: str, args: Args) -> Any:
+    """`monkeypatch.setitem(store, name, value)`, `monkeypatch.delitem(store, name)`."""
+    store, name = hard(args[0]), hard(args[1])
+    value = args[2] if what == "setitem" and len(args) > 2 else MISSING  # noqa: PLR2004 - setitem(store, name, value)
+    if isinstance(store, Ext) and store.path == "os.environ":
+        return _monkeypatched(machine, what.replace("item", "env"), args[1:])
+    if isinstance(store, Ext) and store.path == _MODULES and isinstance(name, str):
+        _remember(machine)
+        machine.overrides[in_sys_modules(name)] = value
+        return MISSING
+    if isinstance(store, dict) and not isinstance(name, Unknown):
+        _remember(machine)
+        _keep_undo(machine, _put_items(machine, store, {args[1]: value}))
     return None
 
 
@@ -169,9 +197,11 @@ def _patch_of_items(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     """`mock.patch.dict(table, values, clear=False, **values)`: the environment's variables, or a table's items."""
     told = dict(zip(("in_dict", "values", "clear"), args, strict=False)) | kwargs
     store, values, clear = (hard(told.pop(name, {})) for name in ("in_dict", "values", "clear"))
+    values = (values if isinstance(values, dict) else {}) | told
+    if store == _MODULES or (isinstance(store, Ext) and store.path == _MODULES):
+        return Mark("__modules__", ({in_sys_modules(str(hard(name))): value for name, value in values.items()},), {})
     if isinstance(store, str) and store != "os.environ":
         store = _value_of(machine, store)
-    values = (values if isinstance(values, dict) else {}) | told
     if not isinstance(store, dict):
         gone = dict.fromkeys(machine.environment, MISSING) if clear is True else {}
         return Mark("__environment__", (gone | values,), {})
@@ -332,14 +362,23 @@ def patch_now(machine: "Machine", mark: Mark) -> Callable[[], None]:
         undo = kept(machine.environment)
         machine.environment.update(mark.args[0])
         return undo
-    store, (target, keeper, name, value) = machine.overrides, mark.args
+    if mark.name == "__modules__":
+        undos = [_override(machine, *each) for each in mark.args[0].items()]
+        return lambda: _do_backwards(undos)
+    target, keeper, name, value = mark.args
+    undos = [_override(machine, target, value)]
+    if keeper is not None:
+        undos.append(_put(machine, keeper, name, value))
+    return lambda: _do_backwards(undos)
+
+
+def _override(machine: "Machine", target: str, value: Any) -> Callable[[], None]:
+    """Put something in the place of what a name means; what is given back takes it away."""
+    store = machine.overrides
     before = store.get(target, MISSING)
     store[target] = value
-    put_back = None if keeper is None else _put(machine, keeper, name, value)
 
     def take_away() -> None:
-        if put_back is not None:
-            put_back()
         store.pop(target, None)
         if before is not MISSING:
             store[target] = before
