@@ -123,3 +123,59 @@ def test_a_module_that_a_file_replaces():
         put()
     """)
     assert found == {"test_of_all": (None, "high")}
+
+
+def test_several_modules_are_replaced_and_imports_may_be():
+    found = answers("""
+    import sys
+    from unittest.mock import MagicMock, patch
+
+    def test_several():
+        sys.modules.update({"bolt.devices": MagicMock()})
+        from bolt.devices import put
+        put()
+
+    def test_of_imports():
+        with patch("builtins.__import__", side_effect=ImportError):
+            from bolt.devices import put
+            put()
+    """)
+    assert found == {"test_several": (None, "high"), "test_of_imports": (3, "medium")}
+
+
+def test_a_file_is_imported_by_its_path():
+    found = answers("""
+    import importlib.util
+    import os
+    from importlib.machinery import SourceFileLoader
+    from pathlib import Path
+
+    ROOT = Path(__file__).resolve().parents[1]
+
+    def load(path):
+        spec = importlib.util.spec_from_file_location("devices", path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    def test_by_a_path():
+        load(ROOT / "src" / "bolt" / "devices.py").put()
+
+    def test_by_a_text():
+        load(os.path.join(os.path.dirname(__file__), "..", "src", "bolt", "devices.py")).put()
+
+    def test_by_a_loader():
+        loader = SourceFileLoader("devices", str(ROOT / "src" / "bolt" / "devices.py"))
+        spec = importlib.util.spec_from_loader("devices", loader)
+        importlib.util.module_from_spec(spec).put()
+
+    def test_elsewhere(tmp_path):
+        load(tmp_path / "devices.py").put()
+    """)
+    assert found == {
+        "test_by_a_path": (3, "high"),
+        "test_by_a_text": (3, "high"),
+        "test_by_a_loader": (3, "high"),
+        "test_elsewhere": (None, "medium"),
+    }

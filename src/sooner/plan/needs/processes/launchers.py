@@ -216,7 +216,7 @@ def _runs_written(machine: "Machine", words: list[Any], count: Any, environment:
     text, path = program_in(machine, words), None
     if text is None:
         place = next((i for i, each in enumerate(words) if _tail(each).endswith(".py")), 0)
-        path = _script(machine, words[place]) if words else None
+        path = script_of_tree(machine, words[place]) if words else None
         text = machine.sources.read(path) if path else None
         text = text if text and _CHOOSES.search(text) else None
     if text is None or not isinstance(count, int) or count <= 0:
@@ -335,7 +335,7 @@ def _file_of_program(machine: "Machine", words: list[Any]) -> tuple[int, str | N
     """Which word names the program that Python runs, and its file, if that is in the tree: a script, or a module."""
     place = _place_of_script(words)
     if place is not None:
-        return place, _script(machine, words[place])
+        return place, script_of_tree(machine, words[place])
     place = words.index("-m") + 1 if "-m" in words else 0
     is_pythons = any("python" in (_pieces(each) or ["python"])[-1] for each in words[: max(place - 1, 0)])
     name = words[place] if is_pythons and place < len(words) else None
@@ -361,7 +361,7 @@ def _place_of_script(words: list[Any]) -> int | None:
     return None
 
 
-def _script(machine: "Machine", word: Any) -> str | None:
+def script_of_tree(machine: "Machine", word: Any) -> str | None:
     """The file of the tree that a word names, by as much of its path as is known."""
     parts = _tail(word).lstrip("./").split("/")
     for start in range(len(parts)):
@@ -562,7 +562,7 @@ def _uses_devices(machine: "Machine", words: list[Any]) -> bool:
         return False
     texts = [each for each in words if isinstance(each, str)]
     script = next((each for each in words if _tail(each).endswith(".py")), None)
-    found = None if script is None else _script(machine, script)
+    found = None if script is None else script_of_tree(machine, script)
     text = machine.sources.read(found) if found else None
     if found is None or text is None:
         is_seen = (script is None and len(texts) == len(words)) or any(ON_DEVICES.search(each) for each in texts)

@@ -329,6 +329,14 @@ def _reloaded(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return args[0] if args else UNKNOWN
 
 
+def _modules_set(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """`sys.modules.update({name: module})`."""
+    given = hard(args[0]) if args else {}
+    for name, module in ((given if isinstance(given, dict) else {}) | kwargs).items():
+        machine.set_outside(Ext("sys.modules"), str(hard(name)), module)
+    return None
+
+
 def _method(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     """`types.MethodType(function, object)`."""
     is_known = len(args) == 2 and isinstance(args[0], Func)  # noqa: PLR2004 - the object comes after the function
@@ -543,6 +551,7 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "object.__new__": lambda machine, args, kwargs: machine.made_plainly(args, kwargs),
     "os.environ.get": _getenv, "os.environ.setdefault": _environ_set, "os.environ.pop": _environ_pop,
     "os.environ.clear": _environ_clear, "os.environ.update": _environ_update,
+    "sys.modules.update": _modules_set,
     "importlib.import_module": _import_module, "importlib.reload": _reloaded, "tempfile.NamedTemporaryFile": temporary,
     "os.environ.copy": _environ_copy, "copy.copy": copying.shallow, "copy.deepcopy": copying.deep,
     "importlib.util.find_spec": _find_spec, "textwrap.dedent": _dedent, "inspect.cleandoc": _dedent,

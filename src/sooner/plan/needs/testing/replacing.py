@@ -62,8 +62,8 @@ def in_sys_modules(name: str) -> str:
 
 
 def is_in_sys_modules(key: str) -> bool:
-    """Whether it is such a name."""
-    return key.startswith(f"{_MODULES}[")
+    """Whether it is such a name, or that of what imports."""
+    return key.startswith(f"{_MODULES}[") or key == "builtins.__import__"
 
 
 def module_in_place(machine: "Machine", name: str) -> Any:
