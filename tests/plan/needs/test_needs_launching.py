@@ -1171,7 +1171,7 @@ def test_a_decorator_that_nobody_can_read_and_that_is_told_a_number_of_devices_n
         {
             "tests/test_it.py": """
             import torch
-            from acme.test_utils import RunIf, conditional, gpu_timeout, needs
+            from acme.test_utils import RunOnlyIf, conditional, gpu_timeout, needs
             from acme.test_utils import require_devices, skip_if_lt_x_gpus, up_to_gpus
 
             @require_devices(4)
@@ -1183,7 +1183,7 @@ def test_a_decorator_that_nobody_can_read_and_that_is_told_a_number_of_devices_n
                 def test_host(self):
                     assert 1
 
-            @RunIf(min_gpus=3, standalone=True)
+            @RunOnlyIf(min_gpus=3, standalone=True)
             def test_least():
                 assert 1
 

@@ -113,13 +113,15 @@ class Defining(Calling):
         made_by = self.ev(decorator.func, env)
         if not (isinstance(made_by, Ext) and is_unseen(made_by.path) and env.module.is_test_code):
             return test
+        machine = cast("Machine", self)
         told = {each.arg: self.ev(each.value, env) for each in decorator.keywords if each.arg}
-        machine, name = cast("Machine", self), made_by.path.rpartition(".")[2]
-        devices = devices_told(name, [self.ev(each, env) for each in decorator.args], told)
-        if devices is not None or is_told_of_devices(told):
-            skips = True if machine.visible() < (devices or 0) else UNKNOWN
-            reason = f"{name} is told of {devices} devices" if devices else f"{name} is told of devices"
-            apply_mark(test, Mark("skipif", (skips,), {"reason": reason}, *machine.current))
+        if machine.rules.for_call(made_by.path) is None:
+            name = made_by.path.rpartition(".")[2]
+            devices = devices_told(name, [self.ev(each, env) for each in decorator.args], told)
+            if devices is not None or is_told_of_devices(told):
+                skips = True if machine.visible() < (devices or 0) else UNKNOWN
+                reason = f"{name} is told of {devices or 'some'} devices"
+                apply_mark(test, Mark("skipif", (skips,), {"reason": reason}, *machine.current))
         return in_ranks_told(machine, test, told) if isinstance(test, Func) and told else test
 
     def redefined(self, node: ast.Assign, env: Env) -> Any:

@@ -416,8 +416,7 @@ class Machine(Defining):
                 return self._whole(found) if isinstance(found, Mod) else found
             if module.is_model and isinstance(own := self._of_modelled(asked, name, env), Func | Mark):
                 return own
-            sub = self.sources.module(f"{module.name}.{name}", env.module.path)
-            if sub and sub != module.path:
+            if (sub := self.sources.module(f"{module.name}.{name}", env.module.path)) and sub != module.path:
                 return self._whole(self.load(sub))
             if (constant := self.natives.constant(f"{module.name}.{name}")) is not MISSING:
                 return constant
