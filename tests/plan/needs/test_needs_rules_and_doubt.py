@@ -8,6 +8,7 @@ import pytest
 from sooner.door.needs_asking import shipped_rules
 from sooner.model.errors import SettingsError
 from sooner.plan.needs import Confidence, Sources, Verdict, infer_needs, load_rules
+from sooner.plan.needs.testing.told_devices import devices_named
 
 
 def needs_of(text, *, rules="", path="test_it.py", **others):
@@ -219,11 +220,31 @@ def test_a_packages_guard_that_names_a_number_of_devices_is_believed_and_others_
         "test_four": (4, "HIGH"),
         "TestPair::test_it": (2, "HIGH"),
         "test_one": (1, "HIGH"),
-        "test_multi": (0, "MEDIUM"),
+        "test_multi": (2, "MEDIUM"),
         "TestBig::test_it": (0, "MEDIUM"),
         "test_supported": (0, "MEDIUM"),
         "test_host": (0, "HIGH"),
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("require_accelerator", 1),
+        ("skip_if_no_gpus", 1),
+        ("skip_unless_multi_gpu", 2),
+        ("NeedsSeveralDevices", 2),
+        ("requires_non_cuda", None),
+        ("require_cpu_or_gpu", None),
+        ("skip_on_cuda", None),
+        ("skip_if_gpu", None),
+        ("requires_gpu_memory", None),
+        ("requires_fabric", None),
+        ("gpu_timer", None),
+    ],
+)
+def test_a_guard_wants_what_its_name_says_that_it_wants(name, least):
+    assert devices_named(name) == least
 
 
 def test_the_line_of_a_guard_that_is_not_known_is_among_the_evidence():

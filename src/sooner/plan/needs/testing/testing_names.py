@@ -33,6 +33,7 @@ from sooner.plan.needs.evaluator.values import (
 from sooner.plan.needs.frameworks.unseen import need_for_import
 from sooner.plan.needs.testing.afterwards import calling_later
 from sooner.plan.needs.testing.replacing import OF_RANKS, UNLAUNCHED, Untold
+from sooner.plan.needs.testing.told_devices import devices_named
 
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
@@ -188,10 +189,14 @@ def is_guard_call(node: ast.Call) -> bool:
 
 
 def doubt_guard(machine: "Machine", path: str, target: Any) -> None:
-    """A decorator of which nothing is known but a name that speaks of devices or guards: the test may be skipped."""
+    """A decorator of which nothing is known but a name that speaks of devices or guards: the test may be skipped.
+
+    With fewer devices than its name wants it most likely is.
+    """
     name = path.replace("()", "").rpartition(".")[2]
     if may_guard(name):
-        apply_mark(target, Mark("skipif", (UNKNOWN,), {"reason": f"what {name} does is not known"}, *machine.current))
+        skips = True if machine.visible() < (devices_named(name) or 0) else UNKNOWN
+        apply_mark(target, Mark("skipif", (skips,), {"reason": f"what {name} does is not known"}, *machine.current))
 
 
 def _skip(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:

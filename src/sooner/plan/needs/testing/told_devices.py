@@ -1,4 +1,4 @@
-"""How many devices a decorator is told that nobody can read (`@require_devices(4)`, `@run_only_if(min_gpus=2)`)."""
+"""How many devices a guard wants that nobody can read: as it is told (`@require_devices(4)`), or by its name."""
 
 import re
 from typing import Final
@@ -18,6 +18,10 @@ _OTHER: Final = frozenset(
     )
 )  # fmt: skip
 """What else a number may be."""
+_WANTING: Final = frozenset(("require", "requires", "required", "need", "needs", "needed"))
+_LACKING: Final = frozenset(("no", "unless", "without"))
+_SEVERAL: Final = frozenset(("multi", "multiple", "several", "multigpu"))
+_NOT: Final = frozenset(("no", "non", "not", "cpu", "host", "any", "or"))
 _FEWER: Final = frozenset(("lt", "less", "fewer", "below", "without", "unless"))
 
 
@@ -45,6 +49,18 @@ def devices_told(name: str, args: Args, kwargs: Kwargs) -> int | None:
             told.append(hard(value))
     numbers = [each for each in told if type(each) is int and 1 <= each <= max(SIZES)]
     return numbers[0] if len(numbers) == 1 else None
+
+
+def devices_named(name: str) -> int | None:
+    """The least number of devices that a guard wants by its name: two for several (`requires_multi_accelerators`).
+
+    None where it wants none, or does not say that it wants what it names (`skip_on_cuda`).
+    """
+    words = _words(name)
+    if not words & (_DEVICES | {"multigpu"}) or words & _OTHER:
+        return None
+    is_wanted = words & _LACKING if "skip" in words else words & _WANTING and not words & _NOT
+    return (2 if words & _SEVERAL else 1) if is_wanted else None
 
 
 def is_told_of_devices(kwargs: Kwargs) -> bool:
