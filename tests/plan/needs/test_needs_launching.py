@@ -1211,6 +1211,7 @@ def test_a_decorator_that_nobody_can_read_and_that_is_told_a_number_of_devices_n
         "test_kind": (0, 0, "MEDIUM"),
     }
     assert found["test_by_position"].reasons["2"] == "require_devices is told of 4 devices"
+    assert [each.text for each in found["test_least"].evidence] == ["@RunOnlyIf(min_gpus=3, standalone=True)"]
 
 
 def test_what_starts_a_rank_may_be_extended_by_the_tests():

@@ -121,7 +121,7 @@ class Defining(Calling):
             if devices is not None or is_told_of_devices(told):
                 skips = True if machine.visible() < (devices or 0) else UNKNOWN
                 reason = f"{name} is told of {devices or 'some'} devices"
-                apply_mark(test, Mark("skipif", (skips,), {"reason": reason}, *machine.current))
+                apply_mark(test, Mark("skipif", (skips,), {"reason": reason}, *self.place(env, decorator)))
         return in_ranks_told(machine, test, told) if isinstance(test, Func) and told else test
 
     def redefined(self, node: ast.Assign, env: Env) -> Any:
