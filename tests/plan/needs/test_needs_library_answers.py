@@ -2202,9 +2202,7 @@ def test_a_module_of_the_library_that_takes_a_device_while_it_is_imported_is_not
     }
 
 
-WRAPPED = {
-    "acme/__init__.py": "",
-    "acme/wrapped.py": """
+DECORATORS = """
     import functools
 
     import elsewhere
@@ -2220,7 +2218,12 @@ WRAPPED = {
         def wrapper(*args, **kwargs):
             return func(*args, **kwargs)
         return wrapper
+"""
 
+WRAPPED = {
+    "acme/__init__.py": "",
+    "acme/wrapped.py": DECORATORS
+    + """
     @logged
     def nothing(x):
         return elsewhere.thing(x)
@@ -2294,23 +2297,9 @@ def test_what_one_function_gives_says_nothing_of_another_that_the_same_decorator
 
 
 def test_a_function_that_calls_another_with_the_same_decorator_does_not_call_itself():
-    text = """
-    import functools
-
-    import elsewhere
-    import torch
-
-    def logged(func):
-        @functools.wraps(func)
-        def wrapper(*args, **kwargs):
-            return func(*args, **kwargs)
-        return wrapper
-
-    def bare(func):
-        def wrapper(*args, **kwargs):
-            return func(*args, **kwargs)
-        return wrapper
-
+    text = (
+        DECORATORS
+        + """
     @logged
     def inner(x):
         torch.ones(1, device="cuda")
@@ -2340,6 +2329,7 @@ def test_a_function_that_calls_another_with_the_same_decorator_does_not_call_its
     def test_again():
         again(elsewhere.thing())
     """
+    )
     found = devices_of("test_it.py", {"test_it.py": text})
     assert found == {"test_logged": (1, 1, 1), "test_bare": (2, 2, 2), "test_again": (0, None, 0)}
 

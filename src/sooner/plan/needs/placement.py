@@ -4,13 +4,13 @@ import ast
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from fnmatch import translate
 from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import Struct
 
 from sooner.model.errors import SettingsError
+from sooner.model.patterns import any_of
 from sooner.plan.needs.facts import TestNeeds, Verdict
 
 _DECLARED: Final = (
@@ -198,17 +198,15 @@ def _need(needs: TestNeeds) -> int | None:
 
 def _is_any(nodeid: str, patterns: Sequence[str]) -> bool:
     """Whether any pattern means a test, its file or a folder above that; thousands of both are compared."""
-    names, folders = _any_of(tuple(patterns))
+    names, folders = any_of(tuple(patterns)), _below(tuple(patterns))
     path = nodeid.partition("::")[0]
     return bool(names.match(nodeid) or names.match(path) or folders.match(path))
 
 
 @lru_cache(maxsize=1024)
-def _any_of(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """All patterns in one, each as `is_meant` takes it; and all of them as folders."""
-    either = dict.fromkeys(one for each in patterns for one in (each, each.replace("[", "[[]")))
-    folders = dict.fromkeys(f"{re.escape(each.rstrip('/'))}/" for each in patterns)
-    return re.compile("|".join(map(translate, either)) or "(?!)"), re.compile("|".join(folders) or "(?!)")
+def _below(folders: tuple[str, ...]) -> re.Pattern[str]:
+    """What matches the paths of files below any of some folders."""
+    return re.compile("|".join(dict.fromkeys(f"{re.escape(each.rstrip('/'))}/" for each in folders)) or "(?!)")
 
 
 def is_chosen(keyword: str, nodeid: str) -> bool:
