@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from sooner.door.needs_kept import Answer, Rows
 from sooner.door.needs_tree import Contents, sources_of
 from sooner.model.errors import SettingsError
-from sooner.plan.needs import Inference, OutOfTime, PytestSettings, TestNeeds, load_rules
+from sooner.plan.needs import Inference, OutOfTime, PytestSettings, Rules, TestNeeds, load_rules
 from sooner.plan.needs.rule_words import known_words
 from sooner.run.in_processes import in_processes
 
@@ -27,11 +27,11 @@ def shipped_rules() -> str:
     return (resources.files("sooner.plan.needs") / "rules.toml").read_text(encoding="utf-8")
 
 
-def rule_tables(paths: Sequence[Path]) -> list[tuple[str, str]]:
-    """The users' tables, then the shipped one.
+def rules_with(paths: Sequence[Path]) -> Rules:
+    """The users' rules, then the shipped ones.
 
     Raises:
-        SettingsError: A file that cannot be read.
+        SettingsError: A file that cannot be read, or is not understood.
     """
     tables: list[tuple[str, str]] = []
     for path in paths:
@@ -40,7 +40,8 @@ def rule_tables(paths: Sequence[Path]) -> list[tuple[str, str]]:
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise SettingsError(f"the rules {path} cannot be read: {why}") from None
-    return [*tables, ("rules.toml", shipped_rules())]
+    load_rules(tables).check(known_words())
+    return load_rules([*tables, ("rules.toml", shipped_rules())])
 
 
 def evaluated(
@@ -71,7 +72,7 @@ def evaluated(
     """
     end = time.monotonic() + seconds
     contents = Contents(root)
-    sources, tables = sources_of(root, contents), load_rules(rule_tables(rules), known_words())
+    sources, tables = sources_of(root, contents), rules_with(rules)
     inference = Inference(sources, tables, settings, is_over=lambda: time.monotonic() > end)
 
     def answer(path: str) -> Answer[Rows] | None:

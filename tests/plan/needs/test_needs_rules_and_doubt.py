@@ -8,6 +8,7 @@ import pytest
 from sooner.door.needs_asking import shipped_rules
 from sooner.model.errors import SettingsError
 from sooner.plan.needs import Confidence, Sources, Verdict, infer_needs, load_rules
+from sooner.plan.needs.rule_words import known_words
 from sooner.plan.needs.testing.told_devices import devices_named
 
 
@@ -74,7 +75,11 @@ class AcmeCase(unittest.TestCase):
 )
 def test_a_rule_that_is_not_understood_is_one_clear_error(text, message):
     with pytest.raises(SettingsError, match=message):
-        load_rules([("own.toml", text)])
+        load_rules([("own.toml", text)]).check(known_words())
+
+
+def test_everything_in_the_shipped_table_is_understood():
+    load_rules([("rules.toml", shipped_rules())]).check(known_words())
 
 
 def test_a_size_that_is_not_known_is_said_to_be_unknown_and_not_guessed():

@@ -1,12 +1,15 @@
 """The rule table: what frameworks do, where their own source is not in the tree under test.
 
 The shipped table is `rules.toml`, commented; a user's file has the same form and is looked at first.
+The Python in a table is read when it is first asked for, since a suite meets few of its frameworks.
 """
 
 import ast
+import re
 import tomllib
 from collections.abc import Collection, Iterator, Sequence
 from copy import copy
+from functools import cached_property
 from typing import Any, Final
 
 from msgspec import Struct, structs
@@ -20,23 +23,39 @@ _PARTS: Final = ("returns", "needs", "ranks", "backend", "skip", "fail", "touche
 _CONDITIONS: Final = ("skip", "fail")
 _SWITCHES: Final = ("override", "decorator", "unsure")
 _TEXTS: Final = ("names", "why", *_SWITCHES)
+_NO_MODEL: Final = "a [[model]] needs `modules` and Python in `python`"
+_CLASS: Final = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
-class Rule(Struct, frozen=True, kw_only=True):
+class Rule(Struct, frozen=True, kw_only=True, dict=True):
     """One entry: names, and an expression for each thing that it says."""
 
+    source: str
+    """The table that it is from."""
     names: tuple[str, ...]
     why: str
-    expressions: dict[str, ast.expr]
-    free: dict[str, set[str]]
-    asked: dict[str, int]
-    """The arguments that it asks for by name, and where the framework's own function has them."""
+    texts: dict[str, str]
+    """Its expressions as they are written."""
     override: bool = False
     """Whether it holds even where the tree under test has the function itself."""
     decorator: bool = False
     """Whether the call makes a decorator: then it is the decorated test that is skipped, and not the caller."""
     unsure: bool = False
     """Whether the test may neither skip nor fail where it says so: the answer is less sure."""
+
+    @cached_property
+    def expressions(self) -> dict[str, ast.expr]:
+        """The expression of each part.
+
+        Raises:
+            SettingsError: One that is not Python.
+        """
+        return {part: _expression(text, self.source) for part, text in self.texts.items()}
+
+    @cached_property
+    def asked(self) -> dict[str, int]:
+        """The arguments that it asks for by name, and where the framework's own function has them."""
+        return {name: at for tree in self.expressions.values() for name, at in _asked(tree)}
 
     def by_name(self, parameters: Sequence[str], args: Sequence[Any]) -> dict[str, Any]:
         """The arguments it asks for that the tree's own function, of another version, has at another position."""
@@ -54,37 +73,53 @@ class Rule(Struct, frozen=True, kw_only=True):
     @property
     def returns(self) -> bool:
         """Whether it says what a call gives back."""
-        return "returns" in self.expressions
+        return "returns" in self.texts
 
     @property
     def needs(self) -> bool:
         """Whether it says how many devices a call uses."""
-        return "needs" in self.expressions
+        return "needs" in self.texts
 
     @property
     def ranks(self) -> bool:
         """Whether it says how many processes are started."""
-        return "ranks" in self.expressions
+        return "ranks" in self.texts
 
     @property
     def backend(self) -> bool:
         """Whether it says which backend is used."""
-        return "backend" in self.expressions
+        return "backend" in self.texts
 
     @property
     def skip(self) -> bool:
         """Whether it says when the test is skipped."""
-        return "skip" in self.expressions
+        return "skip" in self.texts
 
     @property
     def fail(self) -> bool:
         """Whether it says when the test fails."""
-        return "fail" in self.expressions
+        return "fail" in self.texts
 
     @property
     def touches(self) -> bool:
         """Whether it says which device is used."""
-        return "touches" in self.expressions
+        return "touches" in self.texts
+
+
+class _Model:
+    """Python that stands in for modules of a framework."""
+
+    def __init__(self, source: str, text: str) -> None:
+        self._source = source
+        self._text = text
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax tree."""
+        tree = parsed(self._text)
+        if tree is None:
+            raise SettingsError(f"{self._source}: {_NO_MODEL}")
+        return tree
 
 
 class Rules:
@@ -98,7 +133,7 @@ class Rules:
         self.fixtures: dict[str, Rule] = {}
         self.listed: dict[str, Rule] = {}
         """By the last part of a call's name: calls that make an entry of a list of tests."""
-        self.models: dict[str, ast.Module] = {}
+        self._models: dict[str, _Model] = {}
         self._classes: dict[str, tuple[str, str]] = {}
         self._aliases: dict[str, str] = {}
         self._insistent: set[str] = set()
@@ -111,11 +146,11 @@ class Rules:
         self._known_calls: dict[str, Rule | None] = {}
         self._known_constants: dict[str, Rule | None] = {}
 
-    def add(self, entry_kind: str, entry: dict[str, Any], source: str, words: Collection[str] = ()) -> None:
-        """Take in one entry of a table; `words` are those that mean something, if they are to be checked.
+    def add(self, entry_kind: str, entry: dict[str, Any], source: str) -> None:
+        """Take in one entry of a table.
 
         Raises:
-            SettingsError: An unknown key, or an expression that is not Python.
+            SettingsError: An unknown key, or a value of the wrong kind.
         """
         if entry_kind == "model":
             self._add_model(entry, source)
@@ -128,8 +163,6 @@ class Rules:
             self._refusing |= entry.get("refusing", {})
             return
         rule = _rule(entry, source)
-        if words:
-            _check_words(rule, source, words)
         table = {
             "call": self._calls,
             "constant": self._constants,
@@ -144,9 +177,9 @@ class Rules:
     def otherwise(self, text: str) -> "Rules | None":
         """The same rules with the other values of variables that a test file reads; None where none has another."""
         others = {
-            name: structs.replace(rule, expressions={"value": rule.expressions["otherwise"]})
+            name: structs.replace(rule, texts={"value": rule.texts["otherwise"]})
             for name, rule in self.environment.items()
-            if "otherwise" in rule.expressions and name in text and "environ" in text
+            if "otherwise" in rule.texts and name in text and "environ" in text
         }
         if not others:
             return None
@@ -155,23 +188,44 @@ class Rules:
         return changed
 
     def _add_model(self, entry: dict[str, Any], source: str) -> None:
-        tree = parsed(entry.get("python", ""))
-        names = entry.get("modules", [])
-        if tree is None or not names:
-            raise SettingsError(f"{source}: a [[model]] needs `modules` and Python in `python`")
+        text, names = entry.get("python", ""), entry.get("modules", [])
+        if not isinstance(text, str) or not names:
+            raise SettingsError(f"{source}: {_NO_MODEL}")
         first = names[0]
-        if first in self.models:
+        if first in self._models:
             return
-        self.models[first] = tree
+        self._models[first] = _Model(source, text)
         if entry.get("override"):
             self._insistent |= set(names)
         for name in names:
             self._aliases.setdefault(name, first)
             if entry.get("overlay"):
                 self._overlays.setdefault(name, first)
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef):
-                self._classes.setdefault(node.name, (first, node.name))
+        for name in _CLASS.findall(text):
+            self._classes.setdefault(name, (first, name))
+
+    def check(self, words: Collection[str]) -> None:
+        """Read all Python in the tables, which is else read when it is first asked for.
+
+        Args:
+            words: All that means something in an expression.
+
+        Raises:
+            SettingsError: What is not Python, or a word that means nothing.
+        """
+        for model in self._models.values():
+            _ = model.tree
+        tables = (self._calls, self._constants, self.environment, self.marks, self.fixtures, self.listed)
+        for rule in (rule for table in tables for rule in table.values()):
+            _check_words(rule, words)
+
+    def model(self, name: str) -> ast.Module:
+        """The source of a model, by its first name.
+
+        Raises:
+            SettingsError: It is not Python.
+        """
+        return self._models[name].tree
 
     def for_call(self, path: str) -> Rule | None:
         """The rule for a call of something outside, by its dotted name."""
@@ -264,30 +318,26 @@ def _rule(entry: dict[str, Any], source: str) -> Rule:
         told = entry.get(part, "")
         if isinstance(told, list | dict) or (part in _CONDITIONS and not isinstance(told, str | bool)):
             raise SettingsError(f"{source}: the rule for {names[0]} says {part} = {told!r}: an expression in quotes")
-    expressions: dict[str, ast.expr] = {part: _expression(str(entry[part]), source) for part in _PARTS if part in entry}
-    free: dict[str, set[str]] = {
-        part: {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)} for part, tree in expressions.items()
-    }
     return Rule(
+        source=source,
         names=tuple(names),
         why=str(entry.get("why", names[0])),
-        expressions=expressions,
-        free=free,
-        asked={name: at for tree in expressions.values() for name, at in _asked(tree)},
+        texts={part: str(entry[part]) for part in _PARTS if part in entry},
         override=entry.get("override", False),
         decorator=entry.get("decorator", False),
         unsure=entry.get("unsure", False),
     )
 
 
-def _check_words(rule: Rule, source: str, words: Collection[str]) -> None:
+def _check_words(rule: Rule, words: Collection[str]) -> None:
     """Look for words that mean nothing: an expression with one would be unknown wherever it is asked for."""
     for part, tree in rule.expressions.items():
+        said = [each for each in ast.walk(tree) if isinstance(each, ast.Name)]
         bound = {each.arg for each in ast.walk(tree) if isinstance(each, ast.arg)}
-        bound |= {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-        for word in sorted(rule.free[part] - bound - {*words}):
+        bound |= {each.id for each in said if isinstance(each.ctx, ast.Store)}
+        for word in sorted({each.id for each in said} - bound - {*words}):
             told = f"{word!r} means nothing (a text has quotes of its own): {there_are(word, words)}"
-            raise SettingsError(f"{source}: the rule for {rule.names[0]}: {part} = {ast.unparse(tree)!r}: {told}")
+            raise SettingsError(f"{rule.source}: the rule for {rule.names[0]}: {part} = {ast.unparse(tree)!r}: {told}")
 
 
 def _asked(tree: ast.expr) -> Iterator[tuple[str, int]]:
@@ -306,15 +356,15 @@ def _expression(text: str, source: str) -> ast.expr:
         raise SettingsError(f"{source}: {text!r} is not a Python expression") from None
 
 
-def load_rules(tables: Sequence[tuple[str, str]], words: Collection[str] = ()) -> Rules:
+def load_rules(tables: Sequence[tuple[str, str]]) -> Rules:
     """Rules from texts of TOML, the first looked at first.
 
     Args:
         tables: (name for messages, text); the shipped table comes last.
-        words: All that means something in an expression (default: expressions are not looked through).
 
     Raises:
-        SettingsError: A text that is not TOML, or says what is not understood.
+        SettingsError: A text that is not TOML, or an entry that is not understood. The Python in it is read when it is
+            asked for; `Rules.check` reads all of it.
     """
     rules = Rules()
     for source, text in tables:
@@ -326,5 +376,5 @@ def load_rules(tables: Sequence[tuple[str, str]], words: Collection[str] = ()) -
             if kind not in _KINDS:
                 raise SettingsError(f"{source}: there is no [[{kind}]]: there are {', '.join(_KINDS)}")
             for entry in entries if isinstance(entries, list) else [entries]:
-                rules.add(kind, entry, source, words)
+                rules.add(kind, entry, source)
     return rules

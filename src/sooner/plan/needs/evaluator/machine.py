@@ -312,8 +312,7 @@ class Machine(Defining):
             module = Mod(name, "", is_model=True)
             self.modules[key] = module
             module.env.names |= self.natives.intrinsics()
-            tree = self.rules.models[name]
-            self._execute(module, tree)
+            self._execute(module, self.rules.model(name))
         return self.modules[key]
 
     def import_module(self, node: ast.Import, env: Env) -> None:
