@@ -10,6 +10,8 @@ import types
 import typing
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
+from types import MappingProxyType
 from typing import Any, ClassVar, Final, NewType
 
 from msgspec import Struct
@@ -216,8 +218,7 @@ class Table(Struct, frozen=True, kw_only=True):
     @property
     def defaults(self) -> Mapping[str, str]:
         """SQL of what a column holds where a row does not say; columns that are null then are left out."""
-        values = {field.name: field.default for field in fields(self.row) if field.default}
-        return {name: repr(value) for name, value in values.items() if isinstance(value, str | int)}
+        return _defaults(self.row)
 
     @property
     def required(self) -> frozenset[str]:
@@ -325,9 +326,16 @@ _SQL_TYPES: Final[Mapping[Any, str]] = {
 }
 
 
-def _columns(row: type[Row]) -> dict[str, str]:
+@cache
+def _columns(row: type[Row]) -> Mapping[str, str]:
     hints = typing.get_type_hints(row)
-    return {field.name: _sql_type(hints[field.name]) for field in fields(row)}
+    return MappingProxyType({field.name: _sql_type(hints[field.name]) for field in fields(row)})
+
+
+@cache
+def _defaults(row: type[Row]) -> Mapping[str, str]:
+    values = {field.name: field.default for field in fields(row) if field.default}
+    return MappingProxyType({name: repr(each) for name, each in values.items() if isinstance(each, str | int)})
 
 
 def _sql_type(kind: Any) -> str:

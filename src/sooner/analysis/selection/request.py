@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 from msgspec import Struct
@@ -147,6 +147,7 @@ def members(jobs: Sequence[str], glob: str) -> tuple[int, ...]:
     return ()
 
 
+@cache
 def path_pattern(glob: str) -> re.Pattern[str]:
     """What the whole of a path must match to fit a glob: `**` is any number of folders, `*` and `?` stay within one."""
     pattern = ""
