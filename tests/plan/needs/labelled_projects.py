@@ -1,6 +1,7 @@
 """The fixture projects with labels written by hand, and how they are read."""
 
 import tomllib
+from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -37,6 +38,7 @@ def labels(name: str) -> dict[str, Label]:
     return {nodeid: Label.of(text) for nodeid, text in document["labels"].items()}
 
 
+@cache
 def inferred(name: str) -> dict[str, TestNeeds]:
     project = find_project([str(PROJECTS / name)])
     rules = load_rules([("rules.toml", shipped_rules())])
