@@ -215,17 +215,6 @@ def test_a_table_is_exported(history, tmp_path, kind):
     assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
 
 
-def test_an_export_is_a_source_of_another_history(history, tmp_path, write, take):
-    fill(history, 3)
-    export(history, "tests", str(tmp_path / "t.parquet"))
-    with History(tmp_path / "other") as other:
-        from sooner.history.ingest.intake import Options
-        from sooner.history.ingest.take import ingest
-
-        assert ingest(other, [str(tmp_path / "t.parquet")], Options()).as_json()["added"] == 6
-        assert {row.unit for row in other.tests()} == {row.unit for row in history.tests()}
-
-
 def test_an_export_can_be_of_a_time(history, tmp_path):
     fill(history, 4)
     assert export(history, "tests", str(tmp_path / "t.csv"), where=Where(since=AT + DAY, until=AT + 3 * DAY)) == 4

@@ -2,6 +2,7 @@
 
 Long form: a row an attempt (`commit,time,job,status,...`). Wide form: commits x jobs with a status in each cell, or
 numbers in columns. Everything happens in DuckDB: ten million rows take seconds, and no row passes through Python.
+What `history export` wrote is known by its columns, and comes back as it was.
 """
 
 import re
@@ -22,7 +23,7 @@ from sooner.history.ingest.report import MOST_REJECTED
 from sooner.history.ingest.sources import LINE, Source, described, lines_of, mended, of_items, table_source
 from sooner.history.outcomes import spelled
 from sooner.history.statements import identifier, quoted, sql
-from sooner.history.tables import table_named
+from sooner.history.tables import TABLES, Table, table_named
 from sooner.model.text import printable
 
 _MOST_NAMED: Final = 5
@@ -45,6 +46,10 @@ def take_table(path: Path, intake: Intake, kind: str) -> None:
         _Taking(database, of_items(path, intake.staging, intake.report), intake).carefully()
         return
     source = described(database, table_source(path, kind))
+    own = None if intake.options.mapping else _exported(source)
+    if own is not None:
+        _take_again(source, own, intake)
+        return
     try:
         _Taking(database, source, intake).soon()
     except (IngestError, NotWritable):
@@ -57,6 +62,33 @@ def take_table(path: Path, intake: Intake, kind: str) -> None:
         else:
             # DuckDB stops at the first row that is not as the header says: leave such rows out.
             _Taking(database, mended(source, intake.staging, intake.report), intake).carefully()
+
+
+def _exported(source: Source) -> Table | None:
+    """The table of a history whose columns a source has, all of them and no others: `history export` wrote it."""
+    return next((table for table in TABLES.values() if table.columns.keys() == source.columns.keys()), None)
+
+
+def _take_again(source: Source, table: Table, intake: Intake) -> None:
+    """Take rows in as they are, where they came from and when included."""
+    given = {name: _as_written(source.kind, name, kind) for name, kind in table.columns.items()}
+    try:
+        intake.commit(table, source.relation, given, Repeats.DUPLICATES)
+    except NotWritable:
+        raise
+    except HistoryError as error:
+        what = f"it has the columns of the table {table.name}, as `sooner history export` writes it, but not its values"
+        raise IngestError(str(source.path), f"{what}: {error}") from error
+
+
+def _as_written(form: str, name: str, kind: str) -> str:
+    """SQL of a column as `history export` writes it."""
+    column = identifier(name)
+    if form == "parquet":
+        return column
+    if form == "jsonl" and kind.endswith("[]"):
+        return f"from_json({column}, '[\"VARCHAR\"]')"
+    return f"nullif({column}, '')"
 
 
 class _Taking:
