@@ -671,7 +671,7 @@ def test_a_folder_of_workflows_is_all_of_its_files(sooner, project):
     (project / ".github/workflows/folder.yml").mkdir()
     done = sooner("needs", "tests", "--diff", "--placement", ".github/workflows", "--json")
     assert done.returncode == 12
-    assert "note: .github/workflows/labels.yaml: neither `jobs` (GitHub Actions) nor `steps`" in done.stderr
+    assert "note: .github/workflows/labels.yaml: neither `jobs` (GitHub Actions), `steps`" in done.stderr
     found = [(each["nodeid"], each["kind"]) for each in json.loads(done.stdout)]
     assert found == [("tests/test_b.py::test_a", "orphan")]
 

@@ -11,6 +11,12 @@ from sooner.workflows.reading import with_spaces
 
 COUNT_KEYS: Final = ("num_devices", "num_gpus", "gpus", "num-gpus", "gpu_count", "devices")
 """What a number of devices is called."""
+
+
+class Reference(list[Any]):
+    """Where in a file of GitLab's something else stands (`!reference [.setup, script]`)."""
+
+
 _NEVER: Final = ("false", "${{ false }}", "${{false}}")
 
 
@@ -23,11 +29,19 @@ def yaml_of(text: str, path: Path) -> Any:
     """
     try:
         from ruamel.yaml import YAML
+        from ruamel.yaml.constructor import SafeConstructor
         from ruamel.yaml.error import YAMLError
     except ImportError:
         raise UsageError(f"--placement {path} is YAML: pip install 'sooner[workflows]' to read it") from None
+
+    class Constructor(SafeConstructor):
+        """Knows what GitLab adds to YAML."""
+
+    Constructor.add_constructor("!reference", lambda reader, node: Reference(reader.construct_sequence(node)))
+    reader = YAML(typ="safe", pure=True)
+    reader.Constructor = Constructor
     try:
-        return YAML(typ="safe", pure=True).load(with_spaces(text))
+        return reader.load(with_spaces(text))
     except (YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]

@@ -1,4 +1,4 @@
-"""Where CI runs the tests, out of what CI itself reads: GitHub Actions, Buildkite pipelines, Bazel, or a TOML file.
+"""Where CI runs the tests, out of what CI itself reads: GitHub Actions, GitLab, Buildkite, Bazel, or a TOML file.
 
 A job's devices are read from the runner's name or from a number that stands beside it, its tests from the command
 lines. What a file does not say (a matrix that is computed, a script that calls pytest) cannot be known: then the TOML
@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from sooner.cli.needs_actions import of_actions
 from sooner.cli.needs_commands import hidden_in, named_in
+from sooner.cli.needs_gitlab import of_gitlab
 from sooner.cli.needs_labels import devices_of_label
 from sooner.cli.needs_parts import COUNT_KEYS, is_off, job_of, mappings_in, shown_to, yaml_of
 from sooner.model.errors import SettingsError, UsageError
@@ -53,7 +54,7 @@ def placement_from(
         except RecursionError:
             raise SettingsError(f"{path} holds itself: an anchor of YAML is named within what it names") from None
         if found is None:
-            problem = f"{path}: neither `jobs` (GitHub Actions) nor `steps` (Buildkite) are in it"
+            problem = f"{path}: neither `jobs` (GitHub Actions), `steps` (Buildkite) nor a `script` (GitLab) are in it"
             if not in_folder:
                 raise SettingsError(problem)
             notes.append(problem)
@@ -64,9 +65,14 @@ def placement_from(
 def _of_yaml(text: str, path: Path, notes: list[str], called: set[Path] | None) -> list[Job] | None:
     """The jobs of a workflow or a pipeline; None where it is neither."""
     document = yaml_of(text, path)
+    if isinstance(document, dict) and "version" in document and "jobs" in document:
+        notes.append(f"{path}: it is CircleCI's, which is not read: say its jobs in a placement.toml")
+        return []
     if isinstance(document, dict) and isinstance(document.get("jobs"), dict):
         return list(dict.fromkeys(of_actions(document, path, notes, called)))
     steps = document.get("steps") if isinstance(document, dict) else document
+    if isinstance(document, dict) and steps is None:
+        return of_gitlab(document, path, notes)
     if isinstance(steps, list):
         around = document if isinstance(document, dict) else {}
         return [job for step in mappings_in(steps) for job in _of_step(_within(around, step), path, notes)]
