@@ -109,13 +109,16 @@ class Inference:
         return result
 
     def _otherwise(self, path: str, found: list[TestNeeds]) -> list[TestNeeds]:
-        """Tests that never run are looked at with the other value of a variable that their file is run with."""
+        """Tests that never run are looked at with the other value of what their file is run with, or asks.
+
+        So are those of a file that is not collected anywhere.
+        """
         other = self.rules.otherwise(self.sources.read(path) or "")
         never = {each.nodeid for each in found if each.min is None}
-        if other is None or not never:
+        if other is None or (found and not never):
             return found
-        again = {each.nodeid: each for each in self._by(other).of_tests(path, never)}
-        return [again.get(each.nodeid, each) for each in found]
+        again = {each.nodeid: each for each in self._by(other).of_tests(path, never if found else None)}
+        return [again.get(each.nodeid, each) for each in found] if found else list(again.values())
 
     def _by(self, rules: Rules) -> "Inference":
         return Inference(self.sources, rules, self.settings, is_over=self.is_over)

@@ -175,16 +175,26 @@ class Rules:
             table.setdefault(name, rule)
 
     def otherwise(self, text: str) -> "Rules | None":
-        """The same rules with the other values of variables that a test file reads; None where none has another."""
-        others = {
+        """The same rules with the other values of variables that a test file reads, and the other answers of calls.
+
+        None where what it reads and calls has no other.
+        """
+        variables = {
             name: structs.replace(rule, texts={"value": rule.texts["otherwise"]})
             for name, rule in self.environment.items()
             if "otherwise" in rule.texts and name in text and "environ" in text
         }
-        if not others:
+        calls = {
+            name: structs.replace(rule, texts={"returns": rule.texts["otherwise"]})
+            for name, rule in self._calls.items()
+            if "otherwise" in rule.texts and f"{name}(" in text
+        }
+        if not variables and not calls:
             return None
         changed = copy(self)
-        changed.environment = {**self.environment, **others}
+        changed.environment = {**self.environment, **variables}
+        changed._calls = {**self._calls, **calls}
+        changed._known_calls = {}
         return changed
 
     def _add_model(self, entry: dict[str, Any], source: str) -> None:
