@@ -569,6 +569,34 @@ def test_megatrons_helpers_start_a_rank_for_each_device_where_they_are_not_in_th
     assert (found["test_all"].min, found["test_all"].full) == (1, 8)
 
 
+def test_seeding_devices_by_megatron_uses_the_current_one():
+    library = """
+    import torch
+    from megatron.core import tensor_parallel
+
+    def seed(number):
+        torch.manual_seed(number)
+        if torch.cuda.device_count() > 0:
+            tensor_parallel.model_parallel_cuda_manual_seed(number)
+    """
+    text = """
+    from megatron.core import tensor_parallel
+
+    from lib import seed
+
+    def test_own():
+        tensor_parallel.model_parallel_cuda_manual_seed(3)
+
+    def test_library():
+        seed(3)
+    """
+    found = needs_of("tests/test_it.py", {"lib/__init__.py": library, "tests/test_it.py": text})
+    assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
+        "test_own": (1, 1, 1),
+        "test_library": (0, 1, 1),
+    }
+
+
 def test_a_launcher_of_the_library_under_test_runs_what_it_is_given():
     found = needs_of(
         "tests/test_launch.py",
