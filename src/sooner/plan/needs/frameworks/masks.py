@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _MASK: Final = "CUDA_VISIBLE_DEVICES"
 """Whose meaning NVIDIA's and AMD's runtimes share."""
+MASKS: Final = (_MASK, "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
 @contextmanager
@@ -35,6 +36,33 @@ def only_seen(machine: "Machine") -> Iterator[bool]:
         yield hides
     finally:
         machine.size, machine.count = before
+
+
+@contextmanager
+def as_program(machine: "Machine", environment: Any) -> Iterator[Any]:
+    """Evaluate what a program does that is started with the environment at hand, or some of it changed.
+
+    Args:
+        machine: Has as many devices as the program sees, within, if a mask of the first ones is not its own.
+        environment: What the program is given, as far as it is known; None where it inherits all.
+
+    Yields:
+        The same; with the mask at hand, where that names others than the first devices.
+    """
+    given, mask = hard(environment), hard(machine.environment.get(_MASK))
+    if is_masked(environment) or not isinstance(mask, str) or not isinstance(given, dict | None):
+        yield environment
+    elif _first_devices(mask) is None:
+        yield {**(given or {}), _MASK: mask}
+    else:
+        with only_seen(machine):
+            yield environment
+
+
+def is_masked(environment: Any) -> bool:
+    """Whether a program is given a mask of its own."""
+    given = hard(environment)
+    return isinstance(given, dict) and any(name in given for name in MASKS)
 
 
 def _first_devices(mask: Any) -> int | None:

@@ -23,6 +23,7 @@ from sooner.plan.needs.evaluator.values import (
     hard,
 )
 from sooner.plan.needs.facts import SIZES
+from sooner.plan.needs.frameworks.masks import MASKS, as_program, is_masked
 from sooner.plan.needs.processes.programs import (
     ON_DEVICES,
     imports_nccl,
@@ -66,7 +67,6 @@ _ENGINE_BENCHES: Final = ("throughput", "latency", "startup", "mm-processor")
 _DRIVERS: Final = "nvidia-smi"
 _SHELLS: Final = ("bash", "sh", "dash", "zsh")
 _SPEAKS: Final = ("echo", "printf")
-_MASKS: Final = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _NAMED_IN_TEXT: Final = re.compile(r"(?:VISIBLE_DEVICES|(?:cuda|rocm)_visible_devices)\W{1,6}(\d+(?:,\d+)*)\b")
 _MODULES: Final = {
     "accelerate.commands.launch": "accelerate-launch",
@@ -102,6 +102,11 @@ def launch(machine: "Machine", command: Any, environment: Any = None, *, is_chec
         Raised: There are fewer devices than its processes use.
     """
     machine.trace.starts.in_loops.update(machine.turning)
+    with as_program(machine, environment) as seen:
+        return _launch(machine, command, seen, is_checked=is_checked)
+
+
+def _launch(machine: "Machine", command: Any, environment: Any, *, is_checked: bool) -> Any:
     words = _words(machine, command)
     _touch_given(machine, words, environment)
     if words and isinstance(words[0], str) and words[0].rpartition("/")[2] == _DRIVERS:
@@ -275,7 +280,7 @@ def _alone(machine: "Machine", words: list[Any], environment: Any, *, is_checked
     _need_said(machine, words)
     _need_told(machine, environment)
     text = _program(words, environment)
-    if text is None and not _is_masked(environment):
+    if text is None and not is_masked(environment):
         text = program_in(machine, words)
     fails = False
     with _environment(machine, environment):
@@ -285,7 +290,7 @@ def _alone(machine: "Machine", words: list[Any], environment: Any, *, is_checked
             fails = run_text(machine, text, is_checked=is_checked)
         elif text is not None:
             machine.guesses += 1  # it is not known what it does
-        elif not _is_masked(environment):
+        elif not is_masked(environment):
             place, path = _file_of_program(machine, words)
             if path is not None:
                 fails = run_file(machine, path, words[place + 1 :], is_checked=is_checked)
@@ -378,12 +383,7 @@ def _program(words: list[Any], environment: Any) -> Any:
     text = words[place + 1] if is_pythons and place + 1 < len(words) else None
     if isinstance(text, Text):
         text = "".join("_" if each is None else each for each in text.pieces)
-    return None if _is_masked(environment) or (isinstance(text, str) and "VISIBLE_DEVICES" in text) else text
-
-
-def _is_masked(environment: Any) -> bool:
-    given = hard(environment)
-    return isinstance(given, dict) and any(name in given for name in _MASKS)
+    return None if is_masked(environment) or (isinstance(text, str) and "VISIBLE_DEVICES" in text) else text
 
 
 def _serves(words: list[Any]) -> bool:
@@ -410,7 +410,7 @@ def _touch_given(machine: "Machine", words: list[Any] | None, environment: Any) 
     given = hard(environment)
     if not isinstance(given, dict) or words is None or not _uses_devices(machine, words):
         return
-    for name in _MASKS:
+    for name in MASKS:
         mask = hard(given[name]) if name in given else None
         for number in _devices_in(mask) if isinstance(mask, str) else ():
             machine.touch(Dev("cuda", number), f"{name}={mask}")

@@ -166,11 +166,12 @@ def _run(machine: "Machine", tree: ast.Module, module: Mod, *, is_checked: bool)
     try:
         machine.run(tree.body, module.env)
     except Raised as raised:
-        says_so = raised.kind == "SystemExit" and isinstance(raised.value, int) and raised.value != 0
-        if (raised.device or says_so) and is_checked:
+        is_exit = raised.kind == "SystemExit"
+        fails = raised.device or not is_exit or (isinstance(raised.value, int) and raised.value != 0)
+        if fails and is_checked:
             raise Raised("CalledProcessError", raised.reason, *place, device=raised.device) from None
-        machine.guesses += raised.device  # whether anybody looks at what it came to is not known
-        return raised.device or says_so
+        machine.guesses += fails and not is_exit  # whether anybody looks at what it came to is not known
+        return fails
     except (Skip, Return, Loop):
         pass
     finally:
