@@ -201,7 +201,8 @@ class Defining(Calling):
         if isinstance(base, Native | Ext) and name_of(base) in LISTS:
             return self.load_model(LIST_MODEL).env.names["List"]
         if is_test and isinstance(base, Native | Ext) and name_of(base) in MAPPINGS:
-            return self.load_model(MAPPING_MODEL).env.names["Mapping"]
+            model = self.load_model(MAPPING_MODEL).env.names
+            return model["Defaulting" if name_of(base) == "defaultdict" else "Mapping"]
         if is_test and isinstance(base, Native) and base.name in TUPLES:
             return self.load_model(TUPLE_MODEL).env.names["Tuple"]
         return self.natives.modelled(base)

@@ -49,7 +49,7 @@ from sooner.plan.needs.frameworks.named_devices import one_of_several
 from sooner.plan.needs.frameworks.refusals import refuse_to_divide
 from sooner.plan.needs.frameworks.unseen import names_a_device
 from sooner.plan.needs.python import sets
-from sooner.plan.needs.python.containers import Defaulting, Environment
+from sooner.plan.needs.python.containers import Defaulting, Environment, plain_mapping
 from sooner.plan.needs.testing.testing_names import condition_of
 
 if TYPE_CHECKING:
@@ -199,8 +199,8 @@ class Expressions(Comprehensions, ABC):
             value = self.ev(keyword.value, env)
             if keyword.arg is not None:
                 kwargs[keyword.arg] = value
-            elif isinstance(hard(value), dict):
-                kwargs.update({k: v for k, v in hard(value).items() if isinstance(k, str)})
+            elif isinstance(spread := plain_mapping(value), dict):
+                kwargs.update({k: v for k, v in spread.items() if isinstance(k, str)})
         return args, kwargs
 
     def _ev_binop(self, node: ast.BinOp, env: Env) -> Any:
@@ -404,7 +404,7 @@ class Expressions(Comprehensions, ABC):
         made: dict[Any, Any] = {}
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
-                other = hard(self.ev(value, env))
+                other = plain_mapping(self.ev(value, env))
                 if isinstance(other, Ext) and other.path == "os.environ":
                     other = Environment(self.environment)
                 made = Environment(made) if isinstance(other, Environment) else made

@@ -43,7 +43,7 @@ from sooner.plan.needs.frameworks.kept import Kept, kept
 from sooner.plan.needs.frameworks.meshes import NamedMesh
 from sooner.plan.needs.frameworks.named_devices import device_named
 from sooner.plan.needs.frameworks.number_types import LONG_NAMES, of_number_type
-from sooner.plan.needs.frameworks.outside_kinds import record_text
+from sooner.plan.needs.frameworks.outside_kinds import MAPPING_MODEL, MAPPINGS, record_text
 from sooner.plan.needs.processes.written_programs import File
 from sooner.plan.needs.python.dispatching import Dispatched
 from sooner.plan.needs.python.futures import Executor, Future, ask_futures
@@ -151,6 +151,10 @@ class Natives(GivenDevices):
             return Native(name, self.machine.made_plainly)
         if (written := BUILTINS.get(f"{value.name}.{name}")) is not None:
             return Native(f"{value.name}.{name}", lambda args, kwargs: written(self.machine, args, kwargs))
+        if value.name in MAPPINGS:  # `__setattr__ = dict.__setitem__`
+            method = self.machine.load_model(MAPPING_MODEL).env.names["Mapping"].attrs.get(name)
+            if isinstance(method, Func):
+                return method
         kind = HOST_TYPES.get(value.name)
         if isinstance(kind, type) and isinstance(getattr(kind, name, None), BuiltinFunctionType):
             made = computed(getattr(kind, name))  # of the type itself: `int.from_bytes`, `str.maketrans`

@@ -48,7 +48,7 @@ _TYPES: Final[dict[str, type]] = {
     "int": int, "float": float, "OrderedDict": OrderedDict, "defaultdict": defaultdict, "Counter": Counter,
 }  # fmt: skip
 
-MAPPINGS: Final = ("dict", "OrderedDict", "UserDict")
+MAPPINGS: Final = ("dict", "OrderedDict", "UserDict", "defaultdict")
 """What classes inherit from that are mappings."""
 MAPPING_MODEL: Final = "sooner.mappings"
 """The rule table's module that stands in for these where the tests inherit from them."""

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from sooner.plan.needs.evaluator.values import MISSING, Inst, Soft, Unknown
+from sooner.plan.needs.evaluator.values import MISSING, Inst, Soft, Unknown, hard
+from sooner.plan.needs.frameworks.outside_kinds import is_container
 
 _KEPT: Final = "_kept"
 """What the model of a mapping keeps its items in."""
@@ -87,3 +88,10 @@ def table_of(made: Inst, name: str) -> dict[Any, Any]:
     is_its_own = made.attrs.get("__dict__") is made and name != _KEPT
     table = made.attrs.get(_KEPT) if is_its_own else None
     return table if isinstance(table, dict) else made.attrs
+
+
+def plain_mapping(value: Any) -> Any:
+    """What an object keeps whose class inherits from a mapping, as a dict; anything else as it is."""
+    value = hard(value)
+    kept = value.attrs.get(_KEPT) if isinstance(value, Inst) and is_container(value, "dict") else None
+    return kept if isinstance(kept, dict) else value

@@ -52,7 +52,7 @@ from sooner.plan.needs.frameworks.outside_kinds import (
     types_below,
 )
 from sooner.plan.needs.python import sets
-from sooner.plan.needs.python.containers import Environment
+from sooner.plan.needs.python.containers import Environment, plain_mapping
 from sooner.plan.needs.python.data_files import opened
 from sooner.plan.needs.python.iterating import ITERATING
 from sooner.plan.needs.python.ordering import in_order, most
@@ -271,7 +271,7 @@ def _made_of(kind: type) -> Function:
 
 def _dict(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     made: dict[Any, Any] = {}
-    first = hard(args[0]) if args else {}
+    first = plain_mapping(args[0]) if args else {}
     if isinstance(first, Ext) and first.path == "os.environ":
         return Environment(machine.environment | kwargs)
     if isinstance(first, Environment):
