@@ -707,3 +707,44 @@ def test_parameters_that_are_sharded_without_a_mesh_are_moved_to_a_device_if_the
         "test_on_a_mesh_of_the_host": (0, None, 0),
         "test_refused": (0, None, 0),
     }
+
+
+def test_a_mesh_of_which_nobody_knows_the_shape_is_of_all_devices():
+    text = """
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    from jax.experimental import mesh_utils
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+    import elsewhere
+
+    def put(mesh):
+        jax.device_put(jnp.ones(8), NamedSharding(mesh, PartitionSpec()))
+
+    def test_arranged():
+        put(Mesh(mesh_utils.create_device_mesh(elsewhere.shape()), ("x",)))
+
+    def test_arranged_of_some():
+        put(Mesh(mesh_utils.create_device_mesh(elsewhere.shape(), jax.devices()[:2]), ("x",)))
+
+    def test_made():
+        put(jax.make_mesh(elsewhere.shape(), ("x",)))
+
+    def test_made_of_pairs():
+        put(jax.make_mesh((elsewhere.count(), 2), ("x", "y")))
+
+    def test_over():
+        put(Mesh(np.array(elsewhere.devices()).reshape(2, 2), ("x", "y")))
+
+    def test_known():
+        put(Mesh(mesh_utils.create_device_mesh((2,), jax.devices()[:2]), ("x",)))
+    """
+    found = needs_of("test_it.py", {"test_it.py": text})
+    assert {name: (each.min, each.gpu_min, each.full, each.confidence) for name, each in found.items()} == {
+        "test_arranged": (0, 1, 8, "medium"),
+        "test_arranged_of_some": (0, 1, 2, "medium"),
+        "test_made": (0, 1, 8, "medium"),
+        "test_made_of_pairs": (2, 2, 8, "medium"),
+        "test_over": (0, 1, 1, "medium"),
+        "test_known": (2, 2, 2, "high"),
+    }

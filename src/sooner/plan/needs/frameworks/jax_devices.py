@@ -376,21 +376,26 @@ def _touch_each(machine: "Machine", args: list[Any]) -> Any:
 
 
 def _made_mesh(machine: "Machine", args: list[Any]) -> Any:
-    """A mesh of some shape, of the first of the devices that are given, or of those that JAX has."""
+    """A mesh of some shape, of the first of the devices that are given, or of those that JAX has.
+
+    Where its shape is not known it is taken to be of all; the answer is less sure.
+    """
     shape, given = hard(args[0]), hard(args[1]) if len(args) > 1 else None
     sizes = [hard(each) for each in shape] if isinstance(shape, list | tuple) else [shape]
-    if not all(isinstance(each, int) for each in sizes):
-        return UNKNOWN
-    wanted = math.prod(sizes)
     devices: list[Dev] = _devices(machine, []) if given is None else found_devices(given)
+    wanted = math.prod(each for each in sizes if isinstance(each, int))
+    if not all(isinstance(each, int) for each in sizes):
+        machine.guesses += 1
+        wanted = max(wanted, len(devices))
     if devices and not 0 < wanted <= len(devices):
         raise Raised("ValueError", f"a mesh of {wanted} devices", *machine.current, device=True)
     return JaxMesh(devices[:wanted])
 
 
-def _mesh_over(_machine: "Machine", args: list[Any]) -> Any:
+def _mesh_over(machine: "Machine", args: list[Any]) -> Any:
     """A mesh over devices in some order, as far as they are known."""
     devices = found_devices(args[0] if args else [])
+    machine.guesses += not devices and isinstance(hard(args[0] if args else []), Unknown)
     return JaxMesh(devices) if devices else UNKNOWN
 
 
