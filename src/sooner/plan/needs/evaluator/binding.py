@@ -24,6 +24,7 @@ from sooner.plan.needs.evaluator.values import (
     Func,
     Inst,
     Mod,
+    Raised,
     Soft,
     Unknown,
     Wrapped,
@@ -84,12 +85,26 @@ class Binding(Expressions):
         values = self.items_of(value)
         star = next((i for i, each in enumerate(targets) if isinstance(each, ast.Starred)), None)
         if values is None or (star is None and len(values) != len(targets)) or len(values) < len(targets) - 1:
+            self._refuse_to_unpack(targets, value, env)
             values = [value if isinstance(value, Enough) else UNKNOWN] * len(targets)
         elif star is not None:
             after = len(targets) - star - 1
             values = [*values[:star], values[star : len(values) - after], *values[len(values) - after :]]
         for target, each in zip(targets, values, strict=True):
             self.bind(target, Soft(each) if isinstance(value, Soft) and each is not UNKNOWN else each, env)
+
+    def _refuse_to_unpack(self, targets: list[ast.expr], value: Any, env: Env) -> None:
+        """Too few values for the names of the tests', or too many, as far as it is known how many there are.
+
+        Raises:
+            Raised: There are.
+        """
+        several, place = hard(value), self.place(env, targets[0])
+        is_known = type(several) in (list, tuple, range) and id(several) not in self.of_any_length
+        if not is_known or self.quiet or not env.module.is_test_code or self.is_ignored(*place):
+            return
+        if not any(isinstance(each, Unknown) for each in several):
+            raise Raised("ValueError", f"{len(several)} values to unpack for {len(targets)} names", *place)
 
     def set_attribute(self, owner: Any, name: str, value: Any) -> None:
         """`owner.name = value`."""

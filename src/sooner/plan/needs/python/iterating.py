@@ -20,6 +20,7 @@ from sooner.plan.needs.evaluator.values import (
     Raised,
     Stream,
     hard,
+    is_plain,
 )
 from sooner.plan.needs.frameworks.jax_devices import Rows
 
@@ -56,7 +57,7 @@ def _has_no_effect(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) or (isinstance(called, ast.Name) and called.id == "range")
 
 
-def _zip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+def _zip(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
     sources = [one_by_one(machine, each) for each in args]
     if any(isinstance(each, Generator) for each in sources):
         given = [values_of(machine, each) for each in sources]
@@ -71,6 +72,8 @@ def _zip(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
             for place, each in enumerate(columns)
         ]
     known = [each for each in columns if each is not None]
+    if hard(kwargs.get("strict")) is True and is_plain(columns) and len({len(each) for each in known}) > 1:
+        raise Raised("ValueError", "zip() of arguments of several lengths", *machine.current)
     if len(known) < len(columns):
         if not known or machine.loading:  # cases of a test are as many as there are, or nobody knows how many
             return UNKNOWN

@@ -309,8 +309,8 @@ def _range(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
         return UNKNOWN
     try:
         made = range(*numbers)
-    except HOST_ERRORS:
-        return UNKNOWN
+    except HOST_ERRORS as error:
+        raise Raised(type(error).__name__, str(error), *machine.current) from None
     if len(given) == 1 and isinstance(given[0], Counted):
         machine.as_many[id(made)] = made
     return Soft(made) if any(isinstance(each, Soft) for each in args) else made
@@ -557,9 +557,9 @@ def _call_plain_method(machine: "Machine", value: Any, name: str, args: Args, kw
             return UNKNOWN
     try:
         result = getattr(value, name)(*args, **kwargs)
-    except LookupError as error:
-        raise Raised(type(error).__name__, str(error), *machine.current) from None
-    except HOST_ERRORS:
+    except HOST_ERRORS as error:
+        if isinstance(error, LookupError) or (name in ("index", "remove") and is_plain((value, args))):
+            raise Raised(type(error).__name__, str(error), *machine.current) from None
         return UNKNOWN
     return list(result) if name in ("items", "keys", "values") else result
 

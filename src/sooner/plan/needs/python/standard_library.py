@@ -9,6 +9,7 @@ from collections import Counter, OrderedDict
 from string import Template
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from sooner.plan.needs.evaluator.counted import uncounted
 from sooner.plan.needs.evaluator.special_methods import FACTORY, set_plainly
 from sooner.plan.needs.evaluator.suspending import AROUND
 from sooner.plan.needs.evaluator.values import (
@@ -390,12 +391,33 @@ def _reduce(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     if values is None:
         return UNKNOWN
     values = [*args[2:3], *values]
-    if not values:
-        return UNKNOWN
-    result = values[0]
+    if not values and id(hard(args[1])) not in machine.of_any_length:
+        raise Raised("TypeError", "reduce() of nothing", *machine.current)
+    result = values[0] if values else UNKNOWN
     for each in values[1:]:
         result = machine.call(args[0], [result, each], {})
     return result
+
+
+def _choice(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """`random.choice(values)`: one of several."""
+    values = machine.items_of(args[0]) if args else None
+    if values is None or id(hard(args[0])) in machine.of_any_length:
+        return UNKNOWN
+    if not values:
+        raise Raised("IndexError", "random.choice() of nothing", *machine.current)
+    return values[0] if len(values) == 1 else machine.item(values, UNKNOWN)
+
+
+def _sample(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
+    """`random.sample(values, 2)`: so many of several, where these are devices or numbers."""
+    values = machine.items_of(args[0]) if args else None
+    count = uncounted(hard(args[1] if len(args) > 1 else kwargs.get("k")))
+    if values is None or not isinstance(count, int) or id(hard(args[0])) in machine.of_any_length:
+        return UNKNOWN
+    if count > len(values):
+        raise Raised("ValueError", "a sample of more than there are", *machine.current)
+    return values[:count]
 
 
 def _default_dict(machine: "Machine", args: Args, kwargs: Kwargs) -> Any:
@@ -533,7 +555,8 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "functools.lru_cache": cache, "functools.cache": cache, "functools.total_ordering": _same,
     "functools.singledispatch": single_dispatch, "functools.singledispatchmethod": single_dispatch_method,
     "functools.cmp_to_key": by_comparing,
-    "functools.cached_property": cached_property, "functools.reduce": _reduce, "wrapt.decorator": _same,
+    "functools.cached_property": cached_property, "functools.reduce": _reduce,
+    "random.choice": _choice, "random.sample": _sample, "wrapt.decorator": _same,
     "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "pydantic.Field": _field_of_model,
     "msgspec.field": _field, "dataclasses.replace": _made_again, "types.MethodType": _method,
     "attr.evolve": _made_again, "attrs.evolve": _made_again, "copy.replace": _made_again,
