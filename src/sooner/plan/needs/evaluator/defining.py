@@ -40,6 +40,7 @@ from sooner.plan.needs.frameworks.outside_kinds import (
 )
 from sooner.plan.needs.frameworks.unseen import is_unseen
 from sooner.plan.needs.python.standard_library import make_record
+from sooner.plan.needs.syntax import kept
 from sooner.plan.needs.testing.testing_names import apply_mark, is_expanded
 from sooner.plan.needs.testing.told_devices import devices_told, is_told_of_devices
 
@@ -284,15 +285,12 @@ def _doubt_switches(cls: Cls) -> None:
             cls.attrs[name] = Unknown(f"{cls.name}.{name}")
 
 
+@kept
 def _set_by_itself(node: ast.ClassDef) -> set[str]:
-    """Attributes that a class's own functions set on the class, by its name; kept with the node."""
-    known = getattr(node, "sooner_switches", None)
-    if known is None:
-        inner = (each for function in _functions(node) for each in ast.walk(function))
-        targets = (target for each in inner if isinstance(each, ast.Assign) for target in each.targets)
-        known = {each.attr for each in targets if _is_of(each, node.name)}
-        node.sooner_switches = known  # type: ignore[attr-defined]
-    return known
+    """Attributes that a class's own functions set on the class, by its name."""
+    inner = (each for function in _functions(node) for each in ast.walk(function))
+    targets = (target for each in inner if isinstance(each, ast.Assign) for target in each.targets)
+    return {each.attr for each in targets if _is_of(each, node.name)}
 
 
 def _functions(node: ast.ClassDef) -> list[ast.FunctionDef]:
@@ -312,16 +310,9 @@ def _has_init_subclass(cls: Any) -> bool:
     return isinstance(cls, Cls) and "__init_subclass__" in cls.attrs
 
 
+@kept
 def _yields(node: ast.AST) -> bool:
-    """Whether a function's own body (not a nested one's) yields; kept with the node, which all sizes share."""
-    known = getattr(node, "sooner_yields", None)
-    if known is None:
-        known = _has_yield(node)
-        node.sooner_yields = known  # type: ignore[attr-defined]
-    return bool(known)
-
-
-def _has_yield(node: ast.AST) -> bool:
+    """Whether a function's own body (not a nested one's) yields."""
     stack: list[ast.AST] = list(getattr(node, "body", []))
     while stack:
         each = stack.pop()

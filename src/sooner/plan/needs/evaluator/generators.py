@@ -29,6 +29,7 @@ from sooner.plan.needs.evaluator.values import (
 )
 from sooner.plan.needs.evaluator.ways import doubt_what_follows
 from sooner.plan.needs.evaluator.wrapping import work_of
+from sooner.plan.needs.syntax import kept
 
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
@@ -177,16 +178,13 @@ def _each(
         machine.trace.starts.without_a_turn.add(id(first))
 
 
+@kept
 def _yields_plainly(node: ast.AST) -> bool:
-    """Whether each `yield` is a statement, or all that one binds; kept with the node, which all sizes share."""
-    known: bool | None = getattr(node, "sooner_yields_plainly", None)
-    if known is None:
-        inner = list(ast.walk(node))
-        kinds = (ast.Yield, ast.YieldFrom)
-        plain = [each for each in inner if isinstance(each, ast.Expr | ast.Assign) and isinstance(each.value, kinds)]
-        known = len(plain) == sum(isinstance(each, kinds) for each in inner)
-        node.sooner_yields_plainly = known  # type: ignore[attr-defined]
-    return known
+    """Whether each `yield` is a statement, or all that one binds."""
+    inner = list(ast.walk(node))
+    kinds = (ast.Yield, ast.YieldFrom)
+    plain = [each for each in inner if isinstance(each, ast.Expr | ast.Assign) and isinstance(each.value, kinds)]
+    return len(plain) == sum(isinstance(each, kinds) for each in inner)
 
 
 def sent_to(env: Env) -> Any:

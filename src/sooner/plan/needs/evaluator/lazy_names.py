@@ -4,6 +4,8 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from sooner.plan.needs.syntax import calls_in, kept
+
 _CONTAINERS: Final = ("list", "dict", "set", "OrderedDict", "defaultdict", "deque")
 _FILLING: Final = ("append", "appendleft", "add", "extend", "insert", "setdefault", "update")
 _MOST_ENTRIES: Final = 256
@@ -90,8 +92,7 @@ def _fills_globals(statement: ast.stmt) -> bool:
     """Whether a loop or a call makes names that no text has: `globals()[name] = ...`, `globals().update(...)`."""
     if not isinstance(statement, ast.For | ast.Expr):
         return False
-    calls = (each.func for each in ast.walk(statement) if isinstance(each, ast.Call))
-    return any(isinstance(each, ast.Name) and each.id == "globals" for each in calls)
+    return any(isinstance(each.func, ast.Name) and each.func.id == "globals" for each in calls_in(statement))
 
 
 def _place(statement: ast.stmt) -> tuple[int, int]:
@@ -170,55 +171,45 @@ def filled_names(statement: ast.stmt) -> Iterator[str]:
                 yield node.value.id
 
 
+@kept
 def _fillings(tree: ast.Module) -> dict[str, list[ast.stmt]]:
-    """The statements that put something into the module's lists and tables, by the names of these; kept with the tree.
+    """The statements that put something into the module's lists and tables, by the names of these.
 
     `KINDS["a"] = 1` does, `KINDS.append(1)`, and what is decorated with a function of the module that does.
     """
-    known: dict[str, list[ast.stmt]] | None = getattr(tree, "sooner_fillings", None)
-    if known is None:
-        known = {}
-        names = {each for statement in tree.body for each in _contained(statement)}
-        functions = [each for each in tree.body if isinstance(each, ast.FunctionDef)]
-        by_function = {each.name: _filled(each, names) for each in functions} if names else {}
-        for statement in tree.body if names else ():
-            is_function = isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-            filled = set() if is_function else _filled(statement, names)
-            for caller in _called(statement):
-                filled |= by_function.get(caller, set())
-            for name in filled:
-                known.setdefault(name, []).append(statement)
-        known = {name: each for name, each in known.items() if len(each) <= _MOST_ENTRIES}
-        tree.sooner_fillings = known  # type: ignore[attr-defined]
-    return known
+    found: dict[str, list[ast.stmt]] = {}
+    names = {each for statement in tree.body for each in _contained(statement)}
+    functions = [each for each in tree.body if isinstance(each, ast.FunctionDef)]
+    by_function = {each.name: _filled(each, names) for each in functions} if names else {}
+    for statement in tree.body if names else ():
+        is_function = isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        filled = set() if is_function else _filled(statement, names)
+        for caller in _called(statement):
+            filled |= by_function.get(caller, set())
+        for name in filled:
+            found.setdefault(name, []).append(statement)
+    return {name: each for name, each in found.items() if len(each) <= _MOST_ENTRIES}
 
 
-def switches(tree: ast.Module | None) -> set[str]:
-    """Names that functions of a module set for it (`global has_cuda`); kept with the tree."""
-    known: set[str] | None = getattr(tree, "sooner_switches", None)
-    if known is None:
-        known = set()
-        for function in (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)) if tree else ():
-            shared = {name for each in ast.walk(function) if isinstance(each, ast.Global) for name in each.names}
-            assigned = (each for each in ast.walk(function) if isinstance(each, ast.Assign)) if shared else ()
-            known |= shared & {name for each in assigned for name in bound_names(each)}
-        if tree is not None:
-            tree.sooner_switches = known  # type: ignore[attr-defined]
-    return known
+@kept
+def switches(tree: ast.Module) -> set[str]:
+    """Names that functions of a module set for it (`global has_cuda`)."""
+    found: set[str] = set()
+    for function in (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)):
+        shared = {name for each in ast.walk(function) if isinstance(each, ast.Global) for name in each.names}
+        assigned = (each for each in ast.walk(function) if isinstance(each, ast.Assign)) if shared else ()
+        found |= shared & {name for each in assigned for name in bound_names(each)}
+    return found
 
 
-def registries(tree: ast.Module | None) -> set[str]:
-    """Tables that only other modules fill, by a function of this one (`register(name)`); kept with the tree."""
-    known: set[str] | None = getattr(tree, "sooner_registries", None)
-    if known is None:
-        known = set()
-        functions = [each for each in tree.body if isinstance(each, ast.FunctionDef)] if tree else []
-        registering = [each for each in functions if "register" in each.name.lower()]
-        if tree is not None and registering:
-            names = {each for statement in tree.body for each in _contained(statement)}
-            known = {name for each in registering for name in _filled(each, names)} - _fillings(tree).keys()
-            tree.sooner_registries = known  # type: ignore[attr-defined]
-    return known
+@kept
+def registries(tree: ast.Module) -> set[str]:
+    """Tables that only other modules fill, by a function of this one (`register(name)`)."""
+    functions = [each for each in tree.body if isinstance(each, ast.FunctionDef)]
+    registering = [each for each in functions if "register" in each.name.lower()]
+    names = {each for statement in tree.body for each in _contained(statement)} if registering else set()
+    filled = {name for each in registering for name in _filled(each, names)}
+    return filled - _fillings(tree).keys() if filled else filled
 
 
 def is_off(value: Any) -> bool:

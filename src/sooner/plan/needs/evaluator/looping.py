@@ -13,6 +13,7 @@ from sooner.plan.needs.evaluator.raising import Raising
 from sooner.plan.needs.evaluator.suspending import Stop, Suspended
 from sooner.plan.needs.evaluator.values import Env, Extent, Loop, hard
 from sooner.plan.needs.evaluator.ways import doubt_what_follows, perhaps_gone
+from sooner.plan.needs.syntax import calls_in, kept, last_name
 
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
@@ -162,14 +163,10 @@ class Looping(Raising):
             yield
 
 
+@kept
 def _sleeps(node: ast.While) -> bool:
-    """Whether something in a loop is called `sleep`; kept with the node, which all sizes share."""
-    known: bool | None = getattr(node, "sooner_sleeps", None)
-    if known is None:
-        calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
-        known = any(getattr(func, "attr", getattr(func, "id", "")) == "sleep" for func in calls)
-        node.sooner_sleeps = known  # type: ignore[attr-defined]
-    return known
+    """Whether something in a loop is called `sleep`."""
+    return any(last_name(each.func) == "sleep" for each in calls_in(node))
 
 
 def _lengths(env: Env) -> dict[int, tuple[Any, int]]:

@@ -185,9 +185,9 @@ class Machine(Defining):
             tree = self.sources.tree(module.path)
             for name in bound_names(statement):
                 value = dict.get(module.env.names, name)
-                if name in switches(tree) and is_off(value):
+                if is_off(value) and tree is not None and name in switches(tree):
                     module.env.names[name] = Unknown(f"{module.name}.{name}")
-                if value == {} and name in registries(tree):
+                if value == {} and tree is not None and name in registries(tree):
                     value[UNKNOWN] = UNKNOWN  # nobody knows which modules are imported
                 if self.trace.questions:
                     module.questioned.add(name)

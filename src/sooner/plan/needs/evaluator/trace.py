@@ -4,6 +4,7 @@ import ast
 from typing import Final, NamedTuple
 
 from sooner.plan.needs.evaluator.values import Mod, Skip
+from sooner.plan.needs.syntax import last_name
 
 ANY: Final = 1
 """It was asked whether there is any device: from one device on the answer is the same."""
@@ -179,8 +180,7 @@ def asks_for_any(node: ast.Compare) -> bool:
 
 def asks_for_rank(node: ast.expr) -> int:
     """What an expression asks of the rank: nothing, whether it is the first (`self.rank == 0`), or which it is."""
-    names = (getattr(each, "attr", getattr(each, "id", "")) for each in ast.walk(node))
-    if not any(isinstance(name, str) and name.lower().endswith("rank") for name in names):
+    if not any(last_name(each).lower().endswith("rank") for each in ast.walk(node)):
         return 0
     if isinstance(node, ast.Compare):
         is_zero = isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value == 0

@@ -1,12 +1,12 @@
 """What an instance of the library under test was made of: it is not made, but keeps what it was given."""
 
 import ast
-import functools
 from typing import TYPE_CHECKING, Any
 
 from sooner.plan.needs.evaluator.values import UNKNOWN, Cls, Env, Func, Inst, Unknown, hard
 from sooner.plan.needs.frameworks.unseen import is_told_of_devices
 from sooner.plan.needs.python.signatures import parameters_of
+from sooner.plan.needs.syntax import kept
 
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
@@ -71,7 +71,7 @@ def finish_record(machine: "Machine", after: Func, made: Inst, given: dict[str, 
     machine.call(after, [made, *told], {})
 
 
-@functools.lru_cache(maxsize=1024)
+@kept
 def _set_on_self(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:
     """Attributes that a method sets on its object."""
     owner = next((each.arg for each in node.args.args), None)

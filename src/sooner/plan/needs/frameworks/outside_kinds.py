@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sooner.plan.needs.evaluator.values import MISSING, Cls, Ext, Inst, Native, Param, Unknown, hard, is_plain, name_of
 from sooner.plan.needs.frameworks.number_types import is_scalar_type
+from sooner.plan.needs.syntax import last_name
 
 _PARAMETER_SET: Final = "pytest.ParameterSet"
 _SCALAR: Final = "__scalar__"
@@ -72,7 +73,7 @@ def is_container(value: Inst, kind: str) -> bool:
 def types_below(value: Inst) -> set[type]:
     """The types of Python's that the class of an object inherits from, by what stands in its head."""
     nodes = (each.node for each in value.cls.mro if isinstance(each, Cls) and each.node is not None)
-    written = {getattr(base, "id", getattr(base, "attr", "")) for node in nodes for base in node.bases}
+    written = {last_name(base) for node in nodes for base in node.bases}
     return {_TYPES[name] for name in written & _TYPES.keys()}
 
 

@@ -15,6 +15,7 @@ from sooner.plan.needs.evaluator.values import MISSING, Cls, Dev, Func, Inst, Mo
 from sooner.plan.needs.evaluator.wrapping import place_of, wrapped_by
 from sooner.plan.needs.frameworks.made_of import is_told_to_take
 from sooner.plan.needs.sources import module_name
+from sooner.plan.needs.syntax import kept, last_name
 
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
@@ -117,7 +118,7 @@ def _binds_a_choice(node: ast.stmt) -> bool:
     """Whether a statement of a module binds a device that it chooses; kept with the statement."""
     if not isinstance(node, ast.Assign | ast.If) or "device" not in ast.unparse(node)[:_BEGINNING].lower():
         return False
-    return _kept(node, "sooner_binds_choice", _asks_to_choose)
+    return _chooses(node)
 
 
 def choose_unseen(machine: "Machine", func: Func, given: tuple[list[Any], dict[str, Any]], result: Any) -> Any:
@@ -191,11 +192,10 @@ def _may_put(node: ast.AST) -> bool:
 
 def _puts_itself(called: Func) -> bool:
     """Whether a method itself puts something on a device, on its object's (`self.device`) or on one of its choice."""
-    return puts_somewhere(called.node) and (
-        _chooses(called.node) or _kept(called.node, "sooner_puts_on_own", _puts_on_own)
-    )
+    return puts_somewhere(called.node) and (_chooses(called.node) or _puts_on_own(called.node))
 
 
+@kept
 def _puts_on_own(node: ast.AST) -> bool:
     calls = [each for each in _inside(node) if isinstance(each, ast.Call)]
     put = [each for each in calls if _is_put(each, getattr(each.func, "attr", ""))]
@@ -299,22 +299,16 @@ def _after(cls: Cls, owner: Cls | None, name: str) -> Any:
     return next((each.attrs[name] for each in behind if name in each.attrs), MISSING)
 
 
-def _chooses(node: ast.AST) -> bool:
-    """Whether a function asks for devices to choose one (`"cuda" if torch.cuda.is_available() else "cpu"`)."""
-    return _kept(node, "sooner_chooses", _asks_to_choose)
-
-
+@kept
 def puts_somewhere(node: ast.AST) -> bool:
     """Whether a function puts something on the device that was chosen (`model.to(self.device)`)."""
-    return _kept(node, "sooner_moves", _puts_there)
+    calls = [each for each in _inside(node) if isinstance(each, ast.Call)]
+    return any(_is_put(each, getattr(each.func, "attr", "")) for each in calls)
 
 
+@kept
 def _numbers(node: ast.AST) -> bool:
     """Whether a function uses devices by numbers that it computes (`f"cuda:{i}"`), or starts processes of ranks."""
-    return _kept(node, "sooner_numbers", _names_numbers)
-
-
-def _names_numbers(node: ast.AST) -> bool:
     return any(
         (isinstance(each, ast.JoinedStr) and ast.unparse(each)[2:].startswith("cuda:"))
         or (isinstance(each, ast.Call) and _is_numbered(each))
@@ -323,7 +317,7 @@ def _names_numbers(node: ast.AST) -> bool:
 
 
 def _is_numbered(node: ast.Call) -> bool:
-    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    name = last_name(node.func)
     if name == "device" and len(node.args) == _KIND_AND_INDEX:
         return not isinstance(node.args[1], ast.Constant)
     by_number = name in ("set_device", "cuda") and bool(node.args)
@@ -339,16 +333,12 @@ def _inside(node: ast.AST) -> Iterator[ast.AST]:
         waiting += [inner for inner in ast.iter_child_nodes(each) if not isinstance(inner, ast.ClassDef)]
 
 
-def _kept(node: ast.AST, name: str, find: Any) -> bool:
-    known: bool | None = getattr(node, name, None)
-    if known is None:
-        known = find(node)
-        setattr(node, name, known)
-    return known
+@kept
+def _chooses(node: ast.AST) -> bool:
+    """Whether a function asks for devices to choose one (`"cuda" if torch.cuda.is_available() else "cpu"`).
 
-
-def _asks_to_choose(node: ast.AST) -> bool:
-    """Whether a function chooses, and not only where it is asked for one (`elif device == "gpu":`)."""
+    Not so where it does only if it is asked for one (`elif device == "gpu":`).
+    """
     asked = {
         id(inner) for each in _inside(node) if _is_asked(each, node) for way in each.body for inner in ast.walk(way)
     }
@@ -385,11 +375,6 @@ def _names_device(node: ast.AST) -> bool:
         return isinstance(node.value, str) and node.value.startswith(("cuda", "gpu", "cpu"))
     targets = node.targets if isinstance(node, ast.Assign) else []
     return any("device" in ast.unparse(each) for each in targets)
-
-
-def _puts_there(node: ast.AST) -> bool:
-    calls = [each for each in _inside(node) if isinstance(each, ast.Call)]
-    return any(_is_put(each, getattr(each.func, "attr", "")) for each in calls)
 
 
 def _is_put(node: ast.Call, name: str) -> bool:

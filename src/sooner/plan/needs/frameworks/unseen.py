@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from sooner.plan.needs.evaluator.values import Cls, Dev, Ext, Func, Unknown, hard
+from sooner.plan.needs.syntax import calls_in, kept, last_name
 
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
@@ -152,27 +153,30 @@ def names_a_device(node: ast.Call, args: Sequence[Any], kwargs: Mapping[str, Any
 
     Where some tensor or model is (`x.to(y.device)`) is no choice of a device; what settings say (`cfg.device`) is one.
     """
-    told = node.__dict__.get("sooner_device")
-    if told is None:  # kept with the node, which all sizes share
-        is_moved = isinstance(node.func, ast.Attribute) and node.func.attr == "to" and len(node.args) > 0
-        first = node.args[0] if is_moved else None
-        first = first.func if isinstance(first, ast.Call) else first
-        name = getattr(first, "attr", getattr(first, "id", "")).lower()
-        named = [each.value for each in node.keywords if each.arg == "device"]
-        is_set = any(_is_of_settings(each) for each in (first, *named))
-        told = node.__dict__["sooner_device"] = "device" in name, bool(named), is_set
-    given = [*args[: told[0]], *([kwargs["device"]] if told[1] and "device" in kwargs else ())]
+    in_first, in_named, is_set = _places_of_device(node)
+    given = [*args[:in_first], *([kwargs["device"]] if in_named and "device" in kwargs else ())]
     values = [hard(each) for each in given]
     unknown = [each.path for each in values if isinstance(each, Unknown)]
     if any(isinstance(each, Ext) and not each.path.startswith("torch.") for each in values):
         return True  # a constant of a module that is not there
-    return any(told[2] or not each.endswith(("device", ".get_device()")) for each in unknown)
+    return any(is_set or not each.endswith(("device", ".get_device()")) for each in unknown)
+
+
+@kept
+def _places_of_device(node: ast.Call) -> tuple[bool, bool, bool]:
+    """Whether a call has a device as the first thing that it is given, whether by name, and whether settings say it."""
+    is_moved = isinstance(node.func, ast.Attribute) and node.func.attr == "to" and len(node.args) > 0
+    first = node.args[0] if is_moved else None
+    first = first.func if isinstance(first, ast.Call) else first
+    named = [each.value for each in node.keywords if each.arg == "device"]
+    is_set = any(_is_of_settings(each) for each in (first, *named))
+    return "device" in last_name(first).lower(), bool(named), is_set
 
 
 def _is_of_settings(node: ast.AST | None) -> bool:
     """Whether an expression is what settings say (`self.config.device`)."""
     owner = node.value if isinstance(node, ast.Attribute) else None
-    return bool(_SETTINGS.fullmatch(str(getattr(owner, "attr", getattr(owner, "id", "")))))
+    return bool(_SETTINGS.fullmatch(last_name(owner)))
 
 
 def chooses_device(node: ast.AST) -> bool:
@@ -180,14 +184,10 @@ def chooses_device(node: ast.AST) -> bool:
     return any(each.startswith("set_device") for each in methods_called(node))
 
 
+@kept
 def methods_called(node: ast.AST) -> set[str]:
-    """The names of all methods that a function's own code calls; kept with the node, which all sizes share."""
-    known: set[str] | None = getattr(node, "sooner_methods", None)
-    if known is None:
-        calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
-        known = {each.attr for each in calls if isinstance(each, ast.Attribute)}
-        node.sooner_methods = known  # type: ignore[attr-defined]
-    return known
+    """The names of all methods that a function's own code calls."""
+    return {each.func.attr for each in calls_in(node) if isinstance(each.func, ast.Attribute)}
 
 
 def moves_by_name(name: str, args: Sequence[Any]) -> bool:
@@ -206,14 +206,10 @@ def device_given(func: Func, args: list[Any], kwargs: dict[str, Any]) -> dict[st
     return {name: value for name, value in zip(names, args, strict=False) if name == "device"} | kwargs
 
 
+@kept
 def _puts_on_given(node: ast.AST) -> bool:
-    """Whether a function makes a tensor on, or moves one to, the device that it is given; kept with the node."""
-    known: bool | None = getattr(node, "sooner_puts_on_given", None)
-    if known is None:
-        calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
-        known = any(_is_put_on_given(each, each.func) for each in calls if isinstance(each.func, ast.Attribute))
-        node.sooner_puts_on_given = known  # type: ignore[attr-defined]
-    return known
+    """Whether a function makes a tensor on, or moves one to, the device that it is given."""
+    return any(_is_put_on_given(each, each.func) for each in calls_in(node) if isinstance(each.func, ast.Attribute))
 
 
 def _is_put_on_given(call: ast.Call, method: ast.Attribute) -> bool:
@@ -223,14 +219,11 @@ def _is_put_on_given(call: ast.Call, method: ast.Attribute) -> bool:
     return any(getattr(each, "id", "") == "device" for each in given)
 
 
+@kept
 def only_asks_of_given(node: ast.AST) -> bool:
-    """Whether a function does no more with its `device` than to compare it and to ask of it; kept with the node."""
-    known: bool | None = getattr(node, "sooner_only_asks", None)
-    if known is None:
-        uses = [(each, around) for around in ast.walk(node) for each in ast.iter_child_nodes(around)]
-        known = _are_questions(uses, ("device",))
-        node.sooner_only_asks = known  # type: ignore[attr-defined]
-    return known
+    """Whether a function does no more with its `device` than to compare it and to ask of it."""
+    uses = [(each, around) for around in ast.walk(node) for each in ast.iter_child_nodes(around)]
+    return _are_questions(uses, ("device",))
 
 
 def _are_questions(uses: list[tuple[ast.AST, ast.AST]], names: tuple[str, ...]) -> bool:
@@ -278,14 +271,4 @@ def imports_arrays(text: str | None) -> bool:
 def puts_on_devices(cls: Cls, name: str) -> bool:
     """Whether a method of a class, or one that it stands in for, puts something somewhere (`self.to(device)`)."""
     several = (each.attrs.get(name) for each in cls.mro if isinstance(each, Cls))
-    return any(isinstance(each, Func) and _puts(each.node) for each in several)
-
-
-def _puts(node: ast.AST) -> bool:
-    """Whether something in a function is put somewhere; kept with the node, which all sizes share."""
-    known: bool | None = getattr(node, "sooner_puts", None)
-    if known is None:
-        calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
-        known = any(isinstance(each, ast.Attribute) and each.attr in ("to", "cuda") for each in calls)
-        node.sooner_puts = known  # type: ignore[attr-defined]
-    return known
+    return any(isinstance(each, Func) and not methods_called(each.node).isdisjoint(("to", "cuda")) for each in several)

@@ -9,6 +9,7 @@ from sooner.plan.needs.evaluator.trace import Trace
 from sooner.plan.needs.evaluator.values import Dev, Func, Inst, hard
 from sooner.plan.needs.evaluator.wrapping import inside
 from sooner.plan.needs.frameworks.unseen import methods_called
+from sooner.plan.needs.syntax import kept
 
 if TYPE_CHECKING:
     from sooner.plan.needs.evaluator.machine import Machine
@@ -95,14 +96,11 @@ def launch_as_told(machine: "Machine", func: Func, args: list[Any], kwargs: dict
         machine.need(max(counts), "a launcher starts a process for each device")
 
 
+@kept
 def _names_launcher(node: ast.AST) -> bool:
-    """Whether a function has the name of a launcher among its texts; kept with the node, which all sizes share."""
-    known: bool | None = getattr(node, "sooner_names_launcher", None)
-    if known is None:
-        texts = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
-        known = any(isinstance(each, str) and _LAUNCHERS.fullmatch(each) for each in texts)
-        node.sooner_names_launcher = known  # type: ignore[attr-defined]
-    return known
+    """Whether a function has the name of a launcher among its texts."""
+    texts = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
+    return any(isinstance(each, str) and _LAUNCHERS.fullmatch(each) for each in texts)
 
 
 def _starts_surely(body: Any) -> bool:

@@ -21,6 +21,7 @@ from sooner.plan.needs.evaluator.values import (
     Wrapped,
     hard,
 )
+from sooner.plan.needs.syntax import calls_in
 from sooner.plan.needs.testing.afterwards import calling_later, scope_of
 from sooner.plan.needs.testing.options import configuration
 from sooner.plan.needs.testing.plugins import Lazy
@@ -105,8 +106,7 @@ def _run_by_itself(tree: ast.Module | None) -> list[ast.stmt]:
     own = {each.name: each for each in written if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
     blocks = [each for each in written if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
     for block in blocks:  # it grows
-        called = (each.func for each in ast.walk(block) if isinstance(each, ast.Call))
-        names = {each.id for each in called if isinstance(each, ast.Name)} & own.keys()
+        names = {each.func.id for each in calls_in(block) if isinstance(each.func, ast.Name)} & own.keys()
         blocks += [own.pop(each) for each in sorted(names)]
     return blocks
 

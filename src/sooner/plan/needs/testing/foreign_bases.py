@@ -8,6 +8,7 @@ from sooner.plan.needs.evaluator.values import Cls, Ext, Func, Unknown, Wrapped
 from sooner.plan.needs.frameworks.library_objects import NAMING_DEVICES
 from sooner.plan.needs.frameworks.own_choice import puts_somewhere
 from sooner.plan.needs.frameworks.unseen import is_unseen
+from sooner.plan.needs.syntax import kept
 
 if TYPE_CHECKING:
     from sooner.plan.needs.sources import Sources
@@ -25,8 +26,9 @@ def may_call_hooks(sources: "Sources", cls: Cls) -> bool:
     if not any(is_unseen(each.path.removesuffix("()")) for each in outside):
         return False
     classes = [each for each in cls.mro if isinstance(each, Cls) and each.module.is_test_code]
-    hooks = [method for each in classes for method in _hooks(each) if _works_on_devices(method)]
-    called = {name for each in classes if hooks for name in _called(sources, each.module.path)}
+    hooks = [method for each in classes for method in _hooks(each) if _works_on_devices(method.node)]
+    trees = [sources.tree(each.module.path) for each in classes] if hooks else []
+    called = {name for tree in trees if tree is not None for name in _asked_for(tree)}
     return any(each.name not in called for each in hooks)
 
 
@@ -38,22 +40,13 @@ def _hooks(cls: Cls) -> Iterator[Func]:
             yield from () if method.name.startswith(_CALLED_BY_OTHERS) else (method,)
 
 
-def _works_on_devices(method: Func) -> bool:
-    """Whether the text of a method does; kept with the node, which all sizes share."""
-    known: bool | None = getattr(method.node, "sooner_works_on_devices", None)
-    if known is None:
-        known = puts_somewhere(method.node) or NAMING_DEVICES.search(ast.unparse(method.node)) is not None
-        method.node.sooner_works_on_devices = known  # type: ignore[union-attr]
-    return known
+@kept
+def _works_on_devices(node: ast.AST) -> bool:
+    """Whether the text of a method does."""
+    return puts_somewhere(node) or NAMING_DEVICES.search(ast.unparse(node)) is not None
 
 
-def _called(sources: "Sources", path: str) -> set[str]:
-    """The attributes that a file asks for, by their names; kept with its tree."""
-    tree = sources.tree(path)
-    known: set[str] | None = getattr(tree, "sooner_attributes", None)
-    if known is None:
-        nodes = ast.walk(tree) if tree is not None else ()
-        known = {each.attr for each in nodes if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load)}
-        if tree is not None:
-            tree.sooner_attributes = known  # type: ignore[attr-defined]
-    return known
+@kept
+def _asked_for(tree: ast.Module) -> set[str]:
+    """The attributes that a file asks for, by their names."""
+    return {each.attr for each in ast.walk(tree) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load)}

@@ -31,6 +31,7 @@ from sooner.plan.needs.evaluator.values import (
     name_of,
 )
 from sooner.plan.needs.frameworks.unseen import need_for_import
+from sooner.plan.needs.syntax import last_name
 from sooner.plan.needs.testing.afterwards import calling_later
 from sooner.plan.needs.testing.replacing import OF_RANKS, UNLAUNCHED, Untold
 from sooner.plan.needs.testing.told_devices import devices_named
@@ -184,8 +185,7 @@ def may_guard(name: str) -> bool:
 
 def is_guard_call(node: ast.Call) -> bool:
     """Whether the name of what is called says that it skips: `skip_if_fewer_than(4)`, `require_fabric()`."""
-    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-    return name.lstrip("_").startswith(("skip", "require", "need"))
+    return last_name(node.func).lstrip("_").startswith(("skip", "require", "need"))
 
 
 def doubt_guard(machine: "Machine", path: str, target: Any) -> None:
