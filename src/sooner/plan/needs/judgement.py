@@ -44,6 +44,7 @@ from sooner.plan.needs.testing.fixtures import (
     is_called_by_its_file,
     is_worker,
     plugin_modules,
+    underlying,
 )
 from sooner.plan.needs.testing.foreign_bases import may_call_hooks
 from sooner.plan.needs.testing.hooks import DESELECTED, Hooks
@@ -510,16 +511,10 @@ def _unknown_for(method: Bound) -> list[Any]:
 
 
 def _takes(func: Any, name: str) -> bool:
-    return name in argument_names(func) or _has_default(func, name)
-
-
-def _has_default(func: Any, name: str) -> bool:
-    from sooner.plan.needs.testing.fixtures import underlying
-
+    """Whether a test has a parameter of a name, one with a default too."""
     inner = underlying(func)
-    return isinstance(inner, Func) and any(
-        each.arg == name for each in (*inner.node.args.args, *inner.node.args.kwonlyargs)
-    )
+    spec = inner.node.args if isinstance(inner, Func) else None
+    return spec is not None and any(each.arg == name for each in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs))
 
 
 def _wants_more(init: Func) -> bool:

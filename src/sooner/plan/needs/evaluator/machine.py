@@ -130,9 +130,8 @@ class Machine(Defining):
             module.env.names |= _module_names(module)
         model = self.rules.overlay(module.name)
         if model is not None:
-            intrinsic = self.natives.intrinsics()
             for name, value in self.load_model(model).env.names.items():
-                if name not in intrinsic and not name.startswith("__"):
+                if name not in self.natives.words and not name.startswith("__"):
                     if isinstance(module.env.names, LazyNames):
                         module.env.names.forget(name)
                     module.env.names[name] = value
@@ -311,7 +310,7 @@ class Machine(Defining):
         if key not in self.modules:
             module = Mod(name, "", is_model=True)
             self.modules[key] = module
-            module.env.names |= self.natives.intrinsics()
+            module.env.names |= self.natives.words
             self._execute(module, self.rules.model(name))
         return self.modules[key]
 

@@ -32,7 +32,6 @@ from sooner.plan.needs.evaluator.values import (
     Text,
     Unknown,
     hard,
-    is_plain,
 )
 from sooner.plan.needs.frameworks import unseen
 from sooner.plan.needs.frameworks.callbacks import call_back, executed, launched_through
@@ -103,6 +102,7 @@ class Natives(GivenDevices):
         self.machine = machine
         self._builtins: dict[str, Any] = {}
         self.words = words(machine)
+        """What rules, and the models of the rule table, can say besides Python."""
         self.called = ""
         """The last name of what was called."""
         self.marked: list[str] = []
@@ -428,10 +428,6 @@ class Natives(GivenDevices):
         elif isinstance(count, Unknown) and not self.machine.quiet:
             self.machine.trace.unsure.append(rule.why)
 
-    def intrinsics(self) -> dict[str, Any]:
-        """What the models of the rule table can say, besides Python."""
-        return dict(self.words)
-
     def check(self, rule: Rule, part: str, args: Any, kwargs: Any, stop: Callable[[], Exception]) -> None:
         """Stop if a rule's condition holds."""
         value = self.value_of(rule, part, args, kwargs)
@@ -510,8 +506,3 @@ class Natives(GivenDevices):
             return False
 
         return UNKNOWN, leave
-
-
-def plain(values: list[Any]) -> bool:
-    """Whether all of several values are plain or soft and plain."""
-    return all(is_plain(hard(each)) for each in values)

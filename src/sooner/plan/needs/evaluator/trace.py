@@ -3,7 +3,7 @@
 import ast
 from typing import Final, NamedTuple
 
-from sooner.plan.needs.evaluator.values import Mod, Skip
+from sooner.plan.needs.evaluator.values import Skip
 from sooner.plan.needs.syntax import last_name
 
 ANY: Final = 1
@@ -160,13 +160,6 @@ class Trace:
         self.ranks = count if self.ranks is None else max(self.ranks, count)
         if count == 0 and size == 0:
             self.starts.are_none = True
-
-
-class Modules:
-    """The modules that were executed for one number of visible devices."""
-
-    def __init__(self) -> None:
-        self.models: dict[str, Mod] = {}
 
 
 def asks_for_any(node: ast.Compare) -> bool:
