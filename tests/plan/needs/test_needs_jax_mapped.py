@@ -663,6 +663,12 @@ def test_arrays_that_are_put_into_another_shape_are_mapped_over_its_first_axis()
             def test_of_numpy():
                 jax.pmap(same)(np.reshape(np.ones(64), (2, 32)))
 
+            def test_in_one_row():
+                jax.pmap(same)(jnp.ravel(jnp.ones((2, 2))))
+
+            def test_in_one_row_of_numpy():
+                jax.pmap(same)(np.ravel(np.ones((2, 2))))
+
             def test_keys_for_all():
                 keys = jax.random.split(jax.random.PRNGKey(0), 64)
                 keys = jnp.reshape(keys, (jax.local_device_count(), -1) + keys.shape[1:])
@@ -684,6 +690,8 @@ def test_arrays_that_are_put_into_another_shape_are_mapped_over_its_first_axis()
     assert {name: (each.min, each.gpu_min, each.full) for name, each in found.items()} == {
         "test_by_a_function": (2, 2, 2),
         "test_of_numpy": (2, 2, 2),
+        "test_in_one_row": (4, 4, 4),
+        "test_in_one_row_of_numpy": (4, 4, 4),
         "test_keys_for_all": (0, 1, 8),
         "test_rows_for_all": (0, 1, 8),
         "test_a_tree_for_two": (2, 2, 2),

@@ -2,6 +2,8 @@
 
 import re
 import textwrap
+import tomllib
+from collections import Counter
 
 import pytest
 
@@ -457,3 +459,9 @@ def test_an_argument_that_a_rule_asks_for_is_found_by_its_name_where_the_tree_ha
 def test_a_rule_that_says_something_of_another_kind_is_refused_with_what_it_says(rule, told):
     with pytest.raises(SettingsError, match=re.escape(told)):
         load_rules([("mine.toml", f"[[call]]\n{rule}\n")])
+
+
+@pytest.mark.parametrize("kind", ["call", "constant", "environment", "mark", "fixture", "listed"])
+def test_no_name_stands_in_two_shipped_rules_of_one_kind_of_which_the_second_would_never_be_asked(kind):
+    names = Counter(name for rule in tomllib.loads(shipped_rules())[kind] for name in rule["names"])
+    assert [name for name, count in names.items() if count > 1] == []

@@ -571,7 +571,6 @@ def words(machine: "Machine") -> dict[str, Any]:
 
     return {name: native(name, word) for name, word in WORDS.items()} | {
         "unknown": UNKNOWN,
-        "unknown_value": UNKNOWN,
         "enough": Enough("device"),
     }
 
@@ -580,4 +579,4 @@ def known_words() -> frozenset[str]:
     """All that means something in an expression of a rule: words, what is told of the call, Python's own functions."""
     told = ("N", "arg", "args", "kwargs", "called", "marked", "env", "rank", "world")
     functions = (name for name in dir(builtins) if name.islower() and not name.startswith("_"))
-    return frozenset((*WORDS, *told, "unknown", "unknown_value", "enough", *functions))
+    return frozenset((*WORDS, *told, "unknown", "enough", *functions))
