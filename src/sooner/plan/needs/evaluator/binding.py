@@ -5,11 +5,10 @@ What is executed, and in which order, belongs to `statements.py`.
 
 import ast
 from abc import abstractmethod
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from sooner.plan.needs.evaluator.comparisons import HOST_ERRORS
 from sooner.plan.needs.evaluator.expressions import Expressions
 from sooner.plan.needs.evaluator.slots import Slots
 from sooner.plan.needs.evaluator.undoing import Changed
@@ -47,6 +46,8 @@ class Binding(Expressions):
     """The same, in modules."""
     quiet: int
     """Above zero: inside the library under test."""
+    current: tuple[str, int]
+    """Where the call stands that is under way."""
     changed: Changed
     """What the test at hand has changed."""
     slots: Slots | None
@@ -181,10 +182,8 @@ class Binding(Expressions):
         if isinstance(owner, dict):
             self._put(owner, index, value)
         elif isinstance(owner, list) and isinstance(index, int | slice):
-            try:
+            with self._refused(owner):
                 owner[index] = value
-            except HOST_ERRORS:
-                return
         elif isinstance(owner, Ext) and isinstance(index, str):
             self.set_outside(owner, index, value)
         elif isinstance(owner, Inst):
@@ -223,8 +222,23 @@ class Binding(Expressions):
         if self.forks or self.doubts:
             self.guesses += not self.quiet  # what may be taken away is still there
             return
-        with suppress(LookupError):
+        with self._refused(owner):
             del owner[index]
+
+    @contextmanager
+    def _refused(self, owner: list[Any]) -> Iterator[None]:
+        """A list of which the length is known has no item behind its end.
+
+        Raises:
+            Raised: Python refuses it.
+        """
+        try:
+            yield
+        except (LookupError, TypeError, ValueError) as error:
+            if id(owner) in self.of_any_length or self.is_ignored(*self.current):
+                self.guesses += not self.quiet
+                return
+            raise Raised(type(error).__name__, str(error), *self.current) from None
 
 
 def _declared(env: Env) -> Collection[str]:

@@ -555,13 +555,20 @@ def _call_plain_method(machine: "Machine", value: Any, name: str, args: Args, kw
         args = [hard(each) for each in args]
         if not all(is_plain(each) for each in (*args, *kwargs.values())):
             return UNKNOWN
+    result = _done_by(machine, getattr(value, name), args, kwargs)
+    return list(result) if name in ("items", "keys", "values") and result is not UNKNOWN else result
+
+
+def _done_by(machine: "Machine", method: Any, args: Args, kwargs: Kwargs) -> Any:
+    """What Python's own method gives; what it refuses of things that are known it refuses in the test, too."""
     try:
-        result = getattr(value, name)(*args, **kwargs)
-    except HOST_ERRORS as error:
-        if isinstance(error, LookupError) or (name in ("index", "remove") and is_plain((value, args))):
-            raise Raised(type(error).__name__, str(error), *machine.current) from None
+        return method(*args, **kwargs)
+    except (LookupError, ValueError) as error:
+        if isinstance(error, ValueError) and not is_plain([method.__self__, *args]):
+            return UNKNOWN
+        raise Raised(type(error).__name__, str(error), *machine.current) from None
+    except HOST_ERRORS:
         return UNKNOWN
-    return list(result) if name in ("items", "keys", "values") else result
 
 
 def _key_asked(machine: "Machine", value: dict[Any, Any], name: str, given: Any) -> Any:
