@@ -76,3 +76,26 @@ def test_a_list_that_grows_nobody_knows_how_often_refuses_no_item():
         },
     )
     assert found == {"test_a_row_of_many": (2, 2, 2)}
+
+
+def test_a_class_inherits_from_those_in_a_list():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+
+            class Two:
+                count = 2
+
+            BASES = [Two]
+
+            class Made(*BASES):
+                pass
+
+            def test_it():
+                torch.ones(1, device=f"cuda:{Made.count - 1}")
+            """
+        },
+    )
+    assert found == {"test_it": (2, 2, 2)}

@@ -129,12 +129,6 @@ class Sources:
                 return _plain_container(each.value)
         return None
 
-    def forget(self, path: str) -> None:
-        """Let go of a file that is not needed again."""
-        self._trees.pop(path, None)
-        self._texts.pop(path, None)
-        self._lines.pop(path, None)
-
     def conftests(self, path: str) -> list[str]:
         """The conftest.py files that count for a test file, the outermost first."""
         folders = [str(each) for each in PurePosixPath(path).parents][::-1]

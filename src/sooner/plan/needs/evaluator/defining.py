@@ -164,8 +164,7 @@ class Defining(Calling):
     def define_class(self, node: ast.ClassDef, env: Env) -> None:
         """A `class`: its body is executed, then its decorators are called."""
         asked, self.trace.asked = self.trace.asked, 0
-        bases = [self.ev(each, env) for each in node.bases if not isinstance(each, ast.Starred)]
-        bases = [self._base(each, is_test=env.module.is_test_code) for each in bases]
+        bases = [self._base(each, is_test=env.module.is_test_code) for each in self._elements(node.bases, env)]
         cls = Cls(node.name, inheritable(bases), env.module, node)
         cls.within = _within(env)
         scope = Env(env.module, env, {"__fields__": [], "__qualname__": cls.within + cls.name})

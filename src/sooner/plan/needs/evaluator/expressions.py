@@ -109,9 +109,9 @@ class Expressions(Comprehensions, ABC):
     def make_function(self, node: ast.Lambda, env: Env) -> Func:
         """A function value."""
 
+    @abstractmethod
     def place(self, env: Env, node: ast.AST) -> tuple[str, int]:
         """Where a node stands."""
-        return env.module.path, getattr(node, "lineno", 0)
 
     def truth(self, value: Any) -> bool | None:
         """Whether a value is true; None where that is not known."""
@@ -544,9 +544,6 @@ class Expressions(Comprehensions, ABC):
     def bind(self, target: ast.expr, value: Any, env: Env) -> None:
         """Assign a value to a target."""
 
-    def _ev_starred(self, node: ast.Starred, env: Env) -> Any:
-        return self.ev(node.value, env)
-
     def _ev_await(self, node: ast.Await, env: Env) -> Any:
         return self.ev(node.value, env)
 
@@ -594,6 +591,6 @@ _DISPATCH: Final[dict[type, Callable[..., Any]]] = {
     for name in (
         "Constant", "Name", "Attribute", "Call", "BinOp", "UnaryOp", "BoolOp", "Compare", "IfExp", "List", "Tuple",
         "Set", "Dict", "Subscript", "Slice", "JoinedStr", "FormattedValue", "Lambda", "NamedExpr", "ListComp",
-        "SetComp", "DictComp", "GeneratorExp", "Starred", "Await", "Yield", "YieldFrom",
+        "SetComp", "DictComp", "GeneratorExp", "Await", "Yield", "YieldFrom",
     )
 }  # fmt: skip
