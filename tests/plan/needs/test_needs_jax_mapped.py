@@ -684,6 +684,16 @@ def test_arrays_that_are_put_into_another_shape_are_mapped_over_its_first_axis()
 
             def test_devices():
                 jax.device_put(1, list(np.reshape(jax.devices(), (-1,)))[-1])
+
+            def test_the_third_device_of_an_array():
+                jax.device_put(1, np.array(jax.devices()).reshape(-1, 1).flatten()[2])
+
+            def test_no_device_behind_the_end():
+                devices = np.array(jax.devices())
+                try:
+                    jax.device_put(1, devices[64])
+                except IndexError:
+                    jax.device_put(1, devices[0])
             """,
         },
     )
@@ -696,6 +706,8 @@ def test_arrays_that_are_put_into_another_shape_are_mapped_over_its_first_axis()
         "test_rows_for_all": (0, 1, 8),
         "test_a_tree_for_two": (2, 2, 2),
         "test_devices": (0, 1, 1),
+        "test_the_third_device_of_an_array": (3, 3, 3),
+        "test_no_device_behind_the_end": (0, 1, 1),
     }
 
 

@@ -462,8 +462,8 @@ class Expressions(Comprehensions, ABC):
             index = self.key_in(value, index)
         if isinstance(index, Unknown) or not isinstance(value, str | bytes | list | tuple | dict | range):
             return self._any_item(value)
-        if isinstance(value, Grid):
-            return value[index] if value.flat and isinstance(index, int | slice) else UNKNOWN
+        if isinstance(value, Grid) and not (value.flat and isinstance(index, int | slice)):
+            return UNKNOWN
         found = self._looked_up(value, index, path, line)
         return Soft(found) if soft and is_plain(found) else found
 
