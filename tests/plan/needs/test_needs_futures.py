@@ -1,6 +1,6 @@
 """Futures of executors: what fails in one is only raised where somebody asks for its result."""
 
-from small_projects import needs_of
+from small_projects import devices_of, needs_of
 
 HEAD = """
 import concurrent.futures
@@ -118,3 +118,55 @@ def test_asked():
     if caught():
         pytest.skip("too few")
 """) == {"test_kept": ("ffrrrr", 2, "HIGH"), "test_asked": ("ssrrrr", 2, "HIGH")}
+
+
+def test_what_a_coroutine_gives_is_known_where_asyncio_runs_it_or_waits_for_it():
+    found = devices_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import asyncio
+            import acme
+            import torch
+
+            def use(count):
+                for index in range(count):
+                    torch.ones(1, device=f"cuda:{index}")
+
+            async def counted(count):
+                return count
+
+            async def both():
+                first, second = await asyncio.gather(counted(1), counted(2))
+                return first + second
+
+            def test_run():
+                use(asyncio.run(counted(2)))
+
+            def test_run_by_a_loop():
+                use(asyncio.new_event_loop().run_until_complete(counted(2)))
+
+            def test_waited_for():
+                async def wait():
+                    use(await asyncio.wait_for(counted(2), timeout=1))
+                asyncio.run(wait())
+
+            def test_together():
+                use(asyncio.run(both()))
+
+            def test_several_of_which_nobody_knows_how_many():
+                async def wait():
+                    return await asyncio.gather(*(counted(each) for each in acme.counts()))
+                if len(asyncio.run(wait())) == 1:
+                    use(3)
+                use(2)
+            """
+        },
+    )
+    assert found == {
+        "test_run": (2, 2, 2),
+        "test_run_by_a_loop": (2, 2, 2),
+        "test_waited_for": (2, 2, 2),
+        "test_together": (3, 3, 3),
+        "test_several_of_which_nobody_knows_how_many": (2, 2, 3),
+    }

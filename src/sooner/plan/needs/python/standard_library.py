@@ -386,6 +386,11 @@ def _contextmanager(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     return func
 
 
+def _gathered(_machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
+    """`asyncio.gather(...)`: what each gives, unless several of them are given of which nobody knows how many."""
+    return UNKNOWN if any(each is UNKNOWN for each in args) else list(args)
+
+
 def _reduce(machine: "Machine", args: Args, _kwargs: Kwargs) -> Any:
     values = machine.items_of(args[1]) if len(args) > 1 else None
     if values is None:
@@ -555,8 +560,8 @@ STANDARD_LIBRARY: Final[dict[str, Function]] = {
     "functools.lru_cache": cache, "functools.cache": cache, "functools.total_ordering": _same,
     "functools.singledispatch": single_dispatch, "functools.singledispatchmethod": single_dispatch_method,
     "functools.cmp_to_key": by_comparing,
-    "functools.cached_property": cached_property, "functools.reduce": _reduce,
-    "random.choice": _choice, "random.sample": _sample, "wrapt.decorator": _same,
+    "functools.cached_property": cached_property, "functools.reduce": _reduce, "random.choice": _choice,
+    "random.sample": _sample, "wrapt.decorator": _same, "asyncio.gather": _gathered,
     "dataclasses.dataclass": _dataclass, "dataclasses.field": _field, "pydantic.Field": _field_of_model,
     "msgspec.field": _field, "dataclasses.replace": _made_again, "types.MethodType": _method,
     "attr.evolve": _made_again, "attrs.evolve": _made_again, "copy.replace": _made_again,
