@@ -833,3 +833,28 @@ def test_methods_are_made_of_functions():
         },
     )
     assert found == {"test_it": (3, 3, 3)}
+
+
+def test_a_pattern_means_the_attributes_that_a_class_names_for_it():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+
+            class Place:
+                __match_args__ = ("row", "column")
+
+                def __init__(self, row, column):
+                    self.row, self.column = row, column
+
+            def test_it():
+                match Place(3, 2):
+                    case Place(1, column):
+                        torch.ones(1, device=f"cuda:{column + 4}")
+                    case Place(_, column):
+                        torch.ones(1, device=f"cuda:{column - 1}")
+            """
+        },
+    )
+    assert [(each.min, each.full, each.confidence.value) for each in found.values()] == [(2, 2, "high")]

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sooner.plan.needs.evaluator.binding import Binding
-from sooner.plan.needs.evaluator.values import UNKNOWN, Env, Ext, Inst, Unknown, hard, is_plain
+from sooner.plan.needs.evaluator.values import MISSING, UNKNOWN, Env, Ext, Inst, Unknown, hard, is_plain
 
 
 class Matching(Binding):
@@ -71,13 +71,19 @@ class Matching(Binding):
         if pattern.patterns:
             if is_plain(subject):  # `int(size)`: the value itself
                 return self.matches(pattern.patterns[0], subject, env)
-            fields = subject.cls.find("__record__") if isinstance(subject, Inst) else None
-            if not isinstance(fields, list) or len(fields) < len(pattern.patterns):
+            fields = _places_of(subject)
+            if not isinstance(fields, list | tuple) or len(fields) < len(pattern.patterns):
                 return None
             names, parts = [*fields[: len(pattern.patterns)], *names], [*pattern.patterns, *parts]
         return _all(
             self.matches(each, self.attribute(subject, name), env) for each, name in zip(parts, names, strict=True)
         )
+
+
+def _places_of(subject: Any) -> Any:
+    """The attributes that a pattern without names means, in their order: what a class says, or a record's fields."""
+    said = subject.cls.find("__match_args__") if isinstance(subject, Inst) else None
+    return subject.cls.find("__record__") if isinstance(subject, Inst) and said is MISSING else said
 
 
 def _all(answers: Iterable[bool | None]) -> bool | None:
