@@ -1,7 +1,7 @@
 """Sets of what is no plain value: classes of the tests' own, and names of modules outside the tree."""
 
 import pytest
-from small_projects import devices_of
+from small_projects import devices_of, needs_of
 
 _TEXT = """
     import torch
@@ -128,3 +128,33 @@ def test_keys_of_what_is_outside_are_given_back_as_what_they_are():
     )
     names = dict.fromkeys(("test_names[a-float32]", "test_name[float32]"), (0, None, 0))
     assert found == names | dict.fromkeys(("test_parts", "test_kinds", "test_devices"), (3, 3, 3))
+
+
+def test_a_set_takes_in_all_that_it_is_given_and_what_nobody_knows_leaves_a_doubt():
+    found = needs_of(
+        "test_it.py",
+        {
+            "test_it.py": """
+            import torch
+            from acme import numbers
+
+            def use(count):
+                for each in range(count):
+                    torch.ones(1).to(f"cuda:{each}")
+
+            def test_of_two_lists():
+                found = {1}
+                found.update([2], (3, 1))
+                use(len(found))
+
+            def test_of_what_nobody_knows():
+                found = {1}
+                found.update([2], numbers())
+                use(2 if len(found) == 2 else 4)
+            """
+        },
+    )
+    assert [(each.min, each.full, each.confidence.value) for each in found.values()] == [
+        (3, 3, "high"),
+        (4, 4, "medium"),
+    ]

@@ -598,9 +598,13 @@ def _extended(machine: "Machine", value: Any, name: str, args: Args, kwargs: Kwa
         value.update(told)
         value.update(kwargs)
         return None
-    more = machine.items_of(args[0])
+    several = [machine.items_of(each) for each in args]
     if isinstance(value, list):
-        value.extend(more if more is not None and len(value) <= _LONGEST_RANGE else [UNKNOWN])
-    elif isinstance(value, set) and more is not None and is_plain(more):
-        getattr(value, name)(more)
+        value.extend(several[0] if several[0] is not None and len(value) <= _LONGEST_RANGE else [UNKNOWN])
+    elif isinstance(value, set):
+        for more in several:
+            if more is not None and is_plain(more):
+                value.update(more)
+            else:
+                machine.of_any_length[id(value)] = value
     return None
