@@ -47,7 +47,8 @@ from sooner.plan.needs.processes.written_programs import File
 from sooner.plan.needs.python.dispatching import Dispatched
 from sooner.plan.needs.python.futures import Executor, Future, ask_futures
 from sooner.plan.needs.python.plain_functions import computed
-from sooner.plan.needs.python.python_names import BUILTINS, HOST_TYPES, method_of
+from sooner.plan.needs.python.plain_methods import method_of
+from sooner.plan.needs.python.python_names import BUILTINS, HOST_TYPES
 from sooner.plan.needs.python.standard_library import alias, method_of_tuple
 from sooner.plan.needs.rule_words import words
 from sooner.plan.needs.rules import Rule
