@@ -4,6 +4,8 @@ Every pytest of the environment imports this module: it registers options and ma
 run (`sooner.door`) is imported when `--gpus` is given.
 """
 
+import argparse
+import math
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -45,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--isolation-budget",
         metavar="SHARE",
-        type=float,
+        type=_from_zero,
         default=0.0,
         help="with --isolation=auto: what a process of its own may cost a test, of its duration (0.05; default: 0)",
     )
@@ -60,7 +62,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--hang-timeout",
         metavar="SECONDS",
-        type=float,
+        type=_from_zero,
         default=0.0,
         help="end a test that takes longer, with the stacks of its threads in the report (default: never)",
     )
@@ -84,6 +86,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="auto",
         help="what is scheduled as one: by fixture scope and size (the default), a file, a class, a test",
     )
+
+
+def _from_zero(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return value
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -238,6 +238,14 @@ def test_a_device_that_does_not_exist_is_one_clear_error(suite):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("option", ["--hang-timeout=-1", "--hang-timeout=inf", "--isolation-budget=nan"])
+def test_a_number_that_cannot_be_is_one_clear_error(suite, option):
+    suite.write(test_a="def test_a(): pass\n")
+    done = suite.pytest("--gpus=virtual:1", option)
+    assert done.returncode == 4
+    assert "is no number from 0 on" in done.stderr
+
+
 def test_without_gpus_nothing_heavy_is_imported(suite):
     suite.write(
         test_a="import sys\ndef test_a(): assert not {'msgspec', 'sooner.door', 'sooner.model'} & set(sys.modules)\n"
