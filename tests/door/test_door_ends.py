@@ -56,6 +56,49 @@ def test_a_second_interrupt_ends_a_session_that_waits_for_its_tests(suite):
     assert process.returncode == 2
 
 
+LONG = """
+import pathlib, time, pytest
+@pytest.fixture(scope="session")
+def kept():
+    yield
+    pathlib.Path("torn").touch()
+def test_long(kept):
+    pathlib.Path("on").touch()
+    try:
+        time.sleep(100)
+    finally:
+        pathlib.Path("cleaned").touch()
+"""
+SOON = """
+import pathlib, time
+def test_soon():
+    while not pathlib.Path("on").exists():
+        time.sleep(0.01)
+    assert False
+"""
+
+
+@pytest.mark.parametrize("isolation", ["warm", "fresh"])
+@pytest.mark.parametrize("ends", ["interrupt", "-x"])
+def test_a_test_that_runs_when_the_session_ends_cleans_up_after_itself(suite, isolation, ends):
+    suite.write(test_long=LONG)
+    if ends == "-x":
+        suite.write(test_soon=SOON)
+    command = [sys.executable, "-m", "pytest", "--gpus=virtual:2", f"--isolation={isolation}", "-x"]
+    process = subprocess.Popen(command, cwd=suite.folder, stdout=subprocess.PIPE, text=True)
+    while not (suite.folder / "on").exists():
+        time.sleep(0.01)
+    if ends == "interrupt":  # of this process alone, as `kill` or a CI runner sends it
+        process.send_signal(signal.SIGINT)
+    try:
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == (2 if ends == "interrupt" else 1)
+    assert (suite.folder / "cleaned").exists()
+    assert (suite.folder / "torn").exists()
+
+
 SESSION = """
 import os, pytest
 @pytest.fixture(scope="session")

@@ -33,7 +33,7 @@ from sooner.warm import pages
 
 _WITHOUT_MEMORY: Final = (DeviceKind.VIRTUAL, DeviceKind.CPU)
 _GRACE_S: Final = 3.0
-"""Time to finish a test and to tear fixtures down once the run is over before its end."""
+"""Time to finish a test once the run is over before its end; and as long again to clean up after it was interrupted."""
 _MANY_FORKS: Final = 100
 """From so many on it pays to make forks cheaper."""
 _STACKS_S: Final = 0.3
@@ -464,15 +464,21 @@ class Loop:
             self._workshop.unmake(self._leaving.popleft())
 
     def _end_all(self) -> None:
-        """End what is left: workers may finish the item that they run and tear down; what takes longer is killed."""
+        """End what is left: workers may finish the item that they run and tear down.
+
+        What takes longer is interrupted, so that it cleans up after itself, and then killed.
+        """
         hands = [*self._hands.values(), *self._judges]
         for hand in hands:
             hand.process.position.ask_to_stop()
             hand.stop()
-        deadline = time.monotonic() + _GRACE_S
+        late = hands
+        for signum in (signal.SIGINT, signal.SIGKILL):
+            deadline = time.monotonic() + _GRACE_S
+            late = [hand for hand in late if not hand.ends_before(deadline)]
+            for hand in late:
+                hand.process.signal(signum)
         for hand in hands:
-            if not hand.ends_before(deadline):
-                hand.process.kill()
             self._workshop.unmake(hand)
         for hand in self._leaving:
             self._workshop.unmake(hand)
