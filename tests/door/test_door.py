@@ -225,6 +225,25 @@ def pytest_sessionfinish():
     assert len(seen) == 6
 
 
+@pytest.mark.parametrize(("option", "dest"), [("--snapshot-update", "update_snapshots"), ("--fix", "inline_snapshot")])
+def test_snapshots_that_are_written_when_the_session_finishes_are_not_lost(suite, option, dest):
+    conftest = f"""
+import pytest
+found = []
+def pytest_addoption(parser): parser.addoption("{option}", action="store_true", dest="{dest}")
+def pytest_sessionfinish(session):
+    if session.config.option.{dest}:
+        open("snapshots", "w").write(" ".join(found))
+@pytest.fixture
+def snapshot(): return found.append
+"""
+    suite.write(
+        conftest=conftest, test_snap="def test_a(snapshot): snapshot('a')\ndef test_b(snapshot): snapshot('b')\n"
+    )
+    assert suite.pytest("--gpus=virtual:2", option).returncode == 0
+    assert (suite.folder / "snapshots").read_text() == "a b"
+
+
 def test_a_collection_error_stops_as_it_does_in_plain_pytest(suite):
     suite.write(test_bad="import nowhere\n", test_good="def test_a(): pass\n")
     assert suite.pytest("--gpus=virtual:2").returncode == suite.pytest().returncode == 2

@@ -20,6 +20,10 @@ from sooner.model.devices import Device
 _WHILE_COLLECTING: Final = (50_000, 20, 100)
 """Thresholds of the garbage collector while items pile up that all stay: the usual ones look at them for nothing."""
 
+_IN_ONE_PROCESS: Final = ("usepdb", "trace", "update_snapshots", "snapshot_update", "inline_snapshot")
+"""Options with which pytest's own loop runs: a debugger needs the terminal; and what tests found, syrupy, snapshottest
+and inline-snapshot write when the session finishes, which it does in the controlling process alone."""
+
 
 class Door:
     """Replaces pytest's loop over items by workers on devices."""
@@ -53,8 +57,8 @@ class Door:
             raise session.Interrupted(f"{errors} during collection")
         if session.config.option.collectonly:
             return True
-        if any(session.config.getoption(name, False) for name in ("usepdb", "trace")):
-            return None  # a debugger needs the terminal: one process, one device
+        if any(session.config.getoption(name, False) for name in _IN_ONE_PROCESS):
+            return None
         self._record.prepare()
         _make_temporary_folder(session)
         durations = Durations(session.config)
