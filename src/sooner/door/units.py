@@ -18,6 +18,9 @@ _PIECES_PER_DEVICE: Final = 16
 _MOST_ITEMS: Final = 200
 _FREE: Final = 0
 _WIDTH_OF_SCOPE: Final = ("function", "class", "module", "package")
+_SCOPE_OF_MARK: Final = {"dependency": "module", "incremental": "class"}
+"""Marks that make a test's outcome follow from those of others, which only the process knows that ran these:
+pytest-dependency, and the recipe for incremental tests in pytest's own documentation."""
 
 
 class Level(StrEnum):
@@ -203,4 +206,5 @@ def _scope(item: pytest.Item) -> str:
     info = getattr(item, "_fixtureinfo", None)
     definitions = info.name2fixturedefs.values() if info else ()
     scopes = {str(each[-1].scope) for each in definitions if each}
+    scopes |= {scope for mark, scope in _SCOPE_OF_MARK.items() if item.get_closest_marker(mark)}
     return max((scope for scope in _WIDTH_OF_SCOPE if scope in scopes), key=_WIDTH_OF_SCOPE.index, default="function")
