@@ -189,13 +189,14 @@ class Rules:
             for name, rule in self._calls.items()
             if "otherwise" in rule.texts and f"{name}(" in text
         }
-        if not variables and not calls:
-            return None
-        changed = copy(self)
-        changed.environment = {**self.environment, **variables}
-        changed._calls = {**self._calls, **calls}
-        changed._known_calls = {}
-        return changed
+        return copy(self).with_others(variables, calls) if variables or calls else None
+
+    def with_others(self, variables: dict[str, Rule], calls: dict[str, Rule]) -> "Rules":
+        """These rules themselves, with others for some variables and calls."""
+        self.environment = self.environment | variables
+        self._calls = self._calls | calls
+        self._known_calls = {}
+        return self
 
     def _add_model(self, entry: dict[str, Any], source: str) -> None:
         text, names = entry.get("python", ""), entry.get("modules", [])
