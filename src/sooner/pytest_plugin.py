@@ -37,7 +37,12 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options; without `--gpus` none of them does anything."""
     group = parser.getgroup("sooner", "run on all devices at once")
-    group.addoption("--gpus", metavar="SPEC", help="auto, N, virtual:N, cpu:N, 0,1 or UUIDs: run on these devices")
+    group.addoption(
+        "--gpus",
+        metavar="SPEC",
+        type=_said,
+        help="auto, N, virtual:N, cpu:N, 0,1 or UUIDs: run on these devices",
+    )
     group.addoption(
         "--isolation",
         choices=("auto", "fresh", "fork", "warm"),
@@ -86,6 +91,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="auto",
         help="what is scheduled as one: by fixture scope and size (the default), a file, a class, a test",
     )
+
+
+def _said(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it names no devices: leave it out, or say auto, N, virtual:N")
+    return text
 
 
 def _from_zero(text: str) -> float:

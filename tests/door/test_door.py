@@ -265,6 +265,13 @@ def test_a_number_that_cannot_be_is_one_clear_error(suite, option):
     assert "is no number from 0 on" in done.stderr
 
 
+def test_an_option_for_devices_that_a_variable_left_empty_is_not_a_run_without_any(suite):
+    suite.write(test_a="def test_a(): pass\n")
+    done = suite.pytest("--gpus=")
+    assert done.returncode == 4
+    assert "argument --gpus: it names no devices" in done.stderr
+
+
 def test_without_gpus_nothing_heavy_is_imported(suite):
     suite.write(
         test_a="import sys\ndef test_a(): assert not {'msgspec', 'sooner.door', 'sooner.model'} & set(sys.modules)\n"

@@ -23,6 +23,7 @@ _WHILE_COLLECTING: Final = (50_000, 20, 100)
 _IN_ONE_PROCESS: Final = ("usepdb", "trace", "update_snapshots", "snapshot_update", "inline_snapshot")
 """Options with which pytest's own loop runs: a debugger needs the terminal; and what tests found, syrupy, snapshottest
 and inline-snapshot write when the session finishes, which it does in the controlling process alone."""
+_OFF: Final = (None, False, "", "disable")
 
 
 class Door:
@@ -57,7 +58,7 @@ class Door:
             raise session.Interrupted(f"{errors} during collection")
         if session.config.option.collectonly:
             return True
-        if any(session.config.getoption(name, False) for name in _IN_ONE_PROCESS):
+        if any(session.config.getoption(name, None) not in _OFF for name in _IN_ONE_PROCESS):
             return None
         self._record.prepare()
         _make_temporary_folder(session)
