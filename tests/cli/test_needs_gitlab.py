@@ -140,6 +140,8 @@ def test_what_is_switched_off_hidden_or_without_a_runner_is_named(tmp_path):
         """
         off: {tags: [gpu-2], rules: [{when: never}], script: pytest tests}
         hidden: {tags: [gpu-2], script: bash ci/run_tests.sh}
+        own: {tags: [our-big-machine], script: ./run_gpu_tests.sh}
+        host: {tags: [cpu], script: ./run_cpu_tests.sh}
         shared: {script: pytest tests}
         """,
     )
@@ -147,6 +149,8 @@ def test_what_is_switched_off_hidden_or_without_a_runner_is_named(tmp_path):
     told = " | ".join(notes)
     assert "job off: it is switched off" in told
     assert "job hidden: its tests are those of ci/run_tests.sh" in told
+    assert "job own: its tests are those of ./run_gpu_tests.sh" in told
+    assert "job host" not in told
     assert "job shared: it has no tags, and is taken to have none" in told
 
 

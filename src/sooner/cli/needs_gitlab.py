@@ -63,7 +63,7 @@ def _of_job(whole: Mapping[str, Any], name: str, path: Path, notes: list[str]) -
         devices = _devices(tags, variables)
         if named.unknown:
             doubts["its tests are computed: " + " ".join(named.unknown)] = None
-        elif not named.calls and devices and (hidden := hidden_in(text)):
+        elif not named.calls and (devices or (tags and not names_none(tags))) and (hidden := hidden_in(text)):
             doubts[f"its tests are those of {hidden}"] = None
         if named.calls and devices is None:
             doubts[f"the devices of its runner {tags!r} are not known"] = None
