@@ -134,6 +134,24 @@ def test_parts_of_other_jobs_and_of_included_files_are_known(tmp_path):
     assert notes == [f"{tmp_path}/.gitlab-ci.yml: what it includes is not read: team/ci all.yml"]
 
 
+def test_includes_with_stars_are_of_the_repository_and_each_file_is_read_once(tmp_path):
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "gpu-far.yml").write_text("far: {tags: [gpu-8], script: pytest far}")
+    others = "include: ['/ci/**.yml', '/ci/**/*.yml']"
+    parts = {f"ci/deep/part{i}.yml": f"{others}\njob{i}: {{tags: [gpu-{i}], script: pytest t{i}}}" for i in range(1, 9)}
+    jobs, notes = read(
+        tmp_path / "repo",
+        """
+        include: ['/ci/**.yml', '**/gpu-*.yml', '/', '', '../out/gpu-far.yml']
+        root: {tags: [gpu-1], script: pytest root}
+        """,
+        **parts,
+    )
+    assert sorted(job.name for job in jobs) == [*(f"job{i}" for i in range(1, 9)), "root"]
+    assert [each.partition("not read: ")[2] for each in notes] == ["**/gpu-*.yml", "/", "", "../out/gpu-far.yml"]
+
+
 def test_what_is_switched_off_hidden_or_without_a_runner_is_named(tmp_path):
     jobs, notes = read(
         tmp_path,
@@ -162,6 +180,7 @@ def test_what_is_switched_off_hidden_or_without_a_runner_is_named(tmp_path):
         "a: {script: 5, tags: {x: 1}, parallel: {matrix: 3}, variables: [1], inherit: 1}\ndefault: 3\nvariables: x",
         "a: {script: !reference [], parallel: 5}\ninclude: {}",
         "include: .gitlab-ci.yml\na: {script: pytest}",
+        "a: {script: pytest, extends: [b, b, b, b, c]}\nb: {extends: [c, c, c, a]}\nc: {extends: [b, a, a, c]}",
         "include: [[1], null, 'https://example.org/a.yml']\na: {script: pytest}",
     ],
 )

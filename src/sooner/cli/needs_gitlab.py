@@ -38,7 +38,9 @@ def of_gitlab(document: Mapping[str, Any], path: Path, notes: list[str]) -> list
         notes: Gets what of it could not be known.
     """
     left: list[str] = []
-    whole = _included(document, path, left, 0)
+    folders = path.absolute().parents
+    root = next((each for each in folders if (each / ".git").exists()), folders[0])
+    whole = _included(document, path, left, root, {path.resolve()})
     names = [name for name, job in whole.items() if name not in _NO_JOBS and isinstance(job, dict)]
     if not any("script" in whole[name] for name in names):
         return None
@@ -49,7 +51,7 @@ def of_gitlab(document: Mapping[str, Any], path: Path, notes: list[str]) -> list
 
 def _of_job(whole: Mapping[str, Any], name: str, path: Path, notes: list[str]) -> Iterator[Job]:
     """A job: once for each row of its matrix."""
-    job = _told(whole, _extended(whole, name, 0))
+    job = _told(whole, _extended(whole, name))
     if job.get("when") == "never" or job.get("rules") == [{"when": "never"}]:
         notes.append(f"{path}: job {name}: it is switched off (`when: never`), and runs nothing")
         return
@@ -74,42 +76,56 @@ def _of_job(whole: Mapping[str, Any], name: str, path: Path, notes: list[str]) -
     notes.extend(f"{path}: job {name}: {each}: say them in a placement.toml" for each in doubts)
 
 
-def _included(document: Mapping[str, Any], path: Path, notes: list[str], depth: int) -> dict[str, Any]:
-    """The file with those of the same repository that it includes; what both say is said by the one that includes."""
+def _included(document: Mapping[str, Any], path: Path, notes: list[str], root: Path, seen: set[Path]) -> dict[str, Any]:
+    """The file with those of the same repository that it includes; what both say is said by the one that includes.
+
+    Args:
+        document: The file.
+        path: Where it lies.
+        notes: Gets what is not read.
+        root: The repository.
+        seen: Files that were read: each is once.
+    """
     asked = document.get("include", [])
     found: dict[str, Any] = {}
     for each in asked if isinstance(asked, list) else [asked]:
         local = each.get("local") if isinstance(each, dict) else each if "://" not in str(each) else None
-        files = _beside(path, str(local)) if local and depth < _DEEPEST else []
+        files = [] if local is None else _files_of(str(local), root)
         if not files:
-            notes.append(f"{path}: what it includes is not read: {local or ' '.join(map(str, _values(each)))}")
+            what = _values(each) if local is None else [local]
+            notes.append(f"{path}: what it includes is not read: {' '.join(map(str, what))}")
         for file in files:
+            if file in seen:
+                continue
+            seen.add(file)
             try:
                 inner = yaml_of(file.read_text(encoding="utf-8-sig"), file)
             except (OSError, UnicodeDecodeError, SettingsError) as error:
                 notes.append(f"{path}: what it includes cannot be read: {file}: {error}")
                 continue
             if isinstance(inner, dict):
-                found = _merged(found, _included(inner, file, notes, depth + 1))
+                found = _merged(found, _included(inner, file, notes, root, seen))
     return _merged(found, document)
 
 
-def _beside(path: Path, local: str) -> list[Path]:
-    """Files by their path from the root of the repository, which may have a star; none where they are not there."""
-    for folder in path.absolute().parents:
-        if found := sorted(each for each in folder.glob(local.strip("/")) if each.is_file()):
-            return found
-    return []
+def _files_of(local: str, root: Path) -> list[Path]:
+    """Files by their path from the root of the repository: `*` is within a folder, `**` any number of them."""
+    pattern = re.sub(r"\*\*(?!/)", "**/*", local.strip("/"))
+    try:
+        found = [each.resolve() for each in root.glob(pattern)] if pattern else []
+    except (ValueError, OSError):  # no pattern, or no path
+        return []
+    return sorted(each for each in found if each.is_file() and each.is_relative_to(root.resolve()))
 
 
-def _extended(whole: Mapping[str, Any], name: str, depth: int) -> dict[str, Any]:
+def _extended(whole: Mapping[str, Any], name: str, within: tuple[str, ...] = ()) -> dict[str, Any]:
     """A job with what it extends, the last of them first in weight, and its own words before all."""
     job = whole.get(name)
-    if not isinstance(job, dict) or depth > _DEEPEST:
+    if not isinstance(job, dict) or name in within or len(within) > _DEEPEST:
         return {}
     found: dict[str, Any] = {}
-    for each in _words(job.get("extends")):
-        found = _merged(found, _extended(whole, each, depth + 1))
+    for each in dict.fromkeys(_words(job.get("extends"))):
+        found = _merged(found, _extended(whole, each, (*within, name)))
     return _merged(found, job)
 
 
@@ -165,7 +181,7 @@ def _meant(whole: Mapping[str, Any], part: Any) -> Any:
     if not isinstance(part, Reference):
         return part
     name, *keys = map(str, part) if part else ("",)
-    found: Any = _extended(whole, name, 0)
+    found: Any = _extended(whole, name)
     for key in keys:
         found = found.get(key) if isinstance(found, dict) else None
     return found
